@@ -1,0 +1,284 @@
+"""Every contract on one page: what the author of a cluster, client, workload, fault or finder reads.
+
+Powers are separate protocols: `isinstance(node, fault.needs)` decides whether a fault applies to a node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from harness.ledger import Ledger
+    from harness.message import Message
+    from harness.reconcile.tables import Tables
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+class Outcome(IntEnum):
+    """What is known about an attempt, a commit or the end of a transaction. Unknown is an answer."""
+
+    UNKNOWN = 0
+    ACKED = 1
+    REJECTED = 2  # certainly not written
+
+
+class Mode(StrEnum):
+    """A delivery mode: how clients run, and which anomalies are forbidden then (harness.guarantees)."""
+
+    AT_MOST_ONCE = "at_most_once"
+    AT_LEAST_ONCE = "at_least_once"
+    IDEMPOTENT = "idempotent"
+    EXACTLY_ONCE = "exactly_once"
+
+
+class Verdict(StrEnum):
+    """VIOLATED outweighs INCONCLUSIVE, which outweighs HELD."""
+
+    HELD = "HELD"
+    VIOLATED = "VIOLATED"
+    INCONCLUSIVE = "INCONCLUSIVE"
+
+
+class Lane(StrEnum):
+    """A set of client links that can be cut apart from other clients' links."""
+
+    CONTROL = "control"  # never proxied: admin and final reader
+    PRODUCE = "produce"
+    CONSUME = "consume"
+
+
+class Direction(StrEnum):
+    """Which way of a link: requests go from its source to its destination, answers come back."""
+
+    BOTH = "both"
+    REQUESTS = "requests"
+    ANSWERS = "answers"
+
+
+@dataclass(frozen=True, order=True)
+class Link:
+    """A way that traffic takes: from a node or a client lane (the side that connects) to a node."""
+
+    source: str
+    destination: str
+
+    def __str__(self) -> str:
+        return f"{self.source}->{self.destination}"
+
+
+@dataclass(frozen=True)
+class Cut:
+    link: Link
+    direction: Direction = Direction.BOTH
+
+
+@dataclass(frozen=True)
+class SlowAppend:
+    """A disk on which each append to a log of the topics under test takes `delay_ms` longer."""
+
+    delay_ms: int = 50
+    topics_prefix: str = ""
+
+
+@dataclass(frozen=True)
+class Bite:
+    """The measured proof that a fault took effect while it was held. Numbers go into `measured`."""
+
+    bit: bool
+    proof: str
+    measured: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Healing:
+    """The measured proof that nothing of the fault is left."""
+
+    healed: bool
+    proof: str
+    measured: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PartitionState:
+    """One partition as a chosen broker sees it; `leader` is a node name or None while there is none."""
+
+    topic: str
+    partition: int
+    leader: str | None
+    leader_epoch: int
+    replicas: tuple[str, ...]
+    in_sync: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """One outcome of a send as the client library told it."""
+
+    outcome: Outcome
+    partition: int
+    offset: int
+    error: int
+
+
+# --- nodes and their powers -----------------------------------------------------------------------
+
+
+@runtime_checkable
+class Node(Protocol):
+    """A broker, a controller or a worker process."""
+
+    @property
+    def name(self) -> str: ...
+
+
+@runtime_checkable
+class Killable(Node, Protocol):
+    def kill(self) -> None: ...  # returns when the process is gone
+    def restart(self) -> None: ...  # idempotent: does nothing to a node that runs
+    def running(self) -> bool: ...
+
+
+@runtime_checkable
+class Pausable(Node, Protocol):
+    def pause(self) -> None: ...
+    def resume(self) -> None: ...
+
+
+@runtime_checkable
+class Severable(Node, Protocol):
+    def links(self) -> Sequence[Link]: ...  # every link that starts or ends here, client lanes included
+    def sever(self, cuts: Sequence[Cut]) -> None: ...
+    def mend(self) -> None: ...  # idempotent: takes back every cut made through this node
+    def passes(self, link: Link) -> Mapping[Direction, bool]: ...  # a probe: do bytes get through, each way?
+
+
+@runtime_checkable
+class DiskBreakable(Node, Protocol):
+    def break_disk(self, how: SlowAppend) -> None: ...
+    def mend_disk(self) -> None: ...  # idempotent
+
+
+# --- clusters -------------------------------------------------------------------------------------
+
+
+class View(Protocol):
+    """Reads metadata. Answers come from a broker that is asked by itself, never from a cache."""
+
+    def partitions(self, topic: str) -> Sequence[PartitionState]: ...
+    def active_controller(self) -> str: ...
+    def registered_brokers(self) -> Sequence[str]: ...
+    def produce_round_trip_ms(self, broker: str) -> float: ...  # one small record, on the control lane
+
+
+class Cluster(Protocol):
+    def start(self) -> None: ...  # returns when ready was observed
+    def stop(self) -> None: ...
+    def bootstrap_servers(self, lane: Lane) -> str: ...
+    def nodes(self) -> Sequence[Node]: ...
+    def view(self) -> View: ...
+    def collect_logs(self, into: Path) -> None: ...
+    def describe(self) -> Mapping[str, Any]: ...  # versions, sizes, settings: for the manifest
+
+
+class Arena(Protocol):
+    """A running run as faults and targets see it: the cluster, the workers, the topic under test."""
+
+    @property
+    def cluster(self) -> Cluster: ...
+    @property
+    def topic(self) -> str: ...
+    def nodes(self) -> Sequence[Node]: ...  # of the cluster, then the workers
+
+
+# --- clients and workloads ------------------------------------------------------------------------
+
+OnOutcome = Callable[[Delivered], None]
+
+
+class Producer(Protocol):
+    def send(self, message: Message, on_outcome: OnOutcome) -> None: ...
+    def poll(self, timeout_s: float) -> None: ...  # serves outcomes
+    def flush(self, timeout_s: float) -> int: ...  # how many are still without an outcome
+    def close(self) -> None: ...
+
+
+@runtime_checkable
+class Transactional(Protocol):
+    """A producer that also has transactions. UNKNOWN: make a new producer, never try the end again."""
+
+    def begin(self) -> None: ...
+    def commit(self, timeout_s: float) -> Outcome: ...
+    def abort(self, timeout_s: float) -> Outcome: ...
+
+
+class Batch(Protocol):
+    """What one poll gave, as columns; see harness.ledger.DELIVERY for their meaning."""
+
+    rows: Any
+    ends: Mapping[int, int]  # partition -> its end, when the reader has reached it
+    positions: Mapping[int, int]  # partition -> offset after its last record here
+
+
+class Consumer(Protocol):
+    def poll(self, timeout_s: float) -> Batch: ...
+    def commit(self, positions: Mapping[int, int]) -> Outcome: ...
+    def close(self) -> None: ...
+
+
+class Client(Protocol):
+    """Adapter of one client library; its errors become outcomes in one table."""
+
+    def open_producer(self, settings: Mapping[str, Any]) -> Producer: ...
+    def open_consumer(self, settings: Mapping[str, Any]) -> Consumer: ...
+
+
+class Role(Protocol):
+    def work(self, client: Client, ledger: Ledger, until: Callable[[], bool]) -> None: ...
+
+
+class Workload(Protocol):
+    def roles(self) -> Sequence[Mapping[str, Any]]: ...  # one specification for each worker process
+
+
+# --- faults ---------------------------------------------------------------------------------------
+
+
+class Fault(Protocol):
+    """What breaks. Whom is a Target's business, when is the Schedule's."""
+
+    needs: ClassVar[type]
+
+    def hold(self, arena: Arena, nodes: Sequence[Node]) -> AbstractContextManager[Bite]:
+        """Break; yield once the effect was measured or its limit has passed; undo on the way out.
+
+        The undo is registered before the act and is idempotent.
+        """
+        ...
+
+    def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
+        """Called after the hold has ended: wait, within a limit, until nothing of it can be measured."""
+        ...
+
+    def describe(self) -> Mapping[str, Any]:
+        """The fault as data, for the manifest: its name and settings."""
+        ...
+
+
+# --- reconciliation -------------------------------------------------------------------------------
+
+
+class Finder(Protocol):
+    anomaly: ClassVar[str]
+
+    def find(self, tables: Tables) -> DataFrame: ...
+    def compared(self, tables: Tables) -> int: ...  # how many items the question was asked of (E9)
+    def explain(self, row: Mapping[str, Any]) -> str: ...

@@ -1,0 +1,31 @@
+"""Errors that users see. Each message is one line: the thing, the place and the remedy."""
+
+from __future__ import annotations
+
+
+class OnceproofError(Exception):
+    """Something the harness cannot go on from; its text is written for the person who reads it."""
+
+
+class UsageError(OnceproofError):
+    """The call, a setting or an input file is wrong."""
+
+
+class SetupError(OnceproofError):
+    """Something the harness needs on this machine is missing and could not be had."""
+
+
+class ClusterError(OnceproofError):
+    """The cluster did not come up, did not answer or could not be ended."""
+
+
+class FaultError(OnceproofError):
+    """A fault could not be applied, or could not be undone."""
+
+
+class LedgerError(OnceproofError):
+    """A run folder or a ledger file is missing, damaged or of another version."""
+
+
+class WaitTimeout(OnceproofError):
+    """A condition did not come true within its limit."""

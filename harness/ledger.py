@@ -1,0 +1,240 @@
+"""The ledger: everything a run attempted and saw, written so that it survives SIGKILL of its writer.
+
+Three kinds of journal, each with one writer, all on one clock (CLOCK_MONOTONIC in ns, the same for all
+processes of a machine; the manifest says which wall time its zero was):
+
+* `<worker>.attempts`: one row of 48 bytes for each attempt, at the place given by its sequence number, in
+  a memory-mapped file. The first half is written before the send, the second with the outcome; the mark of
+  each half is written last, so a half without its mark was not finished. Pages of a mapped file belong to
+  the kernel: they outlive the process. No outcome mark means unknown.
+* `<worker>.deliveries` (and the final reader's `<reader>.log`): rows appended a batch at a time with one
+  write. A torn last row is cut off when read.
+* `<writer>.events`: JSON lines for all that is rare: transactions, commits, assignments, fault windows and
+  their bites, log bounds. A torn last line is recognised; a broken line elsewhere is an error.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import struct
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from harness.contracts import Outcome
+from harness.errors import LedgerError
+
+VERSION = 1
+ATTEMPT_MARK = 0xA77E
+OUTCOME_MARK = 0x0C0E
+
+ATTEMPT = np.dtype(
+    [
+        ("t_attempt", "<i8"),
+        ("key", "<i4"),
+        ("txn", "<u4"),
+        ("partition", "<i2"),  # intended; -1: the client chose
+        ("flags", "u1"),  # message.ABORT_INTENDED
+        ("topic", "u1"),
+        ("attempt_mark", "<u4"),
+        ("t_outcome", "<i8"),
+        ("offset", "<i8"),  # -1: none was told
+        ("told_partition", "<i2"),
+        ("error", "<i2"),  # the client library's error code, 0: none
+        ("outcome", "u1"),
+        ("spare", "u1"),
+        ("outcome_mark", "<u2"),
+    ]
+)
+DELIVERY = np.dtype(
+    [
+        ("t", "<i8"),
+        ("offset", "<i8"),
+        ("seq", "<i8"),
+        ("session", "<u4"),
+        ("txn", "<u4"),
+        ("key", "<i4"),
+        ("partition", "<i2"),
+        ("intended_partition", "<i2"),
+        ("topic", "u1"),
+        ("flags", "u1"),  # message.BAD_*, FOREIGN_RUN: what was wrong with what arrived
+        ("intent", "u1"),  # message.ABORT_INTENDED as the payload says
+        ("spare", "u1"),
+        ("leader_epoch", "<i4"),  # -1: not told
+    ]
+)
+_ATTEMPT_HALF = struct.Struct("<qiIhBBI")
+_OUTCOME_HALF = struct.Struct("<qqhhBBH")
+_REGION_ROWS = 1 << 16
+_REGION_BYTES = _REGION_ROWS * ATTEMPT.itemsize  # a multiple of the page size, as mapping a part of a file wants
+
+now_ns = time.monotonic_ns
+
+
+class AttemptJournal:
+    """Attempts and outcomes of one producer session."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
+        self._path = path
+        self._regions: list[mmap.mmap] = []
+
+    def attempt(self, seq: int, key: int, partition: int, txn: int = 0, flags: int = 0, topic: int = 0) -> None:
+        """Record that message `seq` is about to be sent. Call before the send."""
+        number, row = divmod(seq, _REGION_ROWS)
+        if number >= len(self._regions):
+            self._grow()
+        _ATTEMPT_HALF.pack_into(
+            self._regions[number], row * 48, now_ns(), key, txn, partition, flags, topic, ATTEMPT_MARK
+        )
+
+    def outcome(self, seq: int, outcome: int, partition: int, offset: int, error: int) -> None:
+        """Record what became of message `seq`."""
+        number, row = divmod(seq, _REGION_ROWS)
+        _OUTCOME_HALF.pack_into(
+            self._regions[number], row * 48 + 24, now_ns(), offset, partition, error, outcome, 0, OUTCOME_MARK
+        )
+
+    def _grow(self) -> None:
+        start = len(self._regions) * _REGION_BYTES
+        try:
+            # Real blocks now: on a full disk this fails with a reason; a hole would be a SIGBUS later.
+            os.posix_fallocate(self._file, start, _REGION_BYTES)
+        except OSError as error:
+            raise LedgerError(
+                f"{self._path}: no room for {_REGION_BYTES} more bytes of ledger ({error.strerror}); "
+                "free some disk space or choose another folder with --runs"
+            ) from error
+        self._regions.append(mmap.mmap(self._file, _REGION_BYTES, offset=start))
+
+    def close(self) -> None:
+        for region in self._regions:
+            region.close()
+        os.close(self._file)
+
+
+class DeliveryJournal:
+    """Deliveries of one reader, appended batch by batch."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+
+    def append(self, rows: npt.NDArray[np.void]) -> None:
+        blob = memoryview(rows.tobytes())
+        while blob:
+            try:
+                blob = blob[os.write(self._file, blob) :]
+            except OSError as error:
+                raise LedgerError(
+                    f"{self._path}: cannot append to the ledger ({error.strerror}); "
+                    "free some disk space or choose another folder with --runs"
+                ) from error
+
+    def close(self) -> None:
+        os.close(self._file)
+
+
+class EventLog:
+    """JSON lines of one writer; each line reaches the kernel before `write` returns."""
+
+    def __init__(self, path: Path, writer: str) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        self._path = path
+        self._writer = writer
+
+    def write(self, kind: str, **fields: Any) -> None:
+        line = json.dumps({"t": now_ns(), "event": kind, "writer": self._writer, **fields}, default=str) + "\n"
+        data = line.encode()
+        if os.write(self._file, data) != len(data):
+            raise LedgerError(f"{self._path}: the disk is full; free some space or choose another with --runs")
+
+    def close(self) -> None:
+        os.close(self._file)
+
+
+class Ledger:
+    """The journals of one writer (a worker's incarnation, the injector, the harness itself)."""
+
+    def __init__(self, folder: Path, writer: str) -> None:
+        self.writer = writer
+        self.folder = folder
+        self.events = EventLog(folder / f"{writer}.events", writer)
+        self._opened: list[AttemptJournal | DeliveryJournal] = []
+
+    def attempts(self, session: int) -> AttemptJournal:
+        journal = AttemptJournal(self.folder / f"{self.writer}.{session}.attempts")
+        self._opened.append(journal)
+        return journal
+
+    def deliveries(self) -> DeliveryJournal:
+        journal = DeliveryJournal(self.folder / f"{self.writer}.deliveries")
+        self._opened.append(journal)
+        return journal
+
+    def log(self, isolation: str) -> DeliveryJournal:
+        journal = DeliveryJournal(self.folder / f"{self.writer}.{isolation}.log")
+        self._opened.append(journal)
+        return journal
+
+    def close(self) -> None:
+        for journal in self._opened:
+            journal.close()
+        self.events.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def read_attempts(path: Path) -> npt.NDArray[np.void]:
+    """All attempts of a session in order; their row number is the sequence number."""
+    with path.open("rb") as file:
+        rows = np.fromfile(file, dtype=ATTEMPT)
+    # Space is set aside ahead of use, so rows without a mark at the end were never attempted.
+    marked = np.flatnonzero(rows["attempt_mark"] == ATTEMPT_MARK)
+    rows = rows[: int(marked[-1]) + 1] if len(marked) else rows[:0]
+    if len(marked) != len(rows):
+        hole = int(np.flatnonzero(rows["attempt_mark"] != ATTEMPT_MARK)[0])
+        raise LedgerError(f"{path}: attempt {hole} is missing although later ones are there: not a whole ledger")
+    silent = rows["outcome_mark"] != OUTCOME_MARK
+    rows["outcome"][silent] = Outcome.UNKNOWN
+    rows["offset"][silent] = -1
+    rows["told_partition"][silent] = -1
+    rows["t_outcome"][silent] = -1
+    return rows
+
+
+def read_deliveries(path: Path) -> tuple[npt.NDArray[np.void], int]:
+    """All whole rows, and how many bytes of a torn last row were left out."""
+    blob = path.read_bytes()
+    torn = len(blob) % DELIVERY.itemsize
+    return np.frombuffer(blob[: len(blob) - torn], dtype=DELIVERY), torn
+
+
+def read_events(path: Path) -> Iterator[dict[str, Any]]:
+    """All events of a writer. A torn last line yields {"event": "torn"}; a broken one before it is an error."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            whole = line.endswith(b"\n")
+            try:
+                event = json.loads(line)
+                if not isinstance(event, dict) or "event" not in event:
+                    raise ValueError("not an event")
+            except ValueError as error:
+                if not whole:
+                    yield {"event": "torn", "writer": path.stem, "line": number}
+                    return
+                raise LedgerError(f"{path}:{number}: not a ledger line ({error})") from error
+            yield event

@@ -1,0 +1,133 @@
+"""The cache folder: things fetched once per version, whole or not there at all.
+
+A thing is built in a temporary sibling of its final folder and renamed into place, under a lock of its
+own. So two starts at once fetch it once, and a start that was killed half way leaves nothing that a
+later one could mistake for the finished thing.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from harness.errors import SetupError
+
+Progress = Callable[[str], None]
+
+
+def to_stderr(line: str) -> None:
+    """Shows one line of progress; stdout stays free for results."""
+    print(f"onceproof: {line}", file=sys.stderr, flush=True)
+
+
+def silent(line: str) -> None:
+    """Shows nothing."""
+
+
+@contextmanager
+def timed(what: str, progress: Progress) -> Iterator[None]:
+    """Says that `what` begins, and when it ended and how long it took."""
+    progress(f"{what} …")
+    begun = time.monotonic()
+    try:
+        yield
+    except BaseException:
+        progress(f"{what} … failed after {time.monotonic() - begun:.1f} s")
+        raise
+    progress(f"{what} … {time.monotonic() - begun:.1f} s")
+
+
+def cache_dir() -> Path:
+    """The cache folder: `ONCEPROOF_CACHE`, else `onceproof` in the user's cache folder. Not created here."""
+    if chosen := os.environ.get("ONCEPROOF_CACHE"):
+        return Path(chosen).absolute()
+    if caches := os.environ.get("XDG_CACHE_HOME"):
+        return Path(caches).absolute() / "onceproof"
+    try:
+        return Path.home() / ".cache" / "onceproof"
+    except RuntimeError as error:
+        raise SetupError(f"there is no home folder for the cache ({error}); set ONCEPROOF_CACHE=FOLDER") from error
+
+
+def log_file(name: str) -> Path:
+    """Where the output of the tools that fetch `name` is kept."""
+    return _folder(cache_dir() / "logs") / f"{name}.log"
+
+
+def place_of(name: str, version: str) -> Path:
+    """Where a finished thing lies, whether or not it is there yet."""
+    return cache_dir() / name / version
+
+
+def provide(
+    name: str,
+    version: str,
+    build: Callable[[Path], None],
+    *,
+    whole: Callable[[Path], bool] = Path.is_dir,
+    progress: Progress = to_stderr,
+) -> Path:
+    """The folder of `name` in `version`; `build` fills it first when it is missing or no longer `whole`.
+
+    Costs a few file look-ups when the thing is there. Safe to call from several processes and threads
+    at once: one builds, the others wait for it.
+    """
+    final = place_of(name, version)
+    if final.is_dir() and whole(final):
+        return final
+    with lock(f"{name}-{version}", progress):
+        if final.is_dir() and whole(final):
+            return final
+        # Whoever holds the lock is the only builder, so anything unfinished here is from a killed one.
+        for leftover in _folder(final.parent).glob(f".{version}.*.building"):
+            shutil.rmtree(leftover, ignore_errors=True)
+        building = Path(tempfile.mkdtemp(prefix=f".{version}.", suffix=".building", dir=final.parent))
+        try:
+            build(building)
+            if not whole(building):
+                raise SetupError(f"{name} {version} was fetched but is not complete; see {log_file(name)}")
+            building.chmod(0o755)
+            if final.exists():
+                shutil.rmtree(final)
+            building.rename(final)
+        finally:
+            shutil.rmtree(building, ignore_errors=True)
+    return final
+
+
+@contextmanager
+def lock(name: str, progress: Progress = to_stderr) -> Iterator[None]:
+    """Holds the lock `name` of the cache folder; the system drops it when its holder dies."""
+    path = _folder(cache_dir() / "locks") / f"{name}.lock"
+    with _writable(path), path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            progress(f"waiting for another start that is fetching {name} …")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _folder(path: Path) -> Path:
+    with _writable(path):
+        path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+@contextmanager
+def _writable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None or not Path(error.filename).is_relative_to(cache_dir()):
+            raise
+        raise SetupError(
+            f"the cache folder cannot be written: {path}: {error.strerror}; set ONCEPROOF_CACHE=FOLDER"
+        ) from error

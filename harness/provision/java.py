@@ -1,0 +1,109 @@
+"""A Java that brokers and Spark both run on: `JAVA_HOME`, the path, the usual folder, or apt as root."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+from harness.errors import SetupError
+from harness.provision import tool
+from harness.provision.cache import Progress, lock, timed, to_stderr
+
+OLDEST, NEWEST = 17, 24
+JVM_FOLDER = Path("/usr/lib/jvm")
+PACKAGES = ("openjdk-17-jre-headless", "openjdk-21-jre-headless")
+BY_HAND = f"install {PACKAGES[0]} (or any Java {OLDEST} to {NEWEST}) or set JAVA_HOME to one"
+
+
+def java(progress: Progress = to_stderr) -> Path:
+    """The java executable, links resolved, so that its folder's parent is a valid JAVA_HOME."""
+    found = find_java()
+    if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
+        _apt_install(progress)
+        found = find_java()
+    if found is None:
+        raise SetupError(f"no usable Java on this machine: {BY_HAND}")
+    return found
+
+
+def find_java() -> Path | None:
+    """A fitting Java that is already here, or None. Raises SetupError when JAVA_HOME names an unfit one."""
+    if home := os.environ.get("JAVA_HOME"):
+        executable = Path(home) / "bin" / "java"
+        if not os.access(executable, os.X_OK):
+            raise SetupError(f"JAVA_HOME={home} has no bin/java: {BY_HAND}")
+        version = java_version(executable)
+        if why := unfit(version, chosen=True):
+            raise SetupError(f"JAVA_HOME={home} is {why}: {BY_HAND}")
+        return executable.resolve()
+    on_path = shutil.which("java")
+    for candidate in [Path(on_path)] if on_path else []:
+        real = _real(candidate)
+        if real and not unfit(java_version(real)):
+            return real
+    fitting = [path for path in JVM_FOLDER.glob("*/bin/java") if not unfit(java_version(path))]
+    # 17 is what everything here was measured on, so the oldest that fits comes first.
+    fitting.sort(key=lambda path: (_numbers(java_version(path) or ""), path))
+    return fitting[0].resolve() if fitting else None
+
+
+def unfit(version: str | None, *, chosen: bool = False) -> str | None:
+    """Why this version cannot be used, or None when it can; a `chosen` one may be newer than tried here."""
+    if version is None:
+        return "not a Java that answers"
+    numbers = _numbers(version)
+    if not numbers or numbers[0] < OLDEST:
+        return f"Java {version}, older than {OLDEST}"
+    if numbers[0] == 25 and numbers < (25, 0, 3):
+        return f"Java {version}, on which Spark fails (25.0.0 to 25.0.2)"
+    if numbers[0] > NEWEST and not chosen:
+        return f"Java {version}, newer than {NEWEST}"
+    return None
+
+
+def java_version(executable: Path) -> str | None:
+    """The version, from the `release` file of its folder (no JVM is started), else by asking it."""
+    release = executable.resolve().parent.parent / "release"
+    try:
+        stated = re.search(r'^JAVA_VERSION="([^"]+)"', release.read_text(errors="replace"), re.M)
+    except OSError:
+        stated = None
+    if stated:
+        return stated[1]
+    answer = tool.output([executable, "-version"]) or ""
+    said = re.search(r'version "([^"]+)"', answer)
+    return said[1] if said else None
+
+
+def _real(candidate: Path) -> Path | None:
+    """The executable inside its Java home, also when the one on the path is a script that finds it."""
+    real = candidate.resolve()
+    if (real.parent.parent / "release").is_file() or (real.parent.parent / "lib").is_dir() and real.name == "java":
+        return real
+    answer = tool.output([candidate, "-XshowSettings:properties", "-version"]) or ""
+    said = re.search(r"^\s*java\.home = (.+)$", answer, re.M)
+    return Path(said[1].strip()) / "bin" / "java" if said else None
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
+
+
+def _apt_install(progress: Progress) -> None:
+    quiet = {"DEBIAN_FRONTEND": "noninteractive"}
+    wait = ["-o", "DPkg::Lock::Timeout=300"]
+    with lock("apt", progress):
+        if find_java():
+            return
+        with timed(f"installing {PACKAGES[0]} by apt-get", progress):
+            try:
+                tool.run(["apt-get", *wait, "update"], log="java", env=quiet)
+                for package in PACKAGES:
+                    if tool.output(["apt-cache", "show", package]):
+                        install = ["apt-get", *wait, "install", "-y", "--no-install-recommends", package]
+                        tool.run(install, log="java", env=quiet)
+                        return
+            except SetupError as error:
+                raise SetupError(f"Java could not be installed: {error}; {BY_HAND}") from error

@@ -1,0 +1,70 @@
+"""The jars of a Kafka broker with a log binding, by Maven coordinates or from the folder in `KAFKA_LIBS`."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from harness.errors import SetupError
+from harness.provision.cache import Progress, place_of, provide, to_stderr
+from harness.provision.maven import Coordinates, fetch_jars
+
+KAFKA_VERSION = "4.3.1"
+BROKER_JAR = "kafka_2.13-*.jar"
+BY_HAND = "put the jars of a Kafka (2.13) broker into a folder and set KAFKA_LIBS=FOLDER"
+_LIST = "jars.txt"
+
+
+def kafka_libs(version: str = KAFKA_VERSION, progress: Progress = to_stderr) -> Path:
+    """The folder of broker jars; as a class path it is `FOLDER/*`. `KAFKA_LIBS` wins, whatever its version."""
+    if chosen := os.environ.get("KAFKA_LIBS"):
+        folder = Path(chosen).absolute()
+        if not any(folder.glob(BROKER_JAR)):
+            raise SetupError(f"KAFKA_LIBS={chosen} has no {BROKER_JAR} inside: {BY_HAND}, or unset it")
+        return folder
+    return provide("kafka", version, lambda into: _build(version, into, progress), whole=_whole, progress=progress)
+
+
+def find_kafka_libs(version: str = KAFKA_VERSION) -> Path | None:
+    """The folder that `kafka_libs` would give without fetching anything, or None."""
+    if os.environ.get("KAFKA_LIBS"):
+        return kafka_libs(version)
+    place = place_of("kafka", version)
+    return place if _whole(place) else None
+
+
+def version_of(libs: Path) -> str:
+    """The Kafka version that a folder of jars holds, by the name of its broker jar."""
+    jars = sorted(libs.glob(BROKER_JAR))
+    return jars[-1].stem.removeprefix("kafka_2.13-") if jars else "unknown"
+
+
+def _build(version: str, into: Path, progress: Progress) -> None:
+    broker = Coordinates("org.apache.kafka", "kafka_2.13", version)
+    try:
+        fetch_jars(f"Kafka {version} jars", broker, into, progress=progress)
+        binding = log_binding(into)
+        fetch_jars(f"log binding {binding.version}", binding, into, alone=True, progress=progress)
+    except SetupError as error:
+        raise SetupError(f"{error}; by hand: {BY_HAND}") from error
+    (into / _LIST).write_text("".join(f"{jar.name}\n" for jar in sorted(into.glob("*.jar"))))
+
+
+def log_binding(libs: Path) -> Coordinates:
+    """What ties these jars' logging calls to the logging library among them; without it brokers are silent."""
+    for jar in libs.glob("log4j-core-*.jar"):
+        return Coordinates("org.apache.logging.log4j", "log4j-slf4j-impl", jar.stem.removeprefix("log4j-core-"))
+    for jar in libs.glob("slf4j-api-*.jar"):
+        # Kafka 3.x logs through reload4j, whose binding follows the version of slf4j.
+        return Coordinates("org.slf4j", "slf4j-reload4j", re.sub(r"^slf4j-api-", "", jar.stem))
+    raise SetupError(f"no logging library came with the Kafka jars in {libs}")
+
+
+def _whole(libs: Path) -> bool:
+    """Whether all jars that were fetched are still there: cleaners of cache folders take single files."""
+    try:
+        names = (libs / _LIST).read_text().split()
+    except OSError:
+        return False
+    return any(libs.glob(BROKER_JAR)) and all((libs / name).is_file() for name in names)

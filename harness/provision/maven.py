@@ -1,0 +1,110 @@
+"""Jars by Maven coordinates: through `mvn` where it is, else through the Ivy that pyspark ships.
+
+Both ask the registry they are configured for, check the checksums it publishes, and give the same jars.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.errors import SetupError
+from harness.provision import tool
+from harness.provision.cache import Progress, lock, timed, to_stderr
+from harness.provision.java import java
+
+DEPENDENCY_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
+
+_EXCLUDE_ALL = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
+_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>onceproof</groupId><artifactId>fetch</artifactId><version>1</version><packaging>pom</packaging>
+  <dependencies><dependency>
+    <groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>{exclusions}
+  </dependency></dependencies>
+</project>
+"""
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """What Maven calls one published thing."""
+
+    group: str
+    artifact: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"{self.group}:{self.artifact}:{self.version}"
+
+
+def fetch_jars(
+    what: str, coordinates: Coordinates, into: Path, *, alone: bool = False, progress: Progress = to_stderr
+) -> None:
+    """Puts the jar, and unless `alone` all that it needs to run, into a folder. `what` is for the reader.
+
+    A `mvn` that is there but fails does not end it: Ivy is tried before giving up.
+    """
+    ways: list[tuple[str, Callable[[], None]]] = []
+    if mvn := shutil.which("mvn"):
+        ways.append(("mvn", lambda: _by_mvn(mvn, coordinates, into, alone)))
+    if ivy := ivy_jar():
+        ways.append(("ivy", lambda: _by_ivy(ivy, coordinates, into, alone, progress)))
+    failures = []
+    # Neither tool guards its own download folder against a second one at the same time.
+    with lock("maven", progress):
+        for name, fetch in ways:
+            try:
+                with timed(f"fetching {what} by {name}", progress):
+                    fetch()
+                return
+            except SetupError as error:
+                failures.append(str(error))
+    reasons = "; ".join(failures) or "neither mvn nor pyspark's Ivy is here"
+    raise SetupError(f"{what} ({coordinates}) could not be fetched: {reasons}")
+
+
+def ivy_jar() -> Path | None:
+    """The Ivy inside pyspark, found without importing pyspark."""
+    spec = importlib.util.find_spec("pyspark")
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        for jar in sorted(Path(folder).glob("jars/ivy-*.jar")):
+            return jar
+    return None
+
+
+def _by_mvn(mvn: str, coordinates: Coordinates, into: Path, alone: bool) -> None:
+    with tempfile.TemporaryDirectory(prefix="onceproof-mvn-") as folder:
+        pom = Path(folder) / "pom.xml"
+        pom.write_text(
+            _POM.format(
+                group=coordinates.group,
+                artifact=coordinates.artifact,
+                version=coordinates.version,
+                exclusions=_EXCLUDE_ALL if alone else "",
+            )
+        )
+        # Lax Maven only warns about a wrong checksum; strict refuses the file.
+        tool.run(
+            [mvn, "-B", "-ntp", "--strict-checksums", "-f", pom, f"{DEPENDENCY_PLUGIN}:copy-dependencies"]
+            + ["-DincludeScope=runtime", f"-DoutputDirectory={into}"],
+            log=coordinates.artifact,
+            cwd=Path(folder),
+        )
+
+
+def _by_ivy(ivy: Path, coordinates: Coordinates, into: Path, alone: bool, progress: Progress) -> None:
+    executable = java(progress)
+    with tempfile.TemporaryDirectory(prefix="onceproof-ivy-") as folder:
+        tool.run(
+            [executable, f"-Divy.home={folder}", "-jar", ivy, "-cache", Path(folder) / "cache"]
+            + ["-dependency", coordinates.group, coordinates.artifact, coordinates.version, "-confs", "default"]
+            + (["-notransitive"] if alone else [])
+            + ["-retrieve", f"{into}/[artifact]-[revision](-[classifier]).[ext]", "-types", "jar", "bundle"],
+            log=coordinates.artifact,
+            cwd=Path(folder),
+        )

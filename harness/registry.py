@@ -1,0 +1,38 @@
+"""Finds plug-ins by listing their folder: one file a plug-in, its file name is the name users type.
+
+The last line of such a file names its class, for example `fault_class = Kill`. A file is imported only
+when it is chosen, so an optional library is needed only by those who use it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from typing import Any
+
+from harness.errors import UsageError
+
+PACKAGES = {
+    "fault": "faults",
+    "cluster": "harness.clusters",
+    "client": "harness.clients",
+    "workload": "harness.workloads",
+    "finder": "harness.reconcile.anomalies",
+}
+
+
+def names(kind: str) -> list[str]:
+    """All plug-ins of a kind by name, without importing them."""
+    package = importlib.import_module(PACKAGES[kind])
+    return sorted(m.name for m in pkgutil.iter_modules(package.__path__) if not m.name.startswith("_"))
+
+
+def load(kind: str, name: str) -> Any:
+    """The class that the plug-in file `name` offers as `<kind>_class`."""
+    if name not in names(kind):
+        raise UsageError(f"unknown {kind} {name!r}; there are: {', '.join(names(kind))}")
+    module = importlib.import_module(f"{PACKAGES[kind]}.{name}")
+    try:
+        return getattr(module, f"{kind}_class")
+    except AttributeError:
+        raise UsageError(f"{module.__file__}: ends without a line `{kind}_class = …`") from None

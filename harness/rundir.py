@@ -1,0 +1,92 @@
+"""Every path inside a run folder, in one place: runs/<scenario>/<run_id>/."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.errors import LedgerError
+
+
+@dataclass(frozen=True)
+class RunDir:
+    path: Path
+
+    @classmethod
+    def create(cls, root: Path, scenario: str) -> RunDir:
+        """A new run folder, named by the time of its start; two runs in one second get two folders."""
+        stamp = time.strftime("%Y%m%d-%H%M%S")
+        for number in range(1000):
+            path = root / scenario / (stamp if number == 0 else f"{stamp}-{number}")
+            try:
+                path.mkdir(parents=True)
+            except FileExistsError:
+                continue
+            made = cls(path.resolve())
+            made.ledger.mkdir()
+            made.logs.mkdir()
+            return made
+        raise LedgerError(f"{root / scenario}: a thousand runs began in this second")
+
+    @property
+    def run_id(self) -> str:
+        return f"{self.path.parent.name}/{self.path.name}"
+
+    @property
+    def manifest(self) -> Path:
+        return self.path / "manifest.json"
+
+    @property
+    def ledger(self) -> Path:
+        """Journals as the workers write them; they survive the death of their writer."""
+        return self.path / "ledger"
+
+    @property
+    def tables(self) -> Path:
+        """The ledger as Parquet, one folder a table: what Spark reads."""
+        return self.path / "tables"
+
+    @property
+    def logs(self) -> Path:
+        return self.path / "logs"
+
+    @property
+    def findings(self) -> Path:
+        """All findings as Parquet."""
+        return self.path / "findings.parquet"
+
+    @property
+    def reconciled(self) -> Path:
+        """What reconciliation found: counts, the worst findings in full, coverage, timeline."""
+        return self.path / "reconciled.json"
+
+    @property
+    def verdict(self) -> Path:
+        return self.path / "verdict.json"
+
+    def read_manifest(self) -> dict[str, Any]:
+        return read_json(self.manifest, "is this a run folder?")
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Whole or not at all: a reader never sees half a file."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.write_text(json.dumps(value, indent=1, sort_keys=False, default=str) + "\n", encoding="utf-8")
+    draft.replace(path)
+
+
+def read_json(path: Path, hint: str) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise LedgerError(f"{path}: there is no such file ({hint})") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise LedgerError(f"{path}: not JSON: {error} ({hint})") from error
+    if not isinstance(value, dict):
+        raise LedgerError(f"{path}: a JSON object is expected ({hint})")
+    return value

@@ -1,0 +1,149 @@
+"""A scenario: the frozen description of one experiment, validated when it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+from harness.contracts import Mode, Verdict
+from harness.message import MIN_LENGTH
+from harness.schedule import NO_FAULTS, Schedule
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+def _positive(owner: str, **values: float) -> None:
+    for name, value in values.items():
+        if value <= 0:
+            raise ValueError(f"{owner}.{name} has to be greater than 0, not {value}")
+
+
+@dataclass(frozen=True)
+class Timings:
+    """Every limit of a run, in seconds."""
+
+    warm_up_s: float = 1.5  # how long to run before the first window, counted from first progress
+    warm_up_limit_s: float = 45.0
+    cool_down_s: float = 1.5  # how long to run after the last heal, once progress is seen again
+    recovery_limit_s: float = 45.0
+    flush_limit_s: float = 40.0
+    drain_limit_s: float = 60.0
+    final_read_limit_s: float = 60.0
+
+    def __post_init__(self) -> None:
+        _positive("Timings", **asdict(self))
+
+
+@dataclass(frozen=True)
+class ProducerSettings:
+    """Producers as users have them: several, keyed and keyless, batching, several requests in flight."""
+
+    keyed: int = 1  # producers that send keys and let the client choose the partition
+    keyless: int = 1  # producers that name the partition themselves
+    records_per_s: int = 2000  # of each producer
+    payload_bytes: int = 128
+    keys: int = 64
+    records_per_transaction: int = 100  # exactly-once only
+    aborted_share: float = 0.1  # exactly-once only: transactions that are aborted on purpose
+    extra: Mapping[str, Any] = field(default=_NOTHING)  # client library settings that win over the mode's
+
+    def __post_init__(self) -> None:
+        _positive("ProducerSettings", records_per_s=self.records_per_s, keys=self.keys,
+                  records_per_transaction=self.records_per_transaction)  # fmt: skip
+        if self.keyed < 0 or self.keyless < 0 or self.keyed + self.keyless == 0:
+            raise ValueError("ProducerSettings: at least one keyed or keyless producer is needed")
+        if self.payload_bytes < MIN_LENGTH or self.payload_bytes % 8:
+            raise ValueError(
+                f"ProducerSettings.payload_bytes: a multiple of 8, at least {MIN_LENGTH}, not {self.payload_bytes}"
+            )
+        if not 0 <= self.aborted_share <= 1:
+            raise ValueError(f"ProducerSettings.aborted_share lies between 0 and 1, not {self.aborted_share}")
+
+
+@dataclass(frozen=True)
+class ConsumerSettings:
+    members: int = 2
+    isolation: str = "read_committed"
+    extra: Mapping[str, Any] = field(default=_NOTHING)
+
+    def __post_init__(self) -> None:
+        _positive("ConsumerSettings", members=self.members)
+        if self.isolation not in ("read_committed", "read_uncommitted"):
+            raise ValueError(
+                f"ConsumerSettings.isolation: read_committed or read_uncommitted, not {self.isolation!r}"
+            )
+
+
+@dataclass(frozen=True)
+class TopicSettings:
+    partitions: int = 3
+    replication_factor: int = 3
+    min_insync_replicas: int = 2
+    extra: Mapping[str, Any] = field(default=_NOTHING)
+
+    def __post_init__(self) -> None:
+        _positive("TopicSettings", partitions=self.partitions, replication_factor=self.replication_factor,
+                  min_insync_replicas=self.min_insync_replicas)  # fmt: skip
+        if self.min_insync_replicas > self.replication_factor:
+            raise ValueError(
+                f"TopicSettings.min_insync_replicas {self.min_insync_replicas} is more than "
+                f"the replication factor {self.replication_factor}"
+            )
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One experiment. `judged_as` differs from `mode` in controls that have to be VIOLATED."""
+
+    name: str
+    mode: Mode
+    schedule: Schedule = NO_FAULTS
+    judged_as: Mode | None = None
+    expected: Verdict = Verdict.HELD
+    control: bool = False
+    hazard: str = ""  # the id of the hazard that this is a control of, such as acks0_loss
+    workload: str = "produce_consume"
+    client: str = "confluent"
+    topic: TopicSettings = TopicSettings()
+    producers: ProducerSettings = ProducerSettings()
+    consumers: ConsumerSettings = ConsumerSettings()
+    timings: Timings = Timings()
+    produce_s: float = 4.0  # how long a run without faults produces
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if not self.name or not all(c.isalnum() or c in "_-." for c in self.name):
+            raise ValueError(f"Scenario.name: letters, digits, '_', '-' and '.' only, not {self.name!r}")
+        _positive("Scenario", produce_s=self.produce_s)
+
+    @property
+    def guarantee(self) -> Mode:
+        return self.judged_as or self.mode
+
+    @property
+    def fault_name(self) -> str:
+        """What breaks, for tables: `kill-leader`, or `none`."""
+        return "+".join(f"{w.fault}-{w.on}" for w in self.schedule) or "none"
+
+    def with_seed(self, seed: int) -> Scenario:
+        return replace(self, seed=seed)
+
+    def describe(self) -> dict[str, Any]:
+        """The scenario as data, for the manifest."""
+        plain = {
+            name: (dict(value) if isinstance(value, Mapping) else value)
+            for name, value in vars(self).items()
+            if name not in ("schedule", "topic", "producers", "consumers", "timings")
+        }
+        return {
+            **plain,
+            "guarantee": self.guarantee,
+            "fault": self.fault_name,
+            "schedule": [w.describe() for w in self.schedule],
+            **{
+                name: {k: dict(v) if isinstance(v, Mapping) else v for k, v in vars(getattr(self, name)).items()}
+                for name in ("topic", "producers", "consumers", "timings")
+            },
+        }

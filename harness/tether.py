@@ -1,0 +1,217 @@
+"""Processes that cannot outlive the harness, not even when it is killed with SIGKILL.
+
+A child asks the kernel to kill it when its parent dies (PR_SET_PDEATHSIG). The kernel means the parent
+*thread*, so every process of this harness is started by one thread that lives as long as the harness. Pid
+files are the second net: they name what a crashed harness may have left, and `sweep` ends exactly that.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import json
+import os
+import queue
+import shutil
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from harness.errors import OnceproofError
+from harness.waiting import wait_until
+
+_PR_SET_PDEATHSIG = 1
+# Had the parent died before the kernel was asked, nobody would ever end the child: it looks once more.
+_CHECK = 'test "$PPID" = "$0" || exit 127; exec "$@"'
+_Task = tuple[Callable[[], "subprocess.Popen[bytes]"], "Future[subprocess.Popen[bytes]]"]
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A process that is not mistaken for a later one with the same pid."""
+
+    pid: int
+    start_ticks: int  # since boot, so that a reused pid differs
+    boot_id: str
+
+    def alive(self) -> bool:
+        return self == identify(self.pid)
+
+
+def identify(pid: int) -> Identity | None:
+    """The identity of a process that runs now; None when there is none. A zombie has ended."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    fields = stat[stat.rindex(")") + 2 :].split()  # the name before it may contain spaces and brackets
+    if fields[0] in "ZX":
+        return None
+    return Identity(pid, int(fields[19]), _boot_id())
+
+
+def _boot_id() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+
+
+class _Spawner:
+    """One thread that starts every process: as long as it lives, so do they."""
+
+    def __init__(self) -> None:
+        self._tasks: queue.SimpleQueue[_Task] = queue.SimpleQueue()
+        threading.Thread(target=self._work, name="tether-spawner", daemon=True).start()
+
+    def run(self, start: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
+        future: Future[subprocess.Popen[bytes]] = Future()
+        self._tasks.put((start, future))
+        return future.result()
+
+    def _work(self) -> None:
+        while True:
+            start, future = self._tasks.get()
+            try:
+                future.set_result(start())
+            except BaseException as error:  # handed to the thread that asked, which raises it
+                future.set_exception(error)
+
+
+_spawner: _Spawner | None = None
+_spawner_lock = threading.Lock()
+
+
+def _the_spawner() -> _Spawner:
+    global _spawner
+    with _spawner_lock:
+        if _spawner is None:
+            _spawner = _Spawner()
+        return _spawner
+
+
+def _forget_spawner() -> None:
+    """After a fork the thread is gone in the child: it needs one of its own."""
+    global _spawner, _spawner_lock
+    _spawner = None
+    _spawner_lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_spawner)
+
+
+def spawn(
+    argv: Sequence[str | Path],
+    *,
+    log: Path | None,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    pidfile: Path | None = None,
+    stdin: int | IO[bytes] = subprocess.DEVNULL,
+) -> subprocess.Popen[bytes]:
+    """Start a process that dies with this one, however this one dies.
+
+    Its output is appended to `log` (None: dropped). It is the leader of a session of its own, so that a
+    Ctrl-C at the terminal reaches the harness alone, which then ends its processes in order.
+    """
+    words = [str(word) for word in argv]
+    if shutil.which(words[0], path=None if env is None else env.get("PATH")) is None:
+        raise OnceproofError(f"cannot start {words[0]}: there is no such program")
+    setpriv = shutil.which("setpriv")
+    if setpriv:
+        words = [setpriv, "--pdeathsig", "KILL", "--", "/bin/sh", "-c", _CHECK, str(os.getpid()), *words]
+
+    def start() -> subprocess.Popen[bytes]:
+        output: int | IO[bytes] = subprocess.DEVNULL if log is None else log.open("ab")
+        try:
+            return subprocess.Popen(
+                words,
+                stdin=stdin,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=None if env is None else dict(env),
+                cwd=cwd,
+                start_new_session=True,
+                preexec_fn=None if setpriv else _die_with_parent(os.getpid()),
+            )
+        finally:
+            if not isinstance(output, int):
+                output.close()
+
+    process = _the_spawner().run(start)
+    if pidfile is not None:
+        _write_pidfile(pidfile, process)
+    return process
+
+
+def _die_with_parent(parent: int) -> Callable[[], None]:
+    """For a machine without setpriv: the same request to the kernel, made between fork and exec."""
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def ask() -> None:
+        if libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0 or os.getppid() != parent:
+            os._exit(127)  # the parent died before it was asked for: nobody would end this process
+
+    return ask
+
+
+def _write_pidfile(pidfile: Path, process: subprocess.Popen[bytes]) -> None:
+    identity = identify(process.pid)
+    if identity is None:
+        return  # it has ended already: nothing to sweep
+    pidfile.parent.mkdir(parents=True, exist_ok=True)
+    partial = pidfile.with_name(pidfile.name + ".part")
+    partial.write_text(json.dumps(identity.__dict__) + "\n", encoding="ascii")
+    partial.replace(pidfile)
+
+
+def end(process: subprocess.Popen[bytes], timeout_s: float = 10.0) -> None:
+    """Kill with SIGKILL, then wait until the process is gone. Does nothing to one that has ended."""
+    if process.poll() is None:
+        process.kill()
+    try:
+        process.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        raise OnceproofError(
+            f"process {process.pid} is still there {timeout_s:g} s after SIGKILL; see /proc/{process.pid}/stack"
+        ) from None
+
+
+def sweep(folder: Path, timeout_s: float = 10.0) -> list[Identity]:
+    """End what the pid files below `folder` name and remove them; returns the processes that still ran.
+
+    A process is killed only if its start time and the boot match as well, so never one that merely got
+    the same pid later.
+    """
+    ended: list[Identity] = []
+    for pidfile in sorted(folder.rglob("*.pid")):
+        identity = _read_pidfile(pidfile)
+        if identity is not None and identity.alive():
+            _kill(identity.pid)
+            wait_until(
+                lambda identity=identity: not identity.alive(),  # type: ignore[misc]
+                timeout_s,
+                f"process {identity.pid} of {pidfile} is still there after SIGKILL",
+            )
+            ended.append(identity)
+        pidfile.unlink(missing_ok=True)
+    return ended
+
+
+def _read_pidfile(pidfile: Path) -> Identity | None:
+    """None for a file that is torn or not ours: it names nothing that could be ended safely."""
+    try:
+        fields = json.loads(pidfile.read_text(encoding="ascii"))
+        return Identity(int(fields["pid"]), int(fields["start_ticks"]), str(fields["boot_id"]))
+    except (ValueError, KeyError, TypeError, FileNotFoundError):
+        return None
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except OSError as error:
+        if error.errno != errno.ESRCH:  # it ended by itself in between
+            raise OnceproofError(f"cannot end process {pid} of a crashed run: {error.strerror}") from error

@@ -1,0 +1,35 @@
+"""The only way to wait: a condition, a limit, and words for what was seen last."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from harness.errors import WaitTimeout
+
+T = TypeVar("T")
+
+
+def wait_until(
+    condition: Callable[[], T | None],
+    timeout_s: float,
+    describe: str | Callable[[], str],
+    *,
+    every_s: float = 0.05,
+) -> T:
+    """Return the first truthy value of `condition`; raise WaitTimeout with `describe` after `timeout_s`.
+
+    The condition is always asked once more after the limit, so that a slow machine that was not
+    scheduled for a while does not report a failure it never looked for.
+    """
+    deadline = time.monotonic() + timeout_s
+    while True:
+        last_try = time.monotonic() >= deadline
+        value = condition()
+        if value:
+            return value
+        if last_try:
+            text = describe() if callable(describe) else describe
+            raise WaitTimeout(f"waited {timeout_s:g} s in vain: {text}")
+        time.sleep(min(every_s, max(0.0, deadline - time.monotonic())))
