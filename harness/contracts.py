@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     from pyspark.sql import DataFrame
 
     from harness.ledger import Ledger
@@ -119,14 +121,8 @@ class PartitionState:
     in_sync: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Delivered:
-    """One outcome of a send as the client library told it."""
-
-    outcome: Outcome
-    partition: int
-    offset: int
-    error: int
+class ProducerLost(Exception):
+    """This producer is of no more use (fenced, fatal error): open a new one, which is a new session."""
 
 
 # --- nodes and their powers -----------------------------------------------------------------------
@@ -201,10 +197,15 @@ class Arena(Protocol):
 
 # --- clients and workloads ------------------------------------------------------------------------
 
-OnOutcome = Callable[[Delivered], None]
+# Called with seq, outcome, partition, offset (-1: none was told) and the library's error code. Five plain
+# numbers and not an object: this is called once a record, on the hot path.
+OnOutcome = Callable[[int, int, int, int, int], None]
+OnAssignment = Callable[[str, list[int]], None]  # how (assigned, revoked, lost) and which partitions
 
 
 class Producer(Protocol):
+    """Raises ProducerLost from any call once it is of no more use."""
+
     def send(self, message: Message, on_outcome: OnOutcome) -> None: ...
     def poll(self, timeout_s: float) -> None: ...  # serves outcomes
     def flush(self, timeout_s: float) -> int: ...  # how many are still without an outcome
@@ -213,32 +214,61 @@ class Producer(Protocol):
 
 @runtime_checkable
 class Transactional(Protocol):
-    """A producer that also has transactions. UNKNOWN: make a new producer, never try the end again."""
+    """A producer that also has transactions. After UNKNOWN make a new producer, never try the end again."""
 
     def begin(self) -> None: ...
-    def commit(self, timeout_s: float) -> Outcome: ...
+    def commit(self, timeout_s: float) -> Outcome: ...  # REJECTED: certainly not committed, abort it
     def abort(self, timeout_s: float) -> Outcome: ...
 
 
-class Batch(Protocol):
-    """What one poll gave, as columns; see harness.ledger.DELIVERY for their meaning."""
+@dataclass(frozen=True)
+class Batch:
+    """What one poll gave: rows of harness.ledger.DELIVERY, and where the reader stands now."""
 
-    rows: Any
-    ends: Mapping[int, int]  # partition -> its end, when the reader has reached it
-    positions: Mapping[int, int]  # partition -> offset after its last record here
+    rows: npt.NDArray[np.void]
+    positions: Mapping[int, int]  # partition -> offset after its last record in this batch
+    ends: Mapping[int, int]  # partition -> its end, where the reader has reached it
+    errors: Sequence[str]  # what the library reported besides records
 
 
 class Consumer(Protocol):
     def poll(self, timeout_s: float) -> Batch: ...
-    def commit(self, positions: Mapping[int, int]) -> Outcome: ...
+    def commit(self, positions: Mapping[int, int]) -> tuple[Outcome, str]: ...  # and the error's name
+    def bounds(self, partition: int, timeout_s: float) -> tuple[int, int]: ...  # log start; end for this isolation
     def close(self) -> None: ...
 
 
 class Client(Protocol):
     """Adapter of one client library; its errors become outcomes in one table."""
 
-    def open_producer(self, settings: Mapping[str, Any]) -> Producer: ...
-    def open_consumer(self, settings: Mapping[str, Any]) -> Consumer: ...
+    def open_producer(self, settings: ProducerSpec) -> Producer: ...
+    def open_consumer(self, settings: ConsumerSpec, on_assignment: OnAssignment) -> Consumer: ...
+
+
+@dataclass(frozen=True)
+class ProducerSpec:
+    """What a producer is opened with; `extra` are settings of the client library that win over the mode's."""
+
+    bootstrap: str
+    topic: str
+    mode: Mode
+    transactional_id: str = ""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ConsumerSpec:
+    """What a consumer is opened with: a member of `group`, or by hand on `assign` (partition -> first offset)."""
+
+    bootstrap: str
+    topic: str
+    run: int  # message.run_number of the run, to tell foreign messages
+    mode: Mode
+    isolation: str
+    group: str = ""
+    assign: Mapping[int, int] | None = None
+    check_headers: bool = True
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Role(Protocol):
@@ -280,5 +310,5 @@ class Finder(Protocol):
     anomaly: ClassVar[str]
 
     def find(self, tables: Tables) -> DataFrame: ...
-    def compared(self, tables: Tables) -> int: ...  # how many items the question was asked of (E9)
+    def compared(self, tables: Tables) -> DataFrame: ...  # run, n: how many items the question was asked of (E9)
     def explain(self, row: Mapping[str, Any]) -> str: ...

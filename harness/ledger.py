@@ -84,6 +84,8 @@ class AttemptJournal:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
         self._path = path
         self._regions: list[mmap.mmap] = []
+        self.attempted = 0
+        self.outcomes = [0, 0, 0]  # how many of each Outcome
 
     def attempt(self, seq: int, key: int, partition: int, txn: int = 0, flags: int = 0, topic: int = 0) -> None:
         """Record that message `seq` is about to be sent. Call before the send."""
@@ -93,6 +95,7 @@ class AttemptJournal:
         _ATTEMPT_HALF.pack_into(
             self._regions[number], row * 48, now_ns(), key, txn, partition, flags, topic, ATTEMPT_MARK
         )
+        self.attempted = seq + 1
 
     def outcome(self, seq: int, outcome: int, partition: int, offset: int, error: int) -> None:
         """Record what became of message `seq`."""
@@ -100,6 +103,7 @@ class AttemptJournal:
         _OUTCOME_HALF.pack_into(
             self._regions[number], row * 48 + 24, now_ns(), offset, partition, error, outcome, 0, OUTCOME_MARK
         )
+        self.outcomes[outcome] += 1
 
     def _grow(self) -> None:
         start = len(self._regions) * _REGION_BYTES

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from types import MappingProxyType
 from typing import Any
 
 from harness.contracts import Mode, Verdict
 from harness.message import MIN_LENGTH
 from harness.schedule import NO_FAULTS, Schedule
 
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 def _positive(owner: str, **values: float) -> None:
@@ -47,7 +45,7 @@ class ProducerSettings:
     keys: int = 64
     records_per_transaction: int = 100  # exactly-once only
     aborted_share: float = 0.1  # exactly-once only: transactions that are aborted on purpose
-    extra: Mapping[str, Any] = field(default=_NOTHING)  # client library settings that win over the mode's
+    extra: Mapping[str, Any] = field(default_factory=dict)  # client library settings that win over the mode's
 
     def __post_init__(self) -> None:
         _positive("ProducerSettings", records_per_s=self.records_per_s, keys=self.keys,
@@ -66,7 +64,7 @@ class ProducerSettings:
 class ConsumerSettings:
     members: int = 2
     isolation: str = "read_committed"
-    extra: Mapping[str, Any] = field(default=_NOTHING)
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _positive("ConsumerSettings", members=self.members)
@@ -81,7 +79,7 @@ class TopicSettings:
     partitions: int = 3
     replication_factor: int = 3
     min_insync_replicas: int = 2
-    extra: Mapping[str, Any] = field(default=_NOTHING)
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _positive("TopicSettings", partitions=self.partitions, replication_factor=self.replication_factor,

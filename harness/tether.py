@@ -76,7 +76,7 @@ class _Spawner:
             start, future = self._tasks.get()
             try:
                 future.set_result(start())
-            except BaseException as error:  # handed to the thread that asked, which raises it
+            except BaseException as error:  # noqa: BLE001 - handed to the thread that asked, which raises it
                 future.set_exception(error)
 
 
@@ -134,7 +134,7 @@ def spawn(
                 env=None if env is None else dict(env),
                 cwd=cwd,
                 start_new_session=True,
-                preexec_fn=None if setpriv else _die_with_parent(os.getpid()),
+                preexec_fn=None if setpriv else _die_with_parent(os.getpid()),  # noqa: PLW1509 - prctl only
             )
         finally:
             if not isinstance(output, int):
@@ -187,7 +187,7 @@ def sweep(folder: Path, timeout_s: float = 10.0) -> list[Identity]:
     """
     ended: list[Identity] = []
     for pidfile in sorted(folder.rglob("*.pid")):
-        identity = _read_pidfile(pidfile)
+        identity = read_pidfile(pidfile)
         if identity is not None and identity.alive():
             _kill(identity.pid)
             wait_until(
@@ -200,7 +200,7 @@ def sweep(folder: Path, timeout_s: float = 10.0) -> list[Identity]:
     return ended
 
 
-def _read_pidfile(pidfile: Path) -> Identity | None:
+def read_pidfile(pidfile: Path) -> Identity | None:
     """None for a file that is torn or not ours: it names nothing that could be ended safely."""
     try:
         fields = json.loads(pidfile.read_text(encoding="ascii"))

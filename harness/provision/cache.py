@@ -53,7 +53,9 @@ def cache_dir() -> Path:
     try:
         return Path.home() / ".cache" / "onceproof"
     except RuntimeError as error:
-        raise SetupError(f"there is no home folder for the cache ({error}); set ONCEPROOF_CACHE=FOLDER") from error
+        raise SetupError(
+            f"there is no home folder for the cache ({error}); set ONCEPROOF_CACHE=FOLDER"
+        ) from error
 
 
 def log_file(name: str) -> Path:

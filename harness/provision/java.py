@@ -67,7 +67,7 @@ def java_version(executable: Path) -> str | None:
     """The version, from the `release` file of its folder (no JVM is started), else by asking it."""
     release = executable.resolve().parent.parent / "release"
     try:
-        stated = re.search(r'^JAVA_VERSION="([^"]+)"', release.read_text(errors="replace"), re.M)
+        stated = re.search(r'^JAVA_VERSION="([^"]+)"', release.read_text(errors="replace"), re.MULTILINE)
     except OSError:
         stated = None
     if stated:
@@ -80,10 +80,12 @@ def java_version(executable: Path) -> str | None:
 def _real(candidate: Path) -> Path | None:
     """The executable inside its Java home, also when the one on the path is a script that finds it."""
     real = candidate.resolve()
-    if (real.parent.parent / "release").is_file() or (real.parent.parent / "lib").is_dir() and real.name == "java":
+    if (real.parent.parent / "release").is_file() or (
+        (real.parent.parent / "lib").is_dir() and real.name == "java"
+    ):
         return real
     answer = tool.output([candidate, "-XshowSettings:properties", "-version"]) or ""
-    said = re.search(r"^\s*java\.home = (.+)$", answer, re.M)
+    said = re.search(r"^\s*java\.home = (.+)$", answer, re.MULTILINE)
     return Path(said[1].strip()) / "bin" / "java" if said else None
 
 

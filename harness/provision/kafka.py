@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 
 from harness.errors import SetupError
@@ -23,7 +22,9 @@ def kafka_libs(version: str = KAFKA_VERSION, progress: Progress = to_stderr) -> 
         if not any(folder.glob(BROKER_JAR)):
             raise SetupError(f"KAFKA_LIBS={chosen} has no {BROKER_JAR} inside: {BY_HAND}, or unset it")
         return folder
-    return provide("kafka", version, lambda into: _build(version, into, progress), whole=_whole, progress=progress)
+    return provide(
+        "kafka", version, lambda into: _build(version, into, progress), whole=_whole, progress=progress
+    )
 
 
 def find_kafka_libs(version: str = KAFKA_VERSION) -> Path | None:
@@ -45,7 +46,9 @@ def _build(version: str, into: Path, progress: Progress) -> None:
     try:
         fetch_jars(f"Kafka {version} jars", broker, into, progress=progress)
         binding = log_binding(into)
-        fetch_jars(f"log binding {binding.version}", binding, into, alone=True, progress=progress)
+        # reload4j itself comes with its binding only; log4j is among the broker's jars already.
+        with_log4j = binding.artifact.startswith("log4j")
+        fetch_jars(f"log binding {binding.version}", binding, into, alone=with_log4j, progress=progress)
     except SetupError as error:
         raise SetupError(f"{error}; by hand: {BY_HAND}") from error
     (into / _LIST).write_text("".join(f"{jar.name}\n" for jar in sorted(into.glob("*.jar"))))
@@ -54,10 +57,12 @@ def _build(version: str, into: Path, progress: Progress) -> None:
 def log_binding(libs: Path) -> Coordinates:
     """What ties these jars' logging calls to the logging library among them; without it brokers are silent."""
     for jar in libs.glob("log4j-core-*.jar"):
-        return Coordinates("org.apache.logging.log4j", "log4j-slf4j-impl", jar.stem.removeprefix("log4j-core-"))
+        return Coordinates(
+            "org.apache.logging.log4j", "log4j-slf4j-impl", jar.stem.removeprefix("log4j-core-")
+        )
     for jar in libs.glob("slf4j-api-*.jar"):
         # Kafka 3.x logs through reload4j, whose binding follows the version of slf4j.
-        return Coordinates("org.slf4j", "slf4j-reload4j", re.sub(r"^slf4j-api-", "", jar.stem))
+        return Coordinates("org.slf4j", "slf4j-reload4j", jar.stem.removeprefix("slf4j-api-"))
     raise SetupError(f"no logging library came with the Kafka jars in {libs}")
 
 

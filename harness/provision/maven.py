@@ -19,7 +19,9 @@ from harness.provision.java import java
 
 DEPENDENCY_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
 
-_EXCLUDE_ALL = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
+_EXCLUDE_ALL = (
+    "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
+)
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
   <groupId>onceproof</groupId><artifactId>fetch</artifactId><version>1</version><packaging>pom</packaging>
@@ -78,7 +80,7 @@ def ivy_jar() -> Path | None:
 
 
 def _by_mvn(mvn: str, coordinates: Coordinates, into: Path, alone: bool) -> None:
-    with tempfile.TemporaryDirectory(prefix="onceproof-mvn-") as folder:
+    with tempfile.TemporaryDirectory(prefix="mvn-", dir=into) as folder:
         pom = Path(folder) / "pom.xml"
         pom.write_text(
             _POM.format(
@@ -89,22 +91,25 @@ def _by_mvn(mvn: str, coordinates: Coordinates, into: Path, alone: bool) -> None
             )
         )
         # Lax Maven only warns about a wrong checksum; strict refuses the file.
-        tool.run(
-            [mvn, "-B", "-ntp", "--strict-checksums", "-f", pom, f"{DEPENDENCY_PLUGIN}:copy-dependencies"]
-            + ["-DincludeScope=runtime", f"-DoutputDirectory={into}"],
-            log=coordinates.artifact,
-            cwd=Path(folder),
-        )
+        options = ["-B", "-ntp", "--strict-checksums", "-DincludeScope=runtime", f"-DoutputDirectory={into}"]
+        goal = f"{DEPENDENCY_PLUGIN}:copy-dependencies"
+        tool.run([mvn, *options, "-f", pom, goal], log=coordinates.artifact, cwd=Path(folder))
 
 
 def _by_ivy(ivy: Path, coordinates: Coordinates, into: Path, alone: bool, progress: Progress) -> None:
     executable = java(progress)
-    with tempfile.TemporaryDirectory(prefix="onceproof-ivy-") as folder:
-        tool.run(
-            [executable, f"-Divy.home={folder}", "-jar", ivy, "-cache", Path(folder) / "cache"]
-            + ["-dependency", coordinates.group, coordinates.artifact, coordinates.version, "-confs", "default"]
-            + (["-notransitive"] if alone else [])
-            + ["-retrieve", f"{into}/[artifact]-[revision](-[classifier]).[ext]", "-types", "jar", "bundle"],
-            log=coordinates.artifact,
-            cwd=Path(folder),
-        )
+    with tempfile.TemporaryDirectory(prefix="ivy-", dir=into) as folder:
+        start: list[str | Path] = [
+            executable,
+            f"-Divy.home={folder}",
+            "-jar",
+            ivy,
+            "-cache",
+            Path(folder) / "cache",
+        ]
+        wanted = ["-dependency", coordinates.group, coordinates.artifact, coordinates.version]
+        # The configuration that Maven calls runtime; without it Ivy would take tests and sources along.
+        scope = ["-confs", "default", *(["-notransitive"] if alone else []), "-types", "jar", "bundle"]
+        pattern = f"{into}/[artifact]-[revision](-[classifier]).[ext]"
+        command = [*start, *wanted, *scope, "-retrieve", pattern]
+        tool.run(command, log=coordinates.artifact, cwd=Path(folder))

@@ -16,7 +16,8 @@ TOOL_TIMEOUT_S = 900.0
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 # What tools print after the line that says what went wrong.
 _CHATTER = re.compile(
-    r"^$|^\[ERROR\]\s*(\[Help|->|To see|Re-run|For more|$)|^(hint|note):|^make:|^BUILD |^\s+at |^\s*\^", re.I
+    r"^$|^\[ERROR\]\s*(\[Help|->|To see|Re-run|For more|$)|^(hint|note):|^make:|^BUILD |^\s+at |^\s*\^",
+    re.IGNORECASE,
 )
 
 
@@ -49,7 +50,9 @@ def run(
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
-            raise SetupError(f"{Path(words[0]).name} took longer than {timeout_s:.0f} s (log: {path})") from error
+            raise SetupError(
+                f"{Path(words[0]).name} took longer than {timeout_s:.0f} s (log: {path})"
+            ) from error
         except OSError as error:
             raise SetupError(f"{words[0]} cannot be run: {error.strerror}") from error
     if ended.returncode != 0:

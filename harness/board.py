@@ -1,0 +1,43 @@
+"""The board: a few counters that each worker shows to the harness through a small mapped file.
+
+It is for progress and waiting only. What a run proves comes from the ledger, never from here.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+_LAYOUT = struct.Struct("<6q")
+
+
+@dataclass(frozen=True)
+class Counters:
+    attempted: int = 0
+    acked: int = 0
+    failed: int = 0  # rejected or unknown
+    delivered: int = 0
+    committed: int = 0
+    sessions: int = 0
+
+
+class Board:
+    """Written by one worker, read by the harness; torn reads only make a progress line wrong for a moment."""
+
+    def __init__(self, path: Path) -> None:
+        if not path.exists() or path.stat().st_size != _LAYOUT.size:
+            path.write_bytes(bytes(_LAYOUT.size))
+        with path.open("r+b") as file:
+            self._map = mmap.mmap(file.fileno(), _LAYOUT.size)
+
+    def show(self, counters: Counters) -> None:
+        _LAYOUT.pack_into(self._map, 0, counters.attempted, counters.acked, counters.failed,
+                          counters.delivered, counters.committed, counters.sessions)  # fmt: skip
+
+    def read(self) -> Counters:
+        return Counters(*_LAYOUT.unpack_from(self._map, 0))
+
+    def close(self) -> None:
+        self._map.close()

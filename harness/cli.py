@@ -1,0 +1,94 @@
+"""The command line: every file in `harness/commands` is one command of that name.
+
+Such a file has a docstring whose first line is its help, `add_arguments(parser)` and `run(args) -> int`.
+It imports heavy libraries inside `run`, so that asking for help stays quick. With `passes_rest = True` all that
+follows its name reaches it unread as `args.rest`.
+Exit codes of the command line itself: 2 for bad use or a set-up that failed, 130 when interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import pkgutil
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+
+import harness
+import harness.commands
+from harness.errors import OnceproofError
+
+BAD_USE = 2
+INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command and gives its exit code; an error that users can act on is one line on stderr."""
+    parser = build_parser()
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if not arguments:
+        parser.print_help(sys.stderr)
+        return BAD_USE
+    try:
+        args = parse(parser, arguments)
+        code: int = args.run(args)
+        sys.stdout.flush()
+        return code
+    except OnceproofError as error:
+        print(f"onceproof: {error}", file=sys.stderr)
+        return BAD_USE
+    except KeyboardInterrupt:
+        print("onceproof: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader (head, less) has left. Keep the interpreter from failing once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
+    """The parsed arguments; a command with `passes_rest` gets all that follows its name, unread, as `rest`."""
+    passing = [m.__name__.rpartition(".")[2] for m in command_modules() if getattr(m, "passes_rest", False)]
+    if arguments[0] not in passing:
+        return parser.parse_args(arguments)
+    args = parser.parse_args(arguments[:1])
+    args.rest = list(arguments[1:])
+    return args
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of all commands that there are."""
+    parser = argparse.ArgumentParser(
+        prog="onceproof",
+        description="Proves whether messages are lost, duplicated or reordered by Kafka while things break.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"onceproof {harness.__version__}")
+    commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True)
+    for module in command_modules():
+        name = module.__name__.rpartition(".")[2]
+        purpose = (module.__doc__ or "").strip()
+        command = commands.add_parser(
+            name,
+            help=purpose.partition("\n")[0],
+            description=purpose,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        module.add_arguments(command)
+        command.set_defaults(run=module.run)
+    return parser
+
+
+def command_modules() -> list[ModuleType]:
+    """The modules in the commands folder, by name; a leading underscore hides one."""
+    found = sorted(
+        m.name for m in pkgutil.iter_modules(harness.commands.__path__) if not m.name.startswith("_")
+    )
+    return [importlib.import_module(f"harness.commands.{name}") for name in found]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

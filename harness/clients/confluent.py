@@ -1,0 +1,315 @@
+"""The confluent-kafka client (librdkafka): settings of the modes, and its errors as outcomes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from confluent_kafka import (
+    TIMESTAMP_CREATE_TIME,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
+
+from harness import message as msg
+from harness.contracts import (
+    Batch,
+    ConsumerSpec,
+    Mode,
+    OnAssignment,
+    OnOutcome,
+    Outcome,
+    ProducerLost,
+    ProducerSpec,
+)
+from harness.ledger import DELIVERY, now_ns
+
+# A record that fails with one of these fails in the same way whenever it is sent, so no earlier try of the
+# library can have been written. Everything else may hide a try that was: unknown (E1).
+CERTAINLY_NOT_WRITTEN = frozenset(
+    {
+        KafkaError.MSG_SIZE_TOO_LARGE,
+        KafkaError.RECORD_LIST_TOO_LARGE,
+        KafkaError.INVALID_RECORD,
+        KafkaError.INVALID_TIMESTAMP,
+        KafkaError.INVALID_REQUIRED_ACKS,
+        KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+        KafkaError._UNKNOWN_PARTITION,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError._INVALID_ARG,
+    }
+)
+# The group does not know the member or its generation any more: the broker refused, nothing was stored.
+COMMIT_REFUSED = frozenset(
+    {
+        KafkaError.ILLEGAL_GENERATION,
+        KafkaError.UNKNOWN_MEMBER_ID,
+        KafkaError.REBALANCE_IN_PROGRESS,
+        KafkaError.FENCED_INSTANCE_ID,
+        KafkaError.STALE_MEMBER_EPOCH,
+        KafkaError._NO_OFFSET,
+    }
+)
+
+COMMON: Mapping[str, Any] = {
+    # Defaults of librdkafka wait up to 60 s for an answer that never comes and back off for up to 10 s: too
+    # long for a run of seconds. Users who care about recovery time set these too.
+    "socket.timeout.ms": 4000,
+    "reconnect.backoff.ms": 50,
+    "reconnect.backoff.max.ms": 500,
+    "topic.metadata.refresh.interval.ms": 5000,
+    "topic.metadata.refresh.fast.interval.ms": 100,
+    "log_level": 3,
+}
+PRODUCER: Mapping[str, Any] = {
+    "linger.ms": 5,
+    "partitioner": "murmur2_random",  # as Java clients place keys
+    "message.timeout.ms": 30000,
+    "request.timeout.ms": 4000,
+    "queue.buffering.max.messages": 200000,
+}
+MODES: Mapping[Mode, Mapping[str, Any]] = {
+    Mode.AT_MOST_ONCE: {"acks": "0", "retries": 0, "enable.idempotence": False},
+    Mode.AT_LEAST_ONCE: {"acks": "all", "retries": 2147483647, "enable.idempotence": False},
+    Mode.IDEMPOTENT: {"acks": "all", "enable.idempotence": True},
+    Mode.EXACTLY_ONCE: {"acks": "all", "enable.idempotence": True},
+}
+TRANSACTIONAL: Mapping[str, Any] = {"transaction.timeout.ms": 30000}
+CONSUMER: Mapping[str, Any] = {
+    "enable.auto.commit": False,
+    "enable.partition.eof": True,
+    "auto.offset.reset": "earliest",
+    "session.timeout.ms": 10000,
+    "heartbeat.interval.ms": 1000,
+    "fetch.wait.max.ms": 100,
+    "fetch.error.backoff.ms": 100,
+    "fetch.queue.backoff.ms": 10,  # the default of 1000 stalls a fast reader
+}
+OPEN_LIMIT_S = 60.0  # after kills a fresh transactional producer was seen to take 10 s
+CONSUME_AT_ONCE = 1000
+
+
+def send_outcome(error: KafkaError | None) -> Outcome:
+    """What a delivery report says about a record."""
+    if error is None:
+        return Outcome.ACKED
+    return Outcome.REJECTED if error.code() in CERTAINLY_NOT_WRITTEN else Outcome.UNKNOWN
+
+
+def transaction_outcome(error: KafkaError | None) -> Outcome:
+    """What the end of a transaction says: REJECTED means that it has to be, and still can be, aborted."""
+    if error is None:
+        return Outcome.ACKED
+    if error.txn_requires_abort() and not error.fatal():
+        return Outcome.REJECTED
+    return Outcome.UNKNOWN
+
+
+def commit_outcome(error: KafkaError | None) -> Outcome:
+    """What became of a group's commit."""
+    if error is None:
+        return Outcome.ACKED
+    return Outcome.REJECTED if error.code() in COMMIT_REFUSED else Outcome.UNKNOWN
+
+
+def producer_settings(spec: ProducerSpec) -> dict[str, Any]:
+    """All settings of the library for a producer, the mode's and the caller's."""
+    settings = {**COMMON, **PRODUCER, **MODES[spec.mode], "bootstrap.servers": spec.bootstrap}
+    if spec.transactional_id:
+        settings |= {**TRANSACTIONAL, "transactional.id": spec.transactional_id}
+    return settings | dict(spec.extra)
+
+
+def consumer_settings(spec: ConsumerSpec) -> dict[str, Any]:
+    """All settings of the library for a consumer."""
+    settings = {**COMMON, **CONSUMER, "bootstrap.servers": spec.bootstrap, "isolation.level": spec.isolation}
+    settings["group.id"] = spec.group or "onceproof-unused"  # the library wants one even for assignment by hand
+    return settings | dict(spec.extra)
+
+
+class ConfluentProducer:
+    def __init__(self, spec: ProducerSpec) -> None:
+        settings = producer_settings(spec)
+        self._topic = spec.topic
+        self._positions_told = str(settings.get("acks")) != "0"  # with acks=0 offsets are absent or invented
+        self._producer = Producer(settings)
+        if spec.transactional_id:
+            self._init_transactions()
+
+    def _init_transactions(self) -> None:
+        deadline = time.monotonic() + OPEN_LIMIT_S
+        while True:
+            try:
+                self._producer.init_transactions(10)
+                return
+            except KafkaException as problem:
+                error = problem.args[0]
+                if not error.retriable() or time.monotonic() > deadline:
+                    raise ProducerLost(f"init_transactions: {error.str()}") from problem
+
+    def send(self, message: msg.Message, on_outcome: OnOutcome) -> None:
+        seq, positions_told = message.seq, self._positions_told
+
+        def told(error: KafkaError | None, record: Any) -> None:
+            if error is None:
+                on_outcome(seq, 1, record.partition(), record.offset() if positions_told else -1, 0)
+            else:
+                on_outcome(seq, send_outcome(error), record.partition(), -1, error.code())
+
+        while True:
+            try:
+                self._producer.produce(
+                    self._topic,
+                    message.payload,
+                    message.key,
+                    message.partition,
+                    on_delivery=told,
+                    timestamp=message.timestamp_ms,
+                    headers={msg.HEADER_NAME: message.header},
+                )
+                return
+            except BufferError:
+                # The local queue is full: this record was not taken, so trying again is no second attempt.
+                self._producer.poll(0.05)
+            except KafkaException as problem:
+                error = problem.args[0]
+                if send_outcome(error) is Outcome.REJECTED:
+                    on_outcome(seq, Outcome.REJECTED, -1, -1, error.code())
+                    return
+                on_outcome(seq, Outcome.UNKNOWN, -1, -1, error.code())
+                raise ProducerLost(f"produce: {error.str()}") from problem
+
+    def poll(self, timeout_s: float) -> None:
+        self._producer.poll(timeout_s)
+
+    def flush(self, timeout_s: float) -> int:
+        return int(self._producer.flush(timeout_s))
+
+    def begin(self) -> None:
+        try:
+            self._producer.begin_transaction()
+        except KafkaException as problem:
+            raise ProducerLost(f"begin_transaction: {problem.args[0].str()}") from problem
+
+    def commit(self, timeout_s: float) -> Outcome:
+        return self._end(self._producer.commit_transaction, timeout_s)
+
+    def abort(self, timeout_s: float) -> Outcome:
+        return self._end(self._producer.abort_transaction, timeout_s)
+
+    def _end(self, call: Any, timeout_s: float) -> Outcome:
+        try:
+            call(timeout_s)
+        except KafkaException as problem:
+            return transaction_outcome(problem.args[0])
+        return Outcome.ACKED
+
+    def close(self) -> None:
+        self._producer.purge()
+        self._producer.flush(1)
+
+
+class ConfluentConsumer:
+    def __init__(self, spec: ConsumerSpec, on_assignment: OnAssignment) -> None:
+        self._topic, self._run, self._check_headers = spec.topic, spec.run, spec.check_headers
+        self._consumer = Consumer(consumer_settings(spec))
+        if spec.assign is not None:
+            self._consumer.assign([TopicPartition(spec.topic, p, o) for p, o in spec.assign.items()])
+        elif spec.group:
+            self._subscribe(on_assignment)
+
+    def _subscribe(self, tell: OnAssignment) -> None:
+        def listener(how: str) -> Any:
+            return lambda _, partitions: tell(how, sorted(p.partition for p in partitions))
+
+        self._consumer.subscribe(
+            [self._topic],
+            on_assign=listener("assigned"),
+            on_revoke=listener("revoked"),
+            on_lost=listener("lost"),
+        )
+
+    def poll(self, timeout_s: float) -> Batch:
+        records, ends, errors = [], {}, []
+        for record in self._consumer.consume(CONSUME_AT_ONCE, timeout_s):
+            error = record.error()
+            if error is None:
+                records.append(record)
+            elif error.code() == KafkaError._PARTITION_EOF:
+                ends[record.partition()] = record.offset()
+            else:
+                errors.append(f"{error.name()}: {error.str()}")
+        rows = self._rows(records)
+        positions = {}
+        if len(rows):
+            for partition in np.unique(rows["partition"]).tolist():
+                positions[partition] = int(rows["offset"][rows["partition"] == partition].max()) + 1
+        return Batch(rows, positions, ends, errors)
+
+    def _rows(self, records: list[Any]) -> Any:
+        """Records as ledger rows: whole columns at a time, since a Python loop would be the bottleneck."""
+        fields, flags = msg.read_payloads([r.value() for r in records], self._run)
+        rows = np.zeros(len(records), dtype=DELIVERY)
+        rows["t"] = now_ns()
+        rows["offset"] = [r.offset() for r in records]
+        rows["partition"] = [r.partition() for r in records]
+        for name in ("seq", "session", "txn", "key", "topic"):
+            rows[name] = fields[name]
+        rows["intended_partition"], rows["intent"] = fields["partition"], fields["flags"]
+        rows["leader_epoch"] = -1
+        bad_key = [r.key() for r in records] != [msg.key_bytes(k) for k in fields["key"].tolist()]
+        if bad_key:
+            flags |= _flag(msg.BAD_KEY, [r.key() != msg.key_bytes(k) for r, k in zip(records, fields["key"], strict=True)])
+        stamps = np.array([r.timestamp() for r in records], dtype=np.int64).reshape(-1, 2)
+        # With LogAppendTime the broker's time stands there by design: only create times can be compared.
+        wrong_time = (stamps[:, 0] == TIMESTAMP_CREATE_TIME) & (stamps[:, 1] != fields["timestamp_ms"])
+        flags |= _flag(msg.BAD_TIMESTAMP, wrong_time)
+        if self._check_headers:
+            wanted = zip(fields["session"].tolist(), fields["seq"].tolist(), strict=True)
+            flags |= _flag(
+                msg.BAD_HEADER,
+                [r.headers() != [(msg.HEADER_NAME, msg.header_bytes(s, q))] for r, (s, q) in zip(records, wanted, strict=True)],
+            )  # fmt: skip
+        # Of a damaged or foreign payload nothing else can be said.
+        flags[(flags & msg.BAD_PAYLOAD) > 0] = msg.BAD_PAYLOAD
+        rows["flags"] = flags
+        return rows
+
+    def commit(self, positions: Mapping[int, int]) -> tuple[Outcome, str]:
+        offsets = [TopicPartition(self._topic, p, o) for p, o in positions.items()]
+        try:
+            for told in self._consumer.commit(offsets=offsets, asynchronous=False) or []:
+                if told.error is not None:
+                    return commit_outcome(told.error), told.error.name()
+        except KafkaException as problem:
+            return commit_outcome(problem.args[0]), problem.args[0].name()
+        return Outcome.ACKED, ""
+
+    def bounds(self, partition: int, timeout_s: float) -> tuple[int, int]:
+        found = self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), timeout_s)
+        if found is None:
+            raise TimeoutError(f"no watermarks of {self._topic}-{partition} within {timeout_s:g} s")
+        return int(found[0]), int(found[1])
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+def _flag(bit: int, where: Any) -> Any:
+    return np.where(np.asarray(where, dtype=bool), bit, 0).astype(np.uint8)
+
+
+class Confluent:
+    def open_producer(self, settings: ProducerSpec) -> ConfluentProducer:
+        return ConfluentProducer(settings)
+
+    def open_consumer(self, settings: ConsumerSpec, on_assignment: OnAssignment) -> ConfluentConsumer:
+        return ConfluentConsumer(settings, on_assignment)
+
+
+client_class = Confluent

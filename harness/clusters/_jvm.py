@@ -1,0 +1,56 @@
+"""The command line of a broker's JVM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.clusters._mesh import Member, Port
+from harness.clusters._settings import LOG4J1, LOG4J2
+
+
+@dataclass(frozen=True)
+class Jvm:
+    """What all nodes of a cluster share: the programs and jars that they run."""
+
+    java: Path
+    java_version: str
+    libs: Path
+    kafka_version: str
+    byteman: Path
+    archive: Path | None = None
+
+    @property
+    def classpath(self) -> str:
+        """All jars by name and sorted: a class archive is only good for the very same class path."""
+        return ":".join(str(jar) for jar in sorted(self.libs.glob("*.jar")))
+
+    def command(self, member: Member, address: str, folder: Path) -> list[str | Path]:
+        """Starts the node that is laid out in `folder`; see `lay_out`."""
+        words: list[str | Path] = [self.java, f"-Xmx{256 if member.broker else 128}m", "-Xms48m"]
+        # C1 alone and the serial collector: quick to start and small; three of these share two cores.
+        words += ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto"]
+        if self.archive is not None:
+            words += [f"-XX:SharedArchiveFile={self.archive}"]
+        if member.broker:
+            words += [f"-javaagent:{self.byteman}=listener:true,port:{Port.BYTEMAN:d},address:{address}"]
+        words += [
+            f"-Djdk.net.hosts.file={folder / 'hosts'}",
+            f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}",
+            f"-Dlog4j.configuration=file:{folder / 'log4j.properties'}",
+            "-Djava.awt.headless=true",
+            "-cp",
+            self.classpath,
+            "kafka.Kafka",
+            folder / "server.properties",
+        ]
+        return words
+
+
+def lay_out(folder: Path, properties: str, hosts: str) -> None:
+    """Write the files that a node's JVM reads when it starts."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "server.properties").write_text(properties, encoding="utf-8")
+    (folder / "hosts").write_text(hosts, encoding="utf-8")
+    (folder / "log4j2.properties").write_text(LOG4J2, encoding="utf-8")
+    (folder / "log4j.properties").write_text(LOG4J1, encoding="utf-8")

@@ -1,0 +1,118 @@
+"""Ready is what was observed, step by step, never a line in a log or a time that has passed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from harness.clusters._node import PROBE_TOPIC, LocalBroker, LocalNode
+from harness.clusters._view import LocalView
+from harness.errors import ClusterError, WaitTimeout
+from harness.waiting import wait_until
+
+_CANARY = "onceproof-canary"
+
+
+class Readiness:
+    """Waits for one thing after the other within one limit; `steps_s` tells when each was seen."""
+
+    def __init__(self, nodes: Sequence[LocalNode], view: LocalView, bootstrap: str, limit_s: float) -> None:
+        self._nodes = nodes
+        self._brokers = [node for node in nodes if isinstance(node, LocalBroker)]
+        self._view = view
+        self._bootstrap = bootstrap
+        self._begun = time.monotonic()
+        self._limit_s = limit_s
+        self.steps_s: dict[str, float] = {}
+
+    def wait(self) -> None:
+        self._step("nodes_answer", lambda: all(self._take_part()))
+        self._step("controller_elected", self._controller)
+        self._step("brokers_see_each_other", self._see_each_other)
+        self._step("probe_topic", self._probe_topic)
+        self._step("probe_appends", self._probe_appends)
+        self._canary()
+
+    def _step(self, name: str, condition: Callable[[], bool]) -> None:
+        try:
+            wait_until(condition, self._left_s(), lambda: self._trouble(name))
+        except WaitTimeout as error:
+            raise ClusterError(f"the cluster did not come up: {error}") from error
+        self._done(name)
+
+    def _done(self, name: str) -> None:
+        self.steps_s[name] = round(time.monotonic() - self._begun, 2)
+
+    def _left_s(self) -> float:
+        return max(0.0, self._limit_s - (time.monotonic() - self._begun))
+
+    def _trouble(self, step: str) -> str:
+        late = next((node for node in self._nodes if not node.ready()), self._nodes[0])
+        return f"step {step}: {late.name}: {late.complaint()}"
+
+    def _take_part(self) -> list[bool]:
+        return [node.ready() for node in self._nodes]  # all of them, so that one that ended is noticed at once
+
+    def _controller(self) -> bool:
+        try:
+            return bool(self._view.active_controller())
+        except ClusterError:
+            return False
+
+    def _see_each_other(self) -> bool:
+        self._take_part()
+        everybody = {broker.member.id for broker in self._brokers}
+        return all(broker.metadata().brokers == everybody for broker in self._brokers)
+
+    def _probe_topic(self) -> bool:
+        """One partition on each broker, so that one broker's append can be measured by itself."""
+        admin = AdminClient({"bootstrap.servers": self._bootstrap, "socket.timeout.ms": 5000})
+        places = [[broker.member.id] for broker in self._brokers]
+        topic = NewTopic(
+            PROBE_TOPIC, len(places), replica_assignment=places, config={"min.insync.replicas": "1"}
+        )
+        try:
+            admin.create_topics([topic], request_timeout=10)[PROBE_TOPIC].result(15)
+        except KafkaException as error:
+            return bool(error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS)
+        return True
+
+    def _probe_appends(self) -> bool:
+        self._take_part()
+        try:
+            return all(broker.produce_round_trip_ms() > 0 for broker in self._brokers)
+        except ClusterError:
+            return False
+
+    def _canary(self) -> None:
+        """A transaction with offsets in it needs both internal topics and both coordinators."""
+        producer = Producer(
+            {
+                "bootstrap.servers": self._bootstrap,
+                "transactional.id": _CANARY,
+                "transaction.timeout.ms": 60000,
+                "socket.timeout.ms": 5000,
+                "retry.backoff.ms": 50,
+                "log_level": 0,  # what goes wrong is raised; the noise of a cluster that comes up is not ours
+            }
+        )
+        member = Consumer({"bootstrap.servers": self._bootstrap, "group.id": _CANARY, "log_level": 0})
+        try:
+            producer.init_transactions(self._left_s())
+            self._done("transactions_initialised")
+            producer.begin_transaction()
+            producer.produce(PROBE_TOPIC, b"canary", partition=0)
+            positions = [TopicPartition(PROBE_TOPIC, 0, 0)]
+            group = member.consumer_group_metadata()
+            producer.send_offsets_to_transaction(positions, group, self._left_s())
+            producer.commit_transaction(self._left_s())
+        except KafkaException as error:
+            self._take_part()
+            raise ClusterError(f"the canary transaction failed: {error}; {self._trouble('canary')}") from error
+        finally:
+            member.close()
+        self._done("canary_committed")

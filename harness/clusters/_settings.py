@@ -1,0 +1,119 @@
+"""The settings of a test cluster: small, quick to fail over, strict about what is acknowledged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from harness.clusters._mesh import LANE_PORTS, Member, Mesh, Port
+from harness.contracts import Lane
+
+CONSOLE_PATTERN = "[%d] %p %m (%c)%n"
+
+
+def server_properties(mesh: Mesh, member: Member, data: Path, extra: Mapping[str, str]) -> dict[str, str]:
+    """The server.properties of one node; `extra` wins over everything here."""
+    settings = {
+        "process.roles": ",".join(
+            role for role, has in (("broker", member.broker), ("controller", member.controller)) if has
+        ),
+        "node.id": str(member.id),
+        "log.dirs": str(data),
+        **_quorum(mesh),
+        **_listeners(mesh, member),
+    }
+    if member.broker:
+        settings |= _broker(len([m for m in mesh.members if m.broker]))
+    if member.controller:
+        settings |= {"broker.session.timeout.ms": "3000", "auto.create.topics.enable": "false"}
+    return {**settings, **extra}
+
+
+def _quorum(mesh: Mesh) -> dict[str, str]:
+    return {
+        "controller.quorum.voters": mesh.quorum_voters(),
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.election.timeout.ms": "500",
+        "controller.quorum.election.backoff.max.ms": "500",
+        "controller.quorum.fetch.timeout.ms": "1500",
+        "controller.quorum.request.timeout.ms": "1500",
+        # Each partition has index files that are mapped at full size; the log of metadata stays small.
+        "metadata.log.segment.bytes": str(16 * 1024 * 1024),
+    }
+
+
+def _listeners(mesh: Mesh, member: Member) -> dict[str, str]:
+    place = mesh.address(member)
+    listeners = {}
+    advertised = {}
+    if member.broker:
+        listeners["INTERNAL"] = f"{place}:{Port.INTERNAL:d}"
+        advertised["INTERNAL"] = f"{member.name}:{Port.INTERNAL:d}"
+        for lane in Lane:
+            port = LANE_PORTS[lane]
+            listeners[port.name] = f"{place}:{port:d}"
+            advertised[port.name] = f"{mesh.lane_address(lane, member)}:{port:d}"
+    if member.controller:
+        listeners["CONTROLLER"] = f"{place}:{Port.CONTROLLER:d}"
+    names = ["INTERNAL", "CONTROLLER", *(port.name for port in LANE_PORTS.values())]
+    settings = {
+        "listeners": ",".join(f"{name}://{where}" for name, where in listeners.items()),
+        "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in names),
+    }
+    if member.broker:
+        settings["advertised.listeners"] = ",".join(f"{name}://{where}" for name, where in advertised.items())
+        settings["inter.broker.listener.name"] = "INTERNAL"
+    return settings
+
+
+def _broker(brokers: int) -> dict[str, str]:
+    copies, in_sync = str(min(3, brokers)), str(min(2, brokers))
+    return {
+        "broker.session.timeout.ms": "3000",
+        "broker.heartbeat.interval.ms": "500",
+        "auto.create.topics.enable": "false",
+        "unclean.leader.election.enable": "false",
+        "default.replication.factor": copies,
+        "min.insync.replicas": in_sync,
+        "offsets.topic.replication.factor": copies,
+        "offsets.topic.num.partitions": "3",
+        "transaction.state.log.replication.factor": copies,
+        "transaction.state.log.min.isr": in_sync,
+        "transaction.state.log.num.partitions": "3",
+        "share.coordinator.state.topic.replication.factor": copies,
+        "share.coordinator.state.topic.min.isr": in_sync,
+        "share.coordinator.state.topic.num.partitions": "3",
+        "group.initial.rebalance.delay.ms": "0",
+        # Memory and threads: the defaults are for a big machine of its own.
+        "num.network.threads": "2",
+        "num.io.threads": "4",
+        "group.coordinator.threads": "1",
+        "share.coordinator.threads": "1",
+        "num.recovery.threads.per.data.dir": "1",
+        "log.cleaner.dedupe.buffer.size": str(16 * 1024 * 1024),
+        "log.index.size.max.bytes": str(1024 * 1024),
+        # A peer that comes back is fetched from again soon, not after a second.
+        "replica.fetch.backoff.ms": "200",
+    }
+
+
+def render(settings: Mapping[str, str]) -> str:
+    return "".join(f"{key}={value}\n" for key, value in sorted(settings.items()))
+
+
+LOG4J2 = f"""\
+status = warn
+appender.console.type = Console
+appender.console.name = console
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = {CONSOLE_PATTERN}
+rootLogger.level = INFO
+rootLogger.appenderRef.console.ref = console
+"""
+
+LOG4J1 = f"""\
+log4j.rootLogger=INFO, console
+log4j.appender.console=org.apache.log4j.ConsoleAppender
+log4j.appender.console.layout=org.apache.log4j.PatternLayout
+log4j.appender.console.layout.ConversionPattern={CONSOLE_PATTERN}
+"""

@@ -1,0 +1,110 @@
+"""One Toxiproxy process for all links of a cluster, and a thin adapter over `toxiproxy-python`.
+
+That library keeps host and port in a class that all users share, sets no time limits, lets 5xx answers pass and
+obeys HTTP_PROXY; the adapter gives each server its own subclass and repairs the rest, and its `Toxiproxy` and
+`Proxy` classes, which are tied to the shared one, are left alone.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import requests
+from toxiproxy.api import APIConsumer
+from toxiproxy.exceptions import InvalidToxic, NotFound, ProxyExists
+
+from harness import tether
+from harness.clusters._mesh import Port, Route
+from harness.errors import ClusterError, WaitTimeout
+from harness.waiting import wait_until
+
+_CALL_LIMIT_S = 5.0
+_START_LIMIT_S = 20.0
+
+
+class Toxiproxy:
+    """Starts with one proxy for each route; `cut` and `mend` work on a proxy by its name."""
+
+    def __init__(self, program: Path, address: str, folder: Path) -> None:
+        self._program = program
+        self._address = address
+        self._folder = folder
+        self._api: Any = type("Api", (APIConsumer,), {"host": address, "port": int(Port.TOXIPROXY)})
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def log(self) -> Path:
+        return self._folder / "toxiproxy.log"
+
+    @property
+    def pid(self) -> int | None:
+        return None if self._process is None else self._process.pid
+
+    def start(self, routes: Iterable[Route]) -> None:
+        """Returns when every proxy listens."""
+        wanted = [
+            {"name": r.proxy, "listen": r.listen, "upstream": r.upstream, "enabled": True} for r in routes
+        ]
+        config = self._folder / "toxiproxy.json"
+        config.write_text(json.dumps(wanted, indent=1), encoding="utf-8")
+        self._process = tether.spawn(
+            [self._program, "-host", self._address, "-port", str(int(Port.TOXIPROXY)), "-config", config],
+            log=self.log,
+            pidfile=self._folder / "toxiproxy.pid",
+        )
+        try:
+            wait_until(lambda: self._listening(len(wanted)), _START_LIMIT_S, "no answer from Toxiproxy's API")
+        except WaitTimeout as error:
+            raise ClusterError(f"Toxiproxy did not start: {error}; see {self.log}") from error
+
+    def stop(self) -> None:
+        if self._process is not None:
+            tether.end(self._process)
+            (self._folder / "toxiproxy.pid").unlink(missing_ok=True)
+            self._process = None
+
+    def cut(self, proxy: str, stream: str, name: str) -> None:
+        """Let no byte through in the direction of `stream` until `mend`; connections stay open."""
+        toxic = {"name": name, "type": "timeout", "stream": stream, "toxicity": 1.0, "attributes": {"timeout": 0}}
+        try:
+            self._call("post", f"/proxies/{proxy}/toxics", json=toxic)
+        except ProxyExists:  # said of a toxic, too: the cut is there already
+            return
+
+    def mend(self, proxy: str, name: str) -> None:
+        """Take a cut back; the connections that it held are closed. Does nothing when there is none."""
+        try:
+            self._call("delete", f"/proxies/{proxy}/toxics/{name}")
+        except NotFound:
+            return
+
+    def cuts(self, proxy: str) -> set[str]:
+        """The streams (upstream, downstream) that are cut now."""
+        toxics = self._call("get", f"/proxies/{proxy}/toxics").json()
+        return {toxic["stream"] for toxic in toxics if toxic["type"] == "timeout"}
+
+    def _listening(self, proxies: int) -> bool:
+        assert self._process is not None
+        if self._process.poll() is not None:
+            raise ClusterError(f"Toxiproxy ended with code {self._process.returncode}; see {self.log}")
+        try:
+            # The API is up before the proxies of the config are; a proxy is listed once it listens.
+            return len(self._call("get", "/proxies").json()) >= proxies
+        except ClusterError:
+            return False
+
+    def _call(self, verb: str, path: str, **arguments: Any) -> requests.Response:
+        try:
+            answer: requests.Response = getattr(self._api, verb)(
+                path, timeout=_CALL_LIMIT_S, proxies={"http": ""}, **arguments
+            )
+            answer.raise_for_status()
+        except InvalidToxic as error:
+            raise ClusterError(f"Toxiproxy refused {verb} {path}: {error}") from error
+        except requests.RequestException as error:
+            raise ClusterError(f"Toxiproxy at {self._address} failed on {verb} {path}: {error}") from error
+        return answer

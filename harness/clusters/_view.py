@@ -1,0 +1,93 @@
+"""What a local cluster's servers say when each is asked by itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from harness import wire
+from harness.clusters._mesh import Port
+from harness.clusters._node import LocalBroker, LocalNode
+from harness.contracts import PartitionState
+from harness.errors import ClusterError
+
+T = TypeVar("T")
+N = TypeVar("N", bound=LocalNode)
+_ASK_LIMIT_S = 2.0
+
+
+class LocalView:
+    """Asks all running servers at once and takes the newest answer: a cut-off broker has an old view."""
+
+    def __init__(self, nodes: Sequence[LocalNode]) -> None:
+        self._brokers = [node for node in nodes if isinstance(node, LocalBroker)]
+        self._controllers = [node for node in nodes if node.member.controller]
+        self._names = {node.member.id: node.name for node in nodes}
+
+    def partitions(self, topic: str) -> Sequence[PartitionState]:
+        """Per partition the answer with the highest leader epoch, among equals that of most brokers."""
+        answers = ask_all(self._brokers, lambda broker: broker.metadata(topic)).values()
+        if not answers:
+            raise ClusterError(f"no broker answers the question for the partitions of {topic}")
+        told: dict[int, list[wire.Partition]] = {}
+        for answer in answers:
+            for partition in answer.topics.get(topic, ()):
+                told.setdefault(partition.index, []).append(partition)
+        return [self._state(topic, _newest(told[index])) for index in sorted(told)]
+
+    def active_controller(self) -> str:
+        """The one that says of itself that it leads; of two, the one of the higher epoch."""
+        answers = ask_all(
+            self._controllers, lambda node: wire.describe_quorum((node.address, Port.CONTROLLER), _ASK_LIMIT_S)
+        )
+        leading = [answer for answer in answers.values() if answer.error == 0 and answer.leader >= 0]
+        if not leading:
+            raise ClusterError("no controller says that it leads the quorum")
+        return self._names[max(leading, key=lambda answer: answer.leader_epoch).leader]
+
+    def registered_brokers(self) -> Sequence[str]:
+        """Those that more than half of the answering brokers hold for alive."""
+        answers = [a.brokers for a in ask_all(self._brokers, lambda broker: broker.metadata()).values()]
+        return [
+            broker.name
+            for broker in self._brokers
+            if sum(broker.member.id in alive for alive in answers) * 2 > len(answers)
+        ]
+
+    def produce_round_trip_ms(self, broker: str) -> float:
+        for node in self._brokers:
+            if node.name == broker:
+                return node.produce_round_trip_ms()
+        raise ClusterError(f"no broker {broker!r}; there are: {', '.join(b.name for b in self._brokers)}")
+
+    def _state(self, topic: str, partition: wire.Partition) -> PartitionState:
+        return PartitionState(
+            topic=topic,
+            partition=partition.index,
+            leader=self._names.get(partition.leader),
+            leader_epoch=partition.leader_epoch,
+            replicas=tuple(self._names[i] for i in partition.replicas),
+            in_sync=tuple(self._names[i] for i in partition.in_sync),
+        )
+
+
+def ask_all(nodes: Sequence[N], question: Callable[[N], T]) -> dict[str, T]:
+    """The answers by name, of those that run and answer."""
+    there = [node for node in nodes if node.running() and not node.paused]
+
+    def ask(node: N) -> T | None:
+        try:
+            return question(node)
+        except wire.WireError:
+            return None
+
+    with ThreadPoolExecutor(max_workers=max(1, len(there))) as pool:
+        answers = pool.map(ask, there)
+        return {node.name: answer for node, answer in zip(there, answers, strict=True) if answer is not None}
+
+
+def _newest(answers: Sequence[wire.Partition]) -> wire.Partition:
+    epoch = max(answer.leader_epoch for answer in answers)
+    return Counter(answer for answer in answers if answer.leader_epoch == epoch).most_common(1)[0][0]

@@ -1,0 +1,186 @@
+"""Real KRaft brokers as local processes, without root or Docker, every link behind a proxy of its own."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from harness import provision, tether
+from harness.clusters import _block, _storage
+from harness.clusters._jvm import Jvm, lay_out
+from harness.clusters._links import Links
+from harness.clusters._mesh import Member, Mesh, Port, members
+from harness.clusters._node import LocalBroker, LocalNode
+from harness.clusters._ready import Readiness
+from harness.clusters._settings import render, server_properties
+from harness.clusters._toxiproxy import Toxiproxy
+from harness.clusters._view import LocalView
+from harness.contracts import Lane, Node
+from harness.errors import ClusterError, UsageError
+from harness.provision.java import java_version
+from harness.provision.kafka import version_of
+
+_READY_LIMIT_S = 90.0
+
+
+class LocalCluster:
+    """N brokers and M controllers in `folder`; combined: N nodes `broker-1…` that are both.
+
+    `broker_settings` win over the defaults, on every node. All processes die with this one. `stop` leaves the logs
+    in the folder, and the data too if `keep`.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        brokers: int = 3,
+        controllers: int = 3,
+        combined: bool = False,
+        kafka_version: str = provision.KAFKA_VERSION,
+        broker_settings: Mapping[str, str] = {},
+        keep: bool = False,
+    ) -> None:
+        if not 1 <= brokers <= 100 or not 1 <= controllers <= 100:
+            raise UsageError(f"brokers={brokers}, controllers={controllers}: allowed are 1 to 100")
+        self.folder = folder.absolute()
+        self._members = members(brokers, controllers, combined)
+        self._combined = combined
+        self._kafka_version = kafka_version
+        self._broker_settings = dict(broker_settings)
+        self._keep = keep
+        self._block: _block.Block | None = None
+        self._mesh: Mesh | None = None
+        self._toxiproxy: Toxiproxy | None = None
+        self._jvm: Jvm | None = None
+        self._nodes: list[LocalNode] = []
+        self._steps_s: dict[str, float] = {}
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Returns when ready was observed; on an error nothing is left running."""
+        if self._block is not None:
+            raise ClusterError(f"the cluster in {self.folder} was started already")
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def _start(self) -> None:
+        jvm = self._jvm = self._find_programs()
+        toxiproxy = provision.toxiproxy()
+        checkpoint = _storage.template(jvm.java, jvm.classpath, jvm.kafka_version)
+        begun = time.monotonic()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        tether.sweep(self.folder)
+        self._block = _block.take(Port)
+        mesh = self._mesh = Mesh(self._block.number, self._members)
+        self._toxiproxy = Toxiproxy(toxiproxy, mesh.toxiproxy_address(), self.folder)
+        links = Links(mesh, self._toxiproxy)
+        cluster_id = _storage.new_id()
+        self._nodes = [self._make_node(member, mesh, links, jvm) for member in self._members]
+        for node in self._nodes:
+            shutil.rmtree(node.folder / "data", ignore_errors=True)
+            _storage.fill(node.folder / "data", node.member.id, cluster_id, checkpoint)
+            node.launch()
+        self._toxiproxy.start(mesh.routes())  # up long before the first JVM wants a peer
+        readiness = Readiness(self._nodes, LocalView(self._nodes), mesh.bootstrap_servers(Lane.CONTROL), _READY_LIMIT_S)
+        try:
+            readiness.wait()
+        finally:
+            self._steps_s = readiness.steps_s
+        self._steps_s["ready"] = round(time.monotonic() - begun, 2)
+
+    def stop(self) -> None:
+        """End everything at once by SIGKILL: a quorum that is asked to leave together waits for itself."""
+        for node in self._nodes:
+            node.kill()
+        if self._toxiproxy is not None:
+            self._toxiproxy.stop()
+        if not self._keep:
+            for node in self._nodes:
+                shutil.rmtree(node.folder / "data", ignore_errors=True)
+        if self._block is not None:
+            self._block.release()
+            self._block = None
+
+    def bootstrap_servers(self, lane: Lane) -> str:
+        return self._started().bootstrap_servers(lane)
+
+    def nodes(self) -> Sequence[Node]:
+        return tuple(self._nodes)
+
+    def view(self) -> LocalView:
+        self._started()
+        return LocalView(self._nodes)
+
+    def collect_logs(self, into: Path) -> None:
+        """Copy every server's log and Toxiproxy's; also after `stop`."""
+        into.mkdir(parents=True, exist_ok=True)
+        sources = {node.name: node.log for node in self._nodes}
+        if self._toxiproxy is not None:
+            sources["toxiproxy"] = self._toxiproxy.log
+        for name, log in sources.items():
+            if log.is_file():
+                shutil.copyfile(log, into / f"{name}.log")
+
+    def describe(self) -> Mapping[str, Any]:
+        return {
+            "kind": "local",
+            "kafka_version": self._jvm.kafka_version if self._jvm else self._kafka_version,
+            "java_version": self._jvm.java_version if self._jvm else None,
+            "toxiproxy_version": provision.TOXIPROXY_VERSION,
+            "brokers": len([m for m in self._members if m.broker]),
+            "controllers": len([m for m in self._members if m.controller]),
+            "combined": self._combined,
+            "settings": self._broker_settings,
+            "folder": str(self.folder),
+            "loopback_block": self._mesh.block if self._mesh else None,
+            "steps_s": dict(self._steps_s),
+            "rss_mb": self._rss_mb(),
+        }
+
+    def _find_programs(self) -> Jvm:
+        java, libs = provision.java(), provision.kafka_libs(self._kafka_version)
+        return Jvm(java, java_version(java) or "unknown", libs, version_of(libs), provision.byteman())
+
+    def _make_node(self, member: Member, mesh: Mesh, links: Links, jvm: Jvm) -> LocalNode:
+        folder = self.folder / member.name
+        properties = server_properties(mesh, member, folder / "data", self._broker_settings)
+        lay_out(folder, render(properties), mesh.hosts(member, socket.gethostname()))
+        kind = LocalBroker if member.broker else LocalNode
+        return kind(member, mesh, links, jvm, folder)
+
+    def _started(self) -> Mesh:
+        if self._mesh is None or self._block is None:
+            raise ClusterError(f"the cluster in {self.folder} is not running")
+        return self._mesh
+
+    def _rss_mb(self) -> int:
+        pids = [node.pid for node in self._nodes] + [self._toxiproxy.pid if self._toxiproxy else None]
+        return round(sum(_rss_kb(pid) for pid in pids if pid is not None) / 1024)
+
+
+def _rss_kb(pid: int) -> int:
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("VmRSS:")), 0)
+
+
+cluster_class = LocalCluster

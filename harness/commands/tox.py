@@ -1,0 +1,38 @@
+"""set up what is missing, then run the tests by tox
+
+Everything after `tox` goes to tox as it is: `./onceproof tox -e unit -- -k cache`. Without arguments the
+environments that belong to CI run. The exit code is that of tox; 2 when the set-up failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+passes_rest = True
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the command: none of its own."""
+    parser.usage = "onceproof tox [ARGUMENTS OF TOX]"
+
+
+def run(args: argparse.Namespace) -> int:
+    """Fetches first, so that no test waits for a download, then runs tox in the project's folder."""
+    from harness.errors import SetupError
+    from harness.provision import ensure_all
+
+    root = Path(__file__).parents[2]
+    if not (root / "tox.ini").is_file():
+        raise SetupError(
+            f"no tox.ini in {root}: `tox` runs from a clone of the project, not from an installed package"
+        )
+    ensure_all()
+    # tox-uv looks for uv on the path when it is not installed beside it.
+    env = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"}
+    return subprocess.run(
+        [sys.executable, "-m", "tox", *args.rest], cwd=root, env=env, check=False
+    ).returncode

@@ -1,0 +1,207 @@
+"""The whole life of a run: from a scenario and a cluster to a run folder with its ledger."""
+
+from __future__ import annotations
+
+import platform
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness import __version__, ledger, owned, registry
+from harness.contracts import Cluster, Lane, Node
+from harness.errors import OnceproofError
+from harness.injector import Injector
+from harness.message import run_number
+from harness.rundir import RunDir, write_json
+from harness.scenario import Scenario
+from harness.topics import GroupWatch, Topics
+from harness.workers import Worker, Workers
+
+TOPIC_PREFIX = "onceproof-"  # disk faults hit the logs of topics with this prefix, and no other
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class RunArena:
+    """What faults and targets see of a running run."""
+
+    cluster: Cluster
+    topic: str
+    workers: Workers
+
+    def nodes(self) -> Sequence[Node]:
+        return [*self.cluster.nodes(), *self.workers.all]
+
+
+def execute(
+    scenario: Scenario,
+    cluster: Cluster,
+    runs: Path,
+    *,
+    say: Say = lambda _: None,
+    command: str = "",
+    versions: Mapping[str, str] | None = None,
+) -> RunDir:
+    """Run the scenario on a cluster that is up. An error after its start makes the run inconclusive.
+
+    It is then in the ledger, and the run folder is returned all the same: nothing that was seen is lost.
+    """
+    run = RunDir.create(runs, scenario.name)
+    topic = f"{TOPIC_PREFIX}{scenario.name}-{run.path.name}"
+    group = f"{topic}-group"
+    manifest = _manifest(run, scenario, cluster, topic, group, command, versions or {})
+    write_json(run.manifest, manifest)
+    owned.own(run.logs)
+    with ExitStack() as stack:
+        stack.callback(owned.disown, run.logs)
+        book = stack.enter_context(ledger.Ledger(run.ledger, "harness"))
+        workers = stack.enter_context(Workers(_specs(scenario, cluster, run, topic, group), run, book.events))
+        arena = RunArena(cluster, topic, workers)
+        try:
+            _run(scenario, arena, run, group, book.events, say)
+        except OnceproofError as error:
+            book.events.write("error", where="run", text=str(error))
+            say(str(error))
+    manifest["ended"] = time.strftime("%Y-%m-%dT%H:%M:%S%z")
+    manifest["complete"] = True
+    write_json(run.manifest, manifest)
+    return run
+
+
+def _run(
+    scenario: Scenario, arena: RunArena, run: RunDir, group: str, events: ledger.EventLog, say: Say
+) -> None:
+    timings, workers, partitions = scenario.timings, arena.workers, scenario.topic.partitions
+    injector = Injector(arena, events, say, workers.check)
+    # 1 the cluster is up: our caller started it, so that several runs can share it
+    # 2 topics
+    topics = Topics(arena.cluster)
+    topics.create(arena.topic, scenario.topic)
+    with ExitStack() as stack:
+        watch = GroupWatch(arena.cluster, arena.topic, partitions, group, scenario.consumers.isolation)
+        stack.callback(watch.close)
+        # 3 workers
+        events.write("step", step="workers")
+        workers.start()
+        broken: OnceproofError | None = None
+        try:
+            # 4 warm up until progress is seen
+            say("warming up")
+            warm = workers.wait_for_progress(workers.counters(), timings.warm_up_limit_s, "no progress at the start")
+            time.sleep(timings.warm_up_s)
+            events.write("step", step="warm", acked=warm.acked, delivered=warm.delivered)
+            # 5 fault windows, 6 heal all: the injector undoes whatever it began
+            events.write("step", step="faults")
+            if scenario.schedule:
+                injector.inject(scenario.schedule)
+            else:
+                time.sleep(scenario.produce_s)
+            events.write("step", step="healed")
+            workers.wait_for_progress(workers.counters(), timings.recovery_limit_s, "no progress after healing")
+            time.sleep(timings.cool_down_s)
+        except OnceproofError as error:
+            # The rest still happens, and what goes wrong there never hides this first error.
+            broken = error
+            events.write("error", where="faults", text=str(error))
+            say(str(error))
+        # 7 stop producers
+        say("stopping producers")
+        workers.stop(workers.producers, timings.flush_limit_s + 10)
+        events.write("step", step="stopped")
+        # 8 drain consumers to the end offsets
+        say("draining")
+        try:
+            watch.wait_until_drained(timings.drain_limit_s, workers.check)
+            events.write("drain", complete=True, detail="")
+        except OnceproofError as error:
+            events.write("drain", complete=False, detail=str(error))
+        events.write("step", step="drained")
+        # 9 the final reader reads the whole log with a fresh client, both ways
+        say("reading the log")
+        reader = Worker(_reader_spec(scenario, arena, run), run, events)
+        stack.callback(reader.kill)
+        reader.start()
+        reader.wait(timings.final_read_limit_s + 15)
+        events.write("step", step="read")
+        # 10 stop workers
+        workers.stop(workers.consumers, 15.0)
+        # 11 collect logs, 12 leave the cluster as it was found: other runs may share it
+        arena.cluster.collect_logs(run.logs / "cluster")
+        topics.delete(arena.topic)
+        if broken is None:
+            workers.check()
+
+
+def _specs(
+    scenario: Scenario, cluster: Cluster, run: RunDir, topic: str, group: str
+) -> list[Mapping[str, Any]]:
+    roles = registry.load("workload", scenario.workload)(scenario, topic, group).roles()
+    return [
+        {
+            **role,
+            "client": scenario.client,
+            "run": run_number(run.run_id),
+            "bootstrap": cluster.bootstrap_servers(Lane(role["lane"])),
+        }
+        for role in roles
+    ]
+
+
+def _reader_spec(scenario: Scenario, arena: RunArena, run: RunDir) -> Mapping[str, Any]:
+    return {
+        "role": "final_reader",
+        "name": "final-reader",
+        "topic": arena.topic,
+        "partitions": scenario.topic.partitions,
+        "mode": scenario.mode,
+        "client": scenario.client,
+        "run": run_number(run.run_id),
+        "bootstrap": arena.cluster.bootstrap_servers(Lane.CONTROL),
+        "limit_s": scenario.timings.final_read_limit_s,
+    }
+
+
+def _manifest(
+    run: RunDir,
+    scenario: Scenario,
+    cluster: Cluster,
+    topic: str,
+    group: str,
+    command: str,
+    versions: Mapping[str, str],
+) -> dict[str, Any]:
+    return {
+        "version": ledger.VERSION,
+        "run_id": run.run_id,
+        "run_number": run_number(run.run_id),
+        "scenario": scenario.describe(),
+        "expected": scenario.expected,
+        "control": scenario.control,
+        "seed": scenario.seed,
+        "topic": topic,
+        "group": group,
+        "clock": {"monotonic_ns": ledger.now_ns(), "wall": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "unix": time.time()},
+        "cluster": dict(cluster.describe()),
+        "versions": {"onceproof": __version__, "python": platform.python_version(), **versions},
+        "machine": {"system": platform.platform(), "cores": _cores(), "memory_gib": _memory_gib()},
+        "command": command or " ".join(sys.argv),
+        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "complete": False,
+    }
+
+
+def _cores() -> int:
+    import os
+
+    return len(os.sched_getaffinity(0))
+
+
+def _memory_gib() -> float:
+    for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+        if line.startswith("MemTotal:"):
+            return round(int(line.split()[1]) / 1024**2, 1)
+    return 0.0

@@ -1,0 +1,112 @@
+"""Walks a schedule: picks targets, holds faults, proves that they bit, always heals.
+
+Windows may overlap. Each is undone at its own time; whether everything has healed can only be measured once
+no window is open any more, so those proofs come last, in the order of the undoing.
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+
+from harness.contracts import Arena, Bite, Node
+from harness.errors import FaultError, OnceproofError
+from harness.ledger import EventLog
+from harness.schedule import Schedule, Window
+
+_OPEN, _CLOSE = 0, 1
+
+
+@dataclass
+class _Held:
+    number: int
+    window: Window
+    nodes: Sequence[Node]
+    hold: AbstractContextManager[Bite]
+
+
+@dataclass
+class Injector:
+    arena: Arena
+    events: EventLog
+    say: Callable[[str], None] = field(default=lambda _: None)
+    watch: Callable[[], None] = field(default=lambda: None)  # raises when the run is broken
+    _held: dict[int, _Held] = field(default_factory=dict)
+    _undone: list[_Held] = field(default_factory=list)
+
+    def inject(self, schedule: Schedule) -> None:
+        """Run all windows to their end. Whatever happens, every fault that was begun is undone."""
+        began = time.monotonic()
+        todo = [(began + w.start_s, _OPEN, number) for number, w in enumerate(schedule)]
+        heapq.heapify(todo)
+        try:
+            while todo:
+                due, what, number = heapq.heappop(todo)
+                while (left := due - time.monotonic()) > 0:
+                    self.watch()
+                    time.sleep(min(0.1, left))
+                if what == _OPEN:
+                    self._open(number, schedule[number])
+                    heapq.heappush(todo, (time.monotonic() + schedule[number].hold_s, _CLOSE, number))
+                else:
+                    self._close(number)
+                if not self._held:
+                    self._prove_healed()
+        finally:
+            self._undo_all()
+
+    def _tell(self, held: _Held, step: str, **fields: object) -> None:
+        self.events.write(
+            "window",
+            window=held.number,
+            step=step,
+            fault=str(held.window.fault),
+            target=str(held.window.on),
+            nodes=[n.name for n in held.nodes],
+            **fields,
+        )
+
+    def _open(self, number: int, window: Window) -> None:
+        nodes = window.on.pick(self.arena)
+        if not nodes:
+            raise FaultError(f"{window.on}: no node of the cluster has this role now")
+        unable = [n.name for n in nodes if not isinstance(n, window.fault.needs)]
+        if unable:
+            raise FaultError(f"{window.fault} needs {window.fault.needs.__name__} nodes; {unable} are not")
+        held = _Held(number, window, nodes, window.fault.hold(self.arena, nodes))
+        self.say(f"{window.fault} on {', '.join(n.name for n in nodes)}")
+        self._tell(held, "open")
+        bite = held.hold.__enter__()
+        self._held[number] = held
+        self._tell(held, "bite", bit=bite.bit, proof=bite.proof, measured=dict(bite.measured))
+        self.say(bite.proof)
+
+    def _close(self, number: int) -> None:
+        held = self._held.pop(number)
+        self._tell(held, "heal")
+        held.hold.__exit__(None, None, None)
+        self._undone.append(held)
+
+    def _prove_healed(self) -> None:
+        while self._undone:
+            held = self._undone.pop(0)
+            healing = held.window.fault.healed(self.arena, held.nodes)
+            self._tell(held, "healed", healed=healing.healed, proof=healing.proof,
+                       measured=dict(healing.measured))  # fmt: skip
+            self.say(healing.proof)
+
+    def _undo_all(self) -> None:
+        """Undo what is still held, last one first; a failing undo is reported and the others still happen."""
+        failures = []
+        for number in sorted(self._held, reverse=True):
+            held = self._held[number]
+            try:
+                self._close(number)
+            except OnceproofError as error:
+                failures.append(f"{held.window.fault}: {error}")
+                self._tell(held, "error", text=str(error))
+        if failures:
+            raise FaultError("could not be undone: " + "; ".join(failures))

@@ -1,0 +1,1 @@
+"""What a worker process does: one role a file, `role_class` at its end."""

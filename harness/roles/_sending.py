@@ -1,0 +1,97 @@
+"""What plain and transactional producers share: sessions, and messages recorded before they are sent."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from harness.board import Board, Counters
+from harness.contracts import Client, Mode, Producer, ProducerSpec
+from harness.ledger import AttemptJournal, Ledger
+from harness.message import ABORT_INTENDED, Builder, Message
+
+SESSIONS_PER_WORKER = 1000
+
+
+class Session:
+    """One producer session: a client, its journal, its sequence numbers. A new client is a new session."""
+
+    def __init__(self, spec: Mapping[str, Any], ledger: Ledger, board: Board, incarnation: int) -> None:
+        self.number = spec["number"] * SESSIONS_PER_WORKER + incarnation
+        self._spec, self._board = spec, board
+        self._random = random.Random(spec["seed"] * SESSIONS_PER_WORKER + incarnation)
+        self._builder = Builder(spec["run"], self.number, spec["payload_bytes"])
+        self._next_seq = 0
+        self._next_partition = spec["number"]
+        self.journal: AttemptJournal = ledger.attempts(self.number)
+        extra = spec["extra"]
+        mode = Mode(spec["mode"])
+        acks = {Mode.AT_MOST_ONCE: "0"}.get(mode, "all")
+        ledger.events.write(
+            "session",
+            session=self.number,
+            producer=spec["name"],
+            incarnation=incarnation,
+            mode=mode,
+            idempotent=bool(extra.get("enable.idempotence", mode in (Mode.IDEMPOTENT, Mode.EXACTLY_ONCE))),
+            retries=mode is not Mode.AT_MOST_ONCE,
+            in_flight=extra.get("max.in.flight.requests.per.connection"),
+            acks=str(extra.get("acks", acks)),
+            transactional_id=self.transactional_id,
+        )
+
+    @property
+    def transactional_id(self) -> str:
+        if self._spec["mode"] != Mode.EXACTLY_ONCE:
+            return ""
+        # The same for all incarnations of a worker: a new one fences the old one.
+        return f"{self._spec['topic']}-{self._spec['name']}"
+
+    def open(self, client: Client) -> Producer:
+        spec = self._spec
+        return client.open_producer(
+            ProducerSpec(
+                bootstrap=spec["bootstrap"],
+                topic=spec["topic"],
+                mode=Mode(spec["mode"]),
+                transactional_id=self.transactional_id,
+                extra=spec["extra"],
+            )
+        )
+
+    def next_messages(self, count: int, txn: int = 0, abort_intended: bool = False) -> list[Message]:
+        """The next `count` messages of this session."""
+        if self._spec["keyed"]:
+            keys = self._random.choices(range(self._spec["keys"]), k=count)
+            partitions = [-1] * count
+        else:
+            # Runs of one partition, as batching clients send them; the next run goes to the next partition.
+            keys = [-1] * count
+            self._next_partition += 1
+            partitions = [self._next_partition % self._spec["partitions"]] * count
+        first, self._next_seq = self._next_seq, self._next_seq + count
+        return self._builder.build(first, keys, partitions, time.time_ns() // 1_000_000, txn, abort_intended)
+
+    def send(self, producer: Producer, messages: list[Message], abort_intended: bool = False) -> None:
+        """Record each attempt, then make it."""
+        attempt, outcome, send = self.journal.attempt, self.journal.outcome, producer.send
+        flags = ABORT_INTENDED if abort_intended else 0
+        for message in messages:
+            attempt(message.seq, message.key_id, message.partition, message.txn, flags)
+            send(message, outcome)
+
+    def show(self, before: Counters) -> Counters:
+        """Put this session's progress on the board, on top of that of earlier ones."""
+        unknown, acked, rejected = self.journal.outcomes
+        now = dataclasses.replace(
+            before,
+            attempted=before.attempted + self.journal.attempted,
+            acked=before.acked + acked,
+            failed=before.failed + unknown + rejected,
+            sessions=before.sessions + 1,
+        )
+        self._board.show(now)
+        return now

@@ -1,0 +1,109 @@
+"""A member of the group under test. The mode decides what comes first, the commit or the work.
+
+A delivery is recorded at the moment the record would be worked on: before its commit in all modes but
+at-most-once, after it there. A batch whose commit failed is not worked on in at-most-once: that is the mode.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from harness.board import Board, Counters
+from harness.contracts import Batch, Client, Consumer, ConsumerSpec, Mode, Outcome
+from harness.ledger import DeliveryJournal, Ledger
+
+POLL_S = 0.1
+COMMIT_EVERY_S = 0.1  # a commit a batch would make the coordinator the bottleneck at high rates
+
+
+class ConsumerRole:
+    def __init__(self, spec: Mapping[str, Any], board: Board) -> None:
+        self._spec, self._board = spec, board
+        self._counters = Counters()
+        self._uncommitted: dict[int, int] = {}
+        self._committed: dict[int, int] = {}
+        self._last_commit = 0.0
+
+    def work(self, client: Client, ledger: Ledger, until: Callable[[], bool]) -> None:
+        spec, name = self._spec, self._spec["name"]
+        journal = ledger.deliveries()
+
+        def on_assignment(how: str, partitions: list[int]) -> None:
+            ledger.events.write("assignment", reader=name, how=how, partitions=partitions)
+            # What another member does from here on is not ours to commit; what comes back starts anew.
+            for partition in partitions:
+                self._uncommitted.pop(partition, None)
+                self._committed.pop(partition, None)
+
+        consumer = client.open_consumer(
+            ConsumerSpec(
+                bootstrap=spec["bootstrap"],
+                topic=spec["topic"],
+                run=spec["run"],
+                mode=Mode(spec["mode"]),
+                isolation=spec["isolation"],
+                group=spec["group"],
+                extra=spec["extra"],
+            ),
+            on_assignment,
+        )
+        take = self._commit_then_work if spec["mode"] == Mode.AT_MOST_ONCE else self._work_then_commit
+        try:
+            while not until():
+                take(consumer.poll(POLL_S), consumer, journal, ledger)
+                self._board.show(self._counters)
+            self._commit(consumer, ledger)
+        finally:
+            consumer.close()
+
+    def _work_then_commit(
+        self, batch: Batch, consumer: Consumer, journal: DeliveryJournal, ledger: Ledger
+    ) -> None:
+        self._record(batch, journal)
+        self._uncommitted |= batch.positions
+        self._at_the_end(batch)
+        if self._uncommitted and time.monotonic() - self._last_commit >= COMMIT_EVERY_S:
+            self._commit(consumer, ledger)
+
+    def _commit_then_work(
+        self, batch: Batch, consumer: Consumer, journal: DeliveryJournal, ledger: Ledger
+    ) -> None:
+        self._uncommitted |= batch.positions
+        self._at_the_end(batch)
+        if self._uncommitted and self._commit(consumer, ledger) is Outcome.ACKED:
+            self._record(batch, journal)
+
+    def _at_the_end(self, batch: Batch) -> None:
+        """Behind the last record may stand markers; the end tells that nothing is left before it."""
+        for partition, end in batch.ends.items():
+            if end > self._committed.get(partition, -1):
+                self._uncommitted[partition] = max(end, self._uncommitted.get(partition, 0))
+
+    def _record(self, batch: Batch, journal: DeliveryJournal) -> None:
+        if len(batch.rows):
+            journal.append(batch.rows)
+            self._counters = _plus(self._counters, delivered=len(batch.rows))
+
+    def _commit(self, consumer: Consumer, ledger: Ledger) -> Outcome:
+        if not self._uncommitted:
+            return Outcome.ACKED
+        offsets, self._uncommitted = self._uncommitted, {}
+        outcome, error = consumer.commit(offsets)
+        self._last_commit = time.monotonic()
+        ledger.events.write("commit", reader=self._spec["name"], offsets=offsets, outcome=outcome, error=error)
+        if outcome is Outcome.ACKED:
+            self._committed |= offsets
+            self._counters = _plus(self._counters, committed=1)
+        elif outcome is Outcome.UNKNOWN:
+            # Still owed, unless a rebalance takes the partition away: then on_assignment forgets it.
+            self._uncommitted = {**offsets, **self._uncommitted}
+        return outcome
+
+
+def _plus(counters: Counters, **more: int) -> Counters:
+    return Counters(**{n: v + more.get(n, 0) for n, v in vars(counters).items()})
+
+
+role_class = ConsumerRole

@@ -1,0 +1,96 @@
+"""The final reader: a fresh client that reads each partition from its log start to its end, twice.
+
+Read_uncommitted and read_committed are read apart. The bounds are recorded first, once they stand still:
+reading too early after a failover shows false losses.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from harness.board import Board
+from harness.contracts import Client, Consumer, ConsumerSpec, Mode
+from harness.ledger import Ledger
+
+STANDS_STILL_S = 0.3
+OPEN_TRANSACTIONS_LIMIT_S = 15.0  # how long to wait for a last stable offset below the end
+ISOLATIONS = ("read_uncommitted", "read_committed")
+
+
+class FinalReader:
+    def __init__(self, spec: Mapping[str, Any], board: Board) -> None:
+        self._spec = spec
+
+    def work(self, client: Client, ledger: Ledger, until: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + self._spec["limit_s"]
+        bounds = self._bounds(client, deadline)
+        for partition, (start, end, stable) in bounds.items():
+            ledger.events.write("bounds", partition=partition, start=start, end=end, stable=stable)
+        for isolation in ISOLATIONS:
+            ends = {p: (b[1] if isolation == "read_uncommitted" else b[2]) for p, b in bounds.items()}
+            missing = self._read(client, ledger, isolation, {p: b[0] for p, b in bounds.items()}, ends, deadline)
+            detail = "" if not missing else f"did not reach the end of partitions {missing} in time"
+            ledger.events.write("read", isolation=isolation, complete=not missing, detail=detail)
+
+    def _open(self, client: Client, isolation: str, assign: Mapping[int, int] | None) -> Consumer:
+        spec = self._spec
+        consumer_spec = ConsumerSpec(
+            bootstrap=spec["bootstrap"],
+            topic=spec["topic"],
+            run=spec["run"],
+            mode=Mode(spec["mode"]),
+            isolation=isolation,
+            assign=assign,
+        )
+        return client.open_consumer(consumer_spec, lambda how, partitions: None)
+
+    def _bounds(self, client: Client, deadline: float) -> dict[int, tuple[int, int, int]]:
+        """Start, end and last stable offset of each partition, the same in two readings in a row."""
+        uncommitted, committed = (self._open(client, isolation, None) for isolation in ISOLATIONS)
+        give_up_open = time.monotonic() + OPEN_TRANSACTIONS_LIMIT_S
+        try:
+            before: dict[int, tuple[int, int, int]] = {}
+            while True:
+                now = {}
+                for partition in range(self._spec["partitions"]):
+                    left = max(1.0, deadline - time.monotonic())
+                    start, end = uncommitted.bounds(partition, left)
+                    now[partition] = (start, end, committed.bounds(partition, left)[1])
+                still = now == before
+                closed = all(stable == end for _, end, stable in now.values())
+                if (still and (closed or time.monotonic() > give_up_open)) or time.monotonic() > deadline:
+                    return now
+                before = now
+                time.sleep(STANDS_STILL_S)
+        finally:
+            uncommitted.close()
+            committed.close()
+
+    def _read(
+        self,
+        client: Client,
+        ledger: Ledger,
+        isolation: str,
+        starts: Mapping[int, int],
+        ends: Mapping[int, int],
+        deadline: float,
+    ) -> list[int]:
+        """Read all; returns the partitions whose end was not reached in time."""
+        left = {p for p, end in ends.items() if end > starts[p]}
+        journal = ledger.log(isolation)
+        consumer = self._open(client, isolation, {p: starts[p] for p in sorted(left)})
+        try:
+            while left and time.monotonic() < deadline:
+                batch = consumer.poll(0.2)
+                if len(batch.rows):
+                    journal.append(batch.rows)
+                # The end-of-partition mark alone tells: behind the last record may stand markers.
+                left -= {p for p, end in batch.ends.items() if end >= ends[p]}
+        finally:
+            consumer.close()
+        return sorted(left)
+
+
+role_class = FinalReader

@@ -1,0 +1,83 @@
+"""A producer that sends everything in transactions, some of which it aborts on purpose."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from harness.board import Board, Counters
+from harness.contracts import Client, Outcome, Producer, ProducerLost, Transactional
+from harness.ledger import Ledger
+from harness.pace import Pace
+from harness.roles._sending import Session
+
+END_LIMIT_S = 30.0
+
+
+class TransactionalProducerRole:
+    def __init__(self, spec: Mapping[str, Any], board: Board) -> None:
+        self._spec, self._board = spec, board
+        self._random = random.Random(spec["seed"])
+
+    def work(self, client: Client, ledger: Ledger, until: Callable[[], bool]) -> None:
+        incarnation = self._spec["incarnation"]
+        done = Counters()
+        while not until():
+            session = Session(self._spec, ledger, self._board, incarnation)
+            try:
+                producer = session.open(client)
+                try:
+                    self._transact_until(session, producer, ledger, until, done)
+                finally:
+                    producer.close()
+            except ProducerLost as lost:
+                ledger.events.write("lost_producer", session=session.number, text=str(lost))
+            done = session.show(done)
+            incarnation += 1
+
+    def _transact_until(
+        self, session: Session, producer: Producer, ledger: Ledger, until: Callable[[], bool], done: Counters
+    ) -> None:
+        size = self._spec["records_per_transaction"]
+        pace = Pace(self._spec["records_per_s"], at_most=size)
+        txn, owed = 0, 0
+        while not until():
+            owed += pace.due()
+            if owed < size:
+                producer.poll(0.002)
+                continue
+            owed = 0
+            txn += 1
+            abort_intended = self._random.random() < self._spec["aborted_share"]
+            outcome = self._transact(session, producer, ledger, txn, size, abort_intended)
+            session.show(done)
+            if outcome is Outcome.UNKNOWN:
+                # Trying to end it again on the same producer could end the next transaction instead, should
+                # the first request be late. A new producer fences the old one, late requests included.
+                raise ProducerLost(f"the end of transaction {txn} is unknown")
+
+    def _transact(
+        self, session: Session, producer: Producer, ledger: Ledger, txn: int, size: int, abort_intended: bool
+    ) -> Outcome:
+        assert isinstance(producer, Transactional)
+        tell = ledger.events.write
+        intent = "abort" if abort_intended else "commit"
+        tell("txn", session=session.number, txn=txn, step="begin", intent=intent)
+        producer.begin()
+        session.send(producer, session.next_messages(size, txn, abort_intended), abort_intended)
+        if abort_intended:
+            # Aborting drops what is still in the local queue; flushed, the records really stand in the log.
+            producer.flush(END_LIMIT_S)
+        did = intent
+        tell("txn", session=session.number, txn=txn, step="end", intent=intent, did=did)
+        outcome = producer.abort(END_LIMIT_S) if abort_intended else producer.commit(END_LIMIT_S)
+        if outcome is Outcome.REJECTED:
+            did = "abort"
+            tell("txn", session=session.number, txn=txn, step="end", intent=intent, did=did)
+            outcome = producer.abort(END_LIMIT_S)
+        tell("txn", session=session.number, txn=txn, step="ended", intent=intent, did=did, outcome=outcome)
+        return outcome
+
+
+role_class = TransactionalProducerRole

@@ -1,0 +1,242 @@
+"""A tiny raw Kafka client: one question to one chosen server over a plain socket, with a limit.
+
+Client libraries answer metadata from any broker, also from one that was cut off and has an old view; here the
+caller chooses whom to ask. Only what the harness needs: ApiVersions, Metadata, DescribeQuorum, Produce.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from harness.errors import OnceproofError
+
+T = TypeVar("T")
+Address = tuple[str, int]
+
+_PRODUCE, _METADATA, _API_VERSIONS, _DESCRIBE_QUORUM = 0, 3, 18, 55
+_CLIENT_ID = b"onceproof-wire"
+_MAX_ANSWER_BYTES = 64 * 1024 * 1024
+_QUORUM_TOPIC = b"__cluster_metadata"
+
+
+class WireError(OnceproofError):
+    """The server did not answer within the limit, closed the connection, or answered with an error."""
+
+
+class Unanswered(WireError):
+    """Connected and asked, but no answer came within the limit."""
+
+
+class Closed(WireError):
+    """Refused, or closed before the answer was complete: nobody is there."""
+
+
+@dataclass(frozen=True)
+class Partition:
+    index: int
+    error: int
+    leader: int  # -1: none
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    in_sync: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Metadata:
+    brokers: frozenset[int]  # those that the answering broker holds for alive
+    topics: dict[str, tuple[Partition, ...]]  # without those that it does not know
+
+
+@dataclass(frozen=True)
+class Quorum:
+    error: int  # 6: the one asked is not the leader
+    leader: int
+    leader_epoch: int
+
+
+class Reader:
+    """Takes an answer apart, field by field. `compact` lengths are those of flexible versions."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def take(self, form: str) -> Any:
+        (value,) = struct.unpack_from(">" + form, self._data, self._at)
+        self._at += struct.calcsize(">" + form)
+        return value
+
+    def string(self) -> str | None:
+        return self._text(self.take("h"))
+
+    def compact_string(self) -> str | None:
+        return self._text(self.varint() - 1)
+
+    def array(self, item: Callable[[], T]) -> tuple[T, ...]:
+        return tuple(item() for _ in range(self.take("i")))
+
+    def compact_array(self, item: Callable[[], T]) -> tuple[T, ...]:
+        return tuple(item() for _ in range(self.varint() - 1))
+
+    def varint(self) -> int:
+        value = shift = 0
+        while True:
+            byte: int = self.take("B")
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    def tags(self) -> None:
+        for _ in range(self.varint()):
+            self.varint()
+            size = self.varint()
+            self._at += size
+
+    def _text(self, size: int) -> str | None:
+        if size < 0:
+            return None
+        raw = self._data[self._at : self._at + size]
+        self._at += size
+        return raw.decode()
+
+
+def _string(text: str | bytes) -> bytes:
+    raw = text if isinstance(text, bytes) else text.encode()
+    return struct.pack(">h", len(raw)) + raw
+
+
+def request(api: int, version: int, body: bytes, *, flexible: bool = False, correlation: int = 1) -> bytes:
+    """A whole request with its size in front."""
+    header = struct.pack(">hhi", api, version, correlation) + _string(_CLIENT_ID) + (b"\0" if flexible else b"")
+    return struct.pack(">i", len(header) + len(body)) + header + body
+
+
+def ask(address: Address, message: bytes, timeout_s: float) -> bytes:
+    """Send one request on a connection of its own; the answer without its size and correlation id."""
+    deadline = time.monotonic() + timeout_s
+    place = f"{address[0]}:{address[1]}"
+    try:
+        with socket.create_connection((address[0], int(address[1])), timeout=timeout_s) as connection:
+            connection.sendall(message)
+            (size,) = struct.unpack(">i", _receive(connection, 4, deadline))
+            if not 4 <= size <= _MAX_ANSWER_BYTES:
+                raise WireError(f"{place} answered with a size of {size} bytes: it does not speak Kafka")
+            return _receive(connection, size, deadline)[4:]
+    except TimeoutError:
+        raise Unanswered(f"{place} did not answer within {timeout_s:g} s") from None
+    except OSError as error:
+        raise Closed(f"{place} is not there: {error}") from error
+
+
+def _receive(connection: socket.socket, size: int, deadline: float) -> bytes:
+    parts: list[bytes] = []
+    while size > 0:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        connection.settimeout(left)
+        part = connection.recv(size)
+        if not part:
+            raise ConnectionResetError("closed before the answer was complete")
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def api_versions(address: Address, timeout_s: float) -> None:
+    """The cheapest question that any server answers; raises WireError when none comes back."""
+    ask(address, request(_API_VERSIONS, 0, b""), timeout_s)
+
+
+def metadata(address: Address, topics: Sequence[str], timeout_s: float) -> Metadata:
+    """What this very broker knows about its peers and about `topics` (version 7: the first with epochs)."""
+    wanted = struct.pack(">i", len(topics)) + b"".join(_string(topic) for topic in topics) + b"\0"
+    return parse_metadata(ask(address, request(_METADATA, 7, wanted), timeout_s))
+
+
+def parse_metadata(answer: bytes) -> Metadata:
+    reader = Reader(answer)
+    reader.take("i")  # throttle time
+
+    def broker() -> int:
+        node: int = reader.take("i")
+        reader.string(), reader.take("i"), reader.string()  # host, port, rack
+        return node
+
+    def partition() -> Partition:
+        error, index, leader, epoch = reader.take("h"), reader.take("i"), reader.take("i"), reader.take("i")
+        replicas, in_sync, _offline = (reader.array(lambda: int(reader.take("i"))) for _ in range(3))
+        return Partition(index, error, leader, epoch, replicas, in_sync)
+
+    def topic() -> tuple[int, str, tuple[Partition, ...]]:
+        error, name, _internal = reader.take("h"), reader.string(), reader.take("b")
+        return error, name or "", reader.array(partition)
+
+    brokers = frozenset(reader.array(broker))
+    reader.string(), reader.take("i")  # cluster id; controller id, which KRaft makes up
+    found = reader.array(topic)
+    return Metadata(brokers, {name: partitions for _error, name, partitions in found if partitions})
+
+
+def describe_quorum(address: Address, timeout_s: float) -> Quorum:
+    """What this very controller says about the quorum's leader; only the leader itself knows for sure."""
+    partition = b"\x02" + struct.pack(">i", 0) + b"\0"
+    topic = b"\x02" + bytes([len(_QUORUM_TOPIC) + 1]) + _QUORUM_TOPIC + partition + b"\0"
+    return parse_quorum(ask(address, request(_DESCRIBE_QUORUM, 0, topic + b"\0", flexible=True), timeout_s))
+
+
+def parse_quorum(answer: bytes) -> Quorum:
+    reader = Reader(answer)
+    reader.tags()
+    error: int = reader.take("h")
+
+    def partition() -> Quorum:
+        reader.take("i")
+        return Quorum(reader.take("h"), reader.take("i"), reader.take("i"))
+
+    if error or reader.varint() < 2:
+        return Quorum(error or -1, -1, -1)
+    reader.compact_string()
+    if reader.varint() < 2:
+        return Quorum(-1, -1, -1)
+    return partition()  # the rest, voters and observers, is not needed
+
+
+def produce(address: Address, topic: str, partition: int, value: bytes, timeout_s: float) -> int:
+    """Append one record with acks=all at this very broker; its offset."""
+    batch = record_batch(value, int(time.time() * 1000))
+    body = struct.pack(">hhi", -1, -1, int(timeout_s * 1000))  # no transaction, acks=all
+    body += struct.pack(">i", 1) + _string(topic) + struct.pack(">iii", 1, partition, len(batch)) + batch
+    reader = Reader(ask(address, request(_PRODUCE, 7, body), timeout_s))
+    reader.take("i"), reader.string(), reader.take("i"), reader.take("i")
+    error, offset = reader.take("h"), int(reader.take("q"))
+    if error:
+        raise WireError(f"{address[0]}:{address[1]} refused a record for {topic}-{partition}: error {error}")
+    return offset
+
+
+def record_batch(value: bytes, timestamp_ms: int) -> bytes:
+    """A batch (magic 2) with one record that has no key and no headers; `value` of up to 50 bytes."""
+    if len(value) > 50:  # so that every length below fits one byte of a zigzag varint
+        raise ValueError(f"a probe's value has at most 50 bytes, not {len(value)}")
+    record = b"\0\0\0\x01" + bytes([len(value) * 2]) + value + b"\0"
+    record = bytes([len(record) * 2]) + record
+    checked = struct.pack(">hiqqqhii", 0, 0, timestamp_ms, timestamp_ms, -1, -1, -1, 1) + record
+    tail = struct.pack(">ibI", -1, 2, crc32c(checked)) + checked
+    return struct.pack(">qi", 0, len(tail)) + tail
+
+
+def crc32c(data: bytes) -> int:
+    """The checksum of record batches (Castagnoli); bit by bit, which is enough for a probe."""
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = (crc >> 1) ^ (0x82F63B78 & -(crc & 1))
+    return crc ^ 0xFFFFFFFF

@@ -1,0 +1,45 @@
+"""One process hosting one role with one client, so that it can be killed or paused.
+
+Called as `python -m harness.worker SPEC.json`. SIGTERM asks it to finish in an orderly way. Its exit code
+is 0 when the role ended by itself or as asked, 1 when it failed; the reason is then in its events.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import signal
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from harness import registry
+from harness.board import Board
+from harness.ledger import Ledger
+
+
+def run_role(spec: Mapping[str, Any], until: Callable[[], bool], client: Any = None) -> None:
+    """Do the role's work; what goes wrong is in the ledger before it is raised."""
+    client = client or registry.load("client", spec["client"])()
+    role = importlib.import_module(f"harness.roles.{spec['role']}").role_class(spec, Board(Path(spec["board"])))
+    with Ledger(Path(spec["ledger"]), spec["writer"]) as ledger:
+        try:
+            role.work(client, ledger, until)
+        except Exception as error:
+            ledger.events.write("error", where=spec["name"], text=f"{type(error).__name__}: {error}")
+            raise
+
+
+def main(spec_file: str) -> int:
+    spec = json.loads(Path(spec_file).read_text(encoding="utf-8"))
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    run_role(spec, stop.is_set)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,181 @@
+"""Worker processes of a run: started from specifications, killable, pausable, watched."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness import tether
+from harness.board import Board, Counters
+from harness.errors import OnceproofError
+from harness.ledger import EventLog
+from harness.rundir import RunDir
+from harness.waiting import wait_until
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class Worker:
+    """One worker process and its restarts. A restart is a new incarnation with journals of its own."""
+
+    def __init__(self, spec: Mapping[str, Any], run: RunDir, events: EventLog) -> None:
+        self._spec, self._run, self._events = spec, run, events
+        self._process: subprocess.Popen[bytes] | None = None
+        self._boards: list[Board] = []
+
+    @property
+    def name(self) -> str:
+        return str(self._spec["name"])
+
+    @property
+    def role(self) -> str:
+        return str(self._spec["role"])
+
+    def start(self) -> None:
+        incarnation = len(self._boards)
+        writer = f"{self.name}.{incarnation}"
+        board = self._run.logs / f"{writer}.board"
+        spec = {
+            **self._spec,
+            "writer": writer,
+            "ledger": str(self._run.ledger),
+            "board": str(board),
+            # A worker may open several sessions by itself; a restart must not take their numbers again.
+            "incarnation": incarnation * 100,
+        }
+        spec_file = self._run.logs / f"{writer}.json"
+        spec_file.write_text(json.dumps(spec, indent=1), encoding="utf-8")
+        self._boards.append(Board(board))
+        self._process = tether.spawn(
+            [sys.executable, "-m", "harness.worker", str(spec_file)],
+            log=self._run.logs / f"{writer}.out",
+            cwd=ROOT,
+            env={**os.environ, "PYTHONUNBUFFERED": "1", "OPENBLAS_NUM_THREADS": "1"},
+            pidfile=self._run.logs / f"{writer}.pid",
+        )
+        self._events.write("worker", name=self.name, state="started", pid=self._process.pid)
+
+    # --- powers ---
+
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def kill(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            tether.end(self._process)
+            self._events.write("worker", name=self.name, state="killed", pid=self._process.pid)
+
+    def restart(self) -> None:
+        if not self.running():
+            self.start()
+
+    def pause(self) -> None:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        if self.running():
+            assert self._process is not None
+            self._process.send_signal(signal.SIGCONT)
+
+    # --- watching ---
+
+    def counters(self) -> Counters:
+        shown = [board.read() for board in self._boards]
+        return Counters(*(sum(getattr(c, name) for c in shown) for name in Counters.__dataclass_fields__))
+
+    def check(self) -> None:
+        """Raise when the process has ended by itself with an error."""
+        if self._process is not None and self._process.poll() not in (None, 0, -signal.SIGKILL):
+            log = self._run.logs / f"{self.name}.{len(self._boards) - 1}.out"
+            raise OnceproofError(f"worker {self.name} failed: {_last_line(log)} (see {log})")
+
+    def ask_to_stop(self) -> None:
+        if self.running():
+            assert self._process is not None
+            self._process.send_signal(signal.SIGCONT)  # a paused one would never hear it
+            self._process.terminate()
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait for the end; a worker that does not end in time is killed, which its ledger survives."""
+        if self._process is None:
+            return
+        try:
+            code = self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            self._events.write("error", where=self.name, text=f"did not stop within {timeout_s:g} s and was killed")
+            return
+        if code != -signal.SIGKILL:
+            self._events.write("worker", name=self.name, state="ended" if code == 0 else "failed", exit=code)
+
+
+class Workers:
+    """All workers of a run; on the way out nothing of them is left."""
+
+    def __init__(self, specs: Sequence[Mapping[str, Any]], run: RunDir, events: EventLog) -> None:
+        self.all = [Worker(spec, run, events) for spec in specs]
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for worker in self.all:
+            worker.kill()
+
+    def of(self, *roles: str) -> list[Worker]:
+        return [w for w in self.all if w.role in roles]
+
+    @property
+    def producers(self) -> list[Worker]:
+        return self.of("producer", "transactional_producer")
+
+    @property
+    def consumers(self) -> list[Worker]:
+        return self.of("consumer")
+
+    def start(self) -> None:
+        for worker in self.all:
+            worker.start()
+
+    def counters(self) -> Counters:
+        each = [w.counters() for w in self.all]
+        return Counters(*(sum(getattr(c, name) for c in each) for name in Counters.__dataclass_fields__))
+
+    def check(self) -> None:
+        for worker in self.all:
+            worker.check()
+
+    def wait_for_progress(self, beyond: Counters, timeout_s: float, what: str) -> Counters:
+        """Wait until every producer has new acks and the group new deliveries, compared with `beyond`."""
+        acked = {w.name: w.counters().acked for w in self.producers}
+
+        def progressed() -> Counters | None:
+            self.check()
+            now = self.counters()
+            each = all(w.counters().acked > acked[w.name] for w in self.producers)
+            return now if each and now.delivered > beyond.delivered else None
+
+        return wait_until(
+            progressed,
+            timeout_s,
+            lambda: f"{what}: acked {beyond.acked} -> {self.counters().acked}, "
+            f"delivered {beyond.delivered} -> {self.counters().delivered}",
+        )
+
+    def stop(self, workers: Sequence[Worker], timeout_s: float) -> None:
+        for worker in workers:
+            worker.ask_to_stop()
+        for worker in workers:
+            worker.wait(timeout_s)
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines() if log.exists() else []
+    return lines[-1] if lines else "it printed nothing"

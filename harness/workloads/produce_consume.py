@@ -1,0 +1,65 @@
+"""Producers send to one topic, a group reads it: the plain workload, in every mode."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from harness.contracts import Lane, Mode
+from harness.scenario import Scenario
+
+
+class ProduceConsume:
+    """Several producers, keyed and keyless, transactional in exactly-once; one group of several members."""
+
+    def __init__(self, scenario: Scenario, topic: str, group: str) -> None:
+        self._scenario, self._topic, self._group = scenario, topic, group
+
+    def roles(self) -> Sequence[Mapping[str, Any]]:
+        """One specification for each worker process; `lane` says through which links it talks."""
+        return [*self._consumers(), *self._producers()]
+
+    def _producers(self) -> list[Mapping[str, Any]]:
+        scenario, settings = self._scenario, self._scenario.producers
+        role = "transactional_producer" if scenario.mode is Mode.EXACTLY_ONCE else "producer"
+        return [
+            {
+                "role": role,
+                "name": f"producer-{number + 1}",
+                "number": number + 1,
+                "lane": Lane.PRODUCE,
+                "topic": self._topic,
+                "mode": scenario.mode,
+                "keyed": number < settings.keyed,
+                "partitions": scenario.topic.partitions,
+                "records_per_s": settings.records_per_s,
+                "payload_bytes": settings.payload_bytes,
+                "keys": settings.keys,
+                "records_per_transaction": settings.records_per_transaction,
+                "aborted_share": settings.aborted_share,
+                "flush_limit_s": scenario.timings.flush_limit_s,
+                "seed": scenario.seed * 1000 + number,
+                "extra": dict(settings.extra),
+            }
+            for number in range(settings.keyed + settings.keyless)
+        ]
+
+    def _consumers(self) -> list[Mapping[str, Any]]:
+        scenario, settings = self._scenario, self._scenario.consumers
+        return [
+            {
+                "role": "consumer",
+                "name": f"consumer-{number + 1}",
+                "number": number + 1,
+                "lane": Lane.CONSUME,
+                "topic": self._topic,
+                "group": self._group,
+                "mode": scenario.mode,
+                "isolation": settings.isolation,
+                "extra": dict(settings.extra),
+            }
+            for number in range(settings.members)
+        ]
+
+
+workload_class = ProduceConsume

@@ -1,0 +1,128 @@
+"""Writes a report: one HTML file that needs nothing else, and the same as JSON next to it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from harness.rundir import RunDir
+from reports import summary, words
+from reports.headline import MARKS, TONES, headline
+from reports.model import Report, RunReport, read_runs
+from reports.sections import environment, findings, matrix, runs, verdict
+
+_HERE = Path(__file__).parent
+_STYLES = ("uplot/uPlot.min.css", "report.css")
+_SCRIPTS = ("uplot/uPlot.iife.min.js", "report.js")
+
+
+def build(
+    runs: Sequence[RunDir],
+    out: Path,
+    *,
+    title: str,
+    command: str,
+    seed: int | None,
+    versions: Mapping[str, Any],
+    started: Any,
+    seconds: float | None,
+) -> Path:
+    """Write `out` (HTML) and `out` with the ending .json, each whole or not at all; the path of the HTML.
+
+    The page opens from a file, loads nothing from anywhere, and runs only the scripts it was built with.
+    `started` is epoch seconds or a text.
+    """
+    report = Report(title, command, seed, dict(versions), started, seconds, read_runs(runs))
+    out = out.resolve()
+    out.parent.mkdir(parents=True, exist_ok=True)
+    _write(out, page(report, out.parent))
+    _write(out.with_suffix(".json"), json.dumps(as_data(report, out), separators=(",", ":"), default=str) + "\n")
+    return out
+
+
+def page(report: Report, beside: Path) -> str:
+    """The whole page as text. `beside` is the folder it will stand in."""
+    style, script = _together(_STYLES), _licence() + _together(_SCRIPTS)
+    return _templates().get_template("report.html").render(
+        report=report,
+        style=Markup(style),  # ours and vendored, no input from runs
+        script=Markup(script),
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+        verdict=verdict.section(report),
+        matrix=matrix.section(report),
+        runs=runs.section(report, beside),
+        findings=findings.section(report),
+        environment=environment.section(report),
+    )
+
+
+def as_data(report: Report, out: Path) -> dict[str, Any]:
+    """The keys of `prove --json`, and in each run all that its part of the page shows."""
+    told = headline(report.runs)
+    return {
+        "title": report.title,
+        "headline": told.sentence,
+        "exit_code": summary.exit_code(report.runs),
+        "command": report.command,
+        "started": report.started,
+        "seconds": report.seconds,
+        **summary.summary(report.runs, out, report.seed, report.versions),
+        "runs": [_run_as_data(run) for run in report.runs],
+    }
+
+
+def _run_as_data(run: RunReport) -> dict[str, Any]:
+    whole = asdict(run)
+    del whole["path"]  # it is `run_dir`
+    return {**summary.row(run), "standing": run.standing.value, **whole}
+
+
+def _templates() -> Environment:
+    env = Environment(
+        loader=FileSystemLoader(_HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    for name in ("number", "short_number", "seconds", "milliseconds", "mode", "fault", "words", "plain", "moment"):
+        env.filters[name] = getattr(words, name)
+    env.globals.update(
+        tone=lambda run: TONES[run.standing],
+        mark=lambda run: MARKS[run.standing],
+        tone_of=TONES.__getitem__,
+        plural=words.plural,
+        spark=runs.spark,
+        shading=runs.shading,
+    )
+    return env
+
+
+def _together(names: Sequence[str]) -> str:
+    return "\n".join((_HERE / "assets" / name).read_text(encoding="utf-8").strip() for name in names)
+
+
+def _licence() -> str:
+    """uPlot's licence wants to travel with every copy, and a report is one."""
+    return "/*! uPlot:\n" + (_HERE / "assets/uplot/LICENSE").read_text(encoding="utf-8").strip() + "\n*/\n"
+
+
+def _hash(text: str) -> str:
+    """For the content security policy: only these very scripts and styles may act in the page."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _write(path: Path, text: str) -> None:
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.write_text(text, encoding="utf-8")
+    draft.replace(path)

@@ -1,0 +1,79 @@
+"""What a set of runs proves, as one sentence: the first thing that a page and a terminal say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from reports.model import INCONCLUSIVE, RunReport, Standing
+from reports.words import number, plural
+
+MARKS = {  # a verdict is never told by colour alone
+    Standing.AS_PROMISED: "\u2713",
+    Standing.BROKEN: "\u2717",
+    Standing.MISSED: "\u2717",
+    Standing.UNPROVEN: "?",
+}
+TONES = {
+    Standing.AS_PROMISED: "good",
+    Standing.BROKEN: "bad",
+    Standing.MISSED: "bad",
+    Standing.UNPROVEN: "unsure",
+}
+
+
+@dataclass(frozen=True)
+class Headline:
+    sentence: str
+    beneath: str
+    tone: str  # good, bad, unsure
+    mark: str
+
+
+def headline(runs: Sequence[RunReport]) -> Headline:
+    """Bad news outweighs good news: a violated promise, a blind control, a run without proof."""
+    promises = [r for r in runs if not r.control]
+    controls = [r for r in runs if r.control]
+    standing = worst(runs)
+    if not runs:
+        return Headline("Nothing was proven", "There are no runs.", "unsure", "?")
+    if standing is Standing.BROKEN:
+        broken = sum(r.standing is Standing.BROKEN for r in runs)
+        sentence = "A promise was violated" if broken == 1 else f"{number(broken)} promises were violated"
+    elif standing is Standing.MISSED:
+        missed = sum(r.standing is Standing.MISSED for r in runs)
+        sentence = f"{plural(missed, 'control')} did not catch what was planted"
+    elif all(r.verdict == INCONCLUSIVE for r in runs):
+        sentence = "Nothing was proven"
+    elif standing is Standing.UNPROVEN:
+        sentence = f"{plural(sum(r.standing is Standing.UNPROVEN for r in runs), 'run')} proved nothing"
+        sentence += ", the others are as promised"
+    elif not promises:
+        sentence = (
+            "The control is as it has to be" if len(controls) == 1 else "All controls are as they have to be"
+        )
+    else:
+        sentence = "The promise held" if len(promises) == 1 else f"All {number(len(promises))} promises held"
+    return Headline(sentence, _beneath(promises, controls, standing), TONES[standing], MARKS[standing])
+
+
+def worst(runs: Sequence[RunReport]) -> Standing:
+    order = (Standing.BROKEN, Standing.MISSED, Standing.UNPROVEN)
+    found = {r.standing for r in runs}
+    return next((s for s in order if s in found), Standing.AS_PROMISED)
+
+
+def _beneath(promises: Sequence[RunReport], controls: Sequence[RunReport], standing: Standing) -> str:
+    def fine(runs: Sequence[RunReport]) -> str:
+        return f"{number(sum(r.standing is Standing.AS_PROMISED for r in runs))} of {number(len(runs))}"
+
+    parts = []
+    if promises:
+        parts.append(f"{fine(promises)} promises held while things were breaking.")
+    if controls:
+        parts.append(f"{fine(controls)} controls came out as they have to.")
+    if standing is Standing.MISSED:
+        parts.append("As long as a control is blind, the runs that held prove less than they seem to.")
+    if standing is Standing.UNPROVEN:
+        parts.append("A run proves nothing when it could not have shown a violation; the reasons are below.")
+    return " ".join(parts)

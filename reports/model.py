@@ -1,0 +1,230 @@
+"""What a report shows, read from the files of run folders and from nothing else.
+
+Reading never fails because a run did: what is missing or damaged becomes a reason for INCONCLUSIVE, so a
+crashed run stands in the report instead of being dropped from it.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from harness.rundir import RunDir
+from reports.files import counts, decimal, integer, items, load, mapping, text, texts
+from reports.timeline import Timeline
+
+HELD, VIOLATED, INCONCLUSIVE = "HELD", "VIOLATED", "INCONCLUSIVE"
+
+
+class Standing(StrEnum):
+    """A verdict seen against what was promised: this, not the verdict itself, is good or bad news."""
+
+    AS_PROMISED = "as promised"
+    BROKEN = "promise violated"  # VIOLATED, and nobody expected it
+    MISSED = "not caught"  # a control that has to be VIOLATED and was not: the harness is blind here
+    UNPROVEN = "proves nothing"
+
+
+@dataclass(frozen=True)
+class Reason:
+    """One anomaly of a verdict: how often, and why that is forbidden or allowed."""
+
+    anomaly: str
+    count: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Window:
+    """One fault window as it happened; times in seconds from the run's clock, None for what never came."""
+
+    number: str
+    fault: str
+    target: str
+    nodes: tuple[str, ...]
+    bit: bool
+    proof: str
+    measured: Mapping[str, Any]
+    healed: bool
+    heal_proof: str
+    open_s: float | None
+    bite_s: float | None
+    heal_s: float | None
+    healed_s: float | None
+    error: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    anomaly: str
+    topic: str
+    partition: int | None
+    messages: tuple[str, ...]
+    offsets: tuple[str, ...]
+    sender: str
+    reader: str
+    t_s: float | None
+    window: str
+    evidence: Mapping[str, Any]
+    text: str
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """One run. `counts` has what was counted: an anomaly that nobody looked for is absent, not 0."""
+
+    run_id: str
+    path: Path
+    scenario: str
+    mode: str
+    judged_as: str
+    fault: str
+    control: bool
+    hazard: str
+    expected: str
+    verdict: str
+    seed: int | None
+    started: Any
+    command: str
+    violations: tuple[Reason, ...] = ()
+    counted: tuple[Reason, ...] = ()
+    inconclusive: tuple[str, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
+    compared: Mapping[str, int] = field(default_factory=dict)
+    crashed: Mapping[str, str] = field(default_factory=dict)
+    unavailable_s_max: float | None = None
+    latency_ms: Mapping[str, float] = field(default_factory=dict)
+    throughput_per_s: float | None = None
+    windows: tuple[Window, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    findings_file: str = ""  # where all findings are, "" when that file was not written
+    coverage: Mapping[str, Any] = field(default_factory=dict)
+    timeline: Timeline = field(default_factory=Timeline)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    cluster: Mapping[str, Any] = field(default_factory=dict)
+    machine: Mapping[str, Any] = field(default_factory=dict)
+    versions: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def standing(self) -> Standing:
+        if self.verdict == self.expected:
+            return Standing.AS_PROMISED
+        if self.verdict == VIOLATED:
+            return Standing.BROKEN
+        return Standing.UNPROVEN if self.verdict == INCONCLUSIVE else Standing.MISSED
+
+    @property
+    def bite(self) -> str | None:
+        """The proofs of the windows that took effect; None when none did, or none was planned."""
+        return "; ".join(w.proof or f"{w.fault} took effect" for w in self.windows if w.bit) or None
+
+    def count(self, name: str) -> int | None:
+        return self.counts.get(name)
+
+    def forbids(self, anomaly: str) -> bool:
+        return any(v.anomaly == anomaly for v in self.violations)
+
+    @classmethod
+    def read(cls, run: RunDir) -> RunReport:
+        troubles: list[str] = []
+        manifest = load(run.manifest, "the run has no manifest", troubles)
+        reconciled = load(run.reconciled, "not reconciled", troubles)
+        judged = load(run.verdict, "not judged", troubles)
+        scenario = mapping(manifest, "scenario")
+        coverage = mapping(reconciled, "coverage")
+        verdict = text(judged, "verdict", INCONCLUSIVE)
+        if verdict not in (HELD, VIOLATED, INCONCLUSIVE):
+            troubles.append(f"verdict.json has an unknown verdict {verdict!r}")
+        if troubles and verdict != VIOLATED:  # VIOLATED outweighs INCONCLUSIVE; HELD does not
+            verdict = INCONCLUSIVE
+        mode = text(scenario, "mode", "unknown")
+        command = manifest.get("command") or ""
+        return cls(
+            run_id=run.run_id,
+            path=run.path,
+            scenario=text(scenario, "name", run.path.parent.name),
+            mode=mode,
+            judged_as=text(judged, "guarantee") or text(scenario, "guarantee", mode),
+            fault=text(scenario, "fault", "unknown"),
+            control=bool(scenario.get("control")),
+            hazard=text(scenario, "hazard"),
+            expected=text(judged, "expected") or text(scenario, "expected", HELD),
+            verdict=verdict,
+            seed=integer(scenario.get("seed")),
+            started=mapping(manifest, "clock").get("wall"),
+            command=shlex.join(map(str, command)) if isinstance(command, list) else str(command),
+            violations=_reasons(judged, "violations"),
+            counted=_reasons(judged, "counted"),
+            inconclusive=(*troubles, *map(str, items(judged, "inconclusive"))),
+            counts=counts(reconciled, "counts"),
+            compared=counts(reconciled, "compared"),
+            crashed={k: str(v) for k, v in mapping(reconciled, "crashed").items()},
+            unavailable_s_max=decimal(reconciled.get("unavailable_s_max")),
+            latency_ms={k: v for k, v in mapping(reconciled, "latency_ms").items() if decimal(v) is not None},
+            throughput_per_s=decimal(reconciled.get("throughput_per_s")),
+            windows=tuple(_window(w) for w in items(coverage, "windows") if isinstance(w, dict)),
+            findings=tuple(_finding(f) for f in items(reconciled, "findings") if isinstance(f, dict)),
+            findings_file=run.findings.name if run.findings.exists() else "",
+            coverage={k: v for k, v in coverage.items() if k != "windows"},
+            timeline=Timeline.read(mapping(reconciled, "timeline")),
+            settings=scenario,
+            cluster=mapping(manifest, "cluster"),
+            machine=mapping(manifest, "machine"),
+            versions=mapping(manifest, "versions"),
+        )
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that one page shows."""
+
+    title: str
+    command: str
+    seed: int | None
+    versions: Mapping[str, Any]
+    started: Any
+    seconds: float | None
+    runs: tuple[RunReport, ...]
+
+    @property
+    def promises(self) -> tuple[RunReport, ...]:
+        return tuple(r for r in self.runs if not r.control)
+
+    @property
+    def controls(self) -> tuple[RunReport, ...]:
+        return tuple(r for r in self.runs if r.control)
+
+
+def read_runs(runs: Iterable[RunDir]) -> tuple[RunReport, ...]:
+    return tuple(RunReport.read(run) for run in runs)
+
+
+def _reasons(judged: Mapping[str, Any], name: str) -> tuple[Reason, ...]:
+    return tuple(
+        Reason(text(r, "anomaly"), integer(r.get("count")) or 0, text(r, "reason"))
+        for r in items(judged, name)
+        if isinstance(r, dict)
+    )
+
+
+def _window(w: Mapping[str, Any]) -> Window:
+    return Window(
+        number=text(w, "window"), fault=text(w, "fault"), target=text(w, "target"), nodes=texts(w, "nodes"),
+        bit=bool(w.get("bit")), proof=text(w, "proof"), measured=mapping(w, "measured"),
+        healed=bool(w.get("healed")), heal_proof=text(w, "heal_proof"), open_s=decimal(w.get("open_s")),
+        bite_s=decimal(w.get("bite_s")), heal_s=decimal(w.get("heal_s")), healed_s=decimal(w.get("healed_s")),
+        error=text(w, "error"),
+    )  # fmt: skip
+
+
+def _finding(f: Mapping[str, Any]) -> Finding:
+    return Finding(
+        anomaly=text(f, "anomaly"), topic=text(f, "topic"), partition=integer(f.get("partition")),
+        messages=texts(f, "messages"), offsets=texts(f, "offsets"), sender=text(f, "sender"),
+        reader=text(f, "reader"), t_s=decimal(f.get("t_s")), window=text(f, "window"),
+        evidence=mapping(f, "evidence"), text=text(f, "text"),
+    )  # fmt: skip

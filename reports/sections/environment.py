@@ -1,0 +1,50 @@
+"""Where and with what the runs were made: machine, cluster, broker settings, versions, seed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from reports import words
+from reports.model import Report
+
+
+def section(report: Report) -> dict[str, Any]:
+    """Runs with the same cluster share one table: a thousand runs on one cluster say it once."""
+    return {
+        "facts": [
+            ("seed", words.NOTHING if report.seed is None else str(report.seed)),
+            ("started", words.moment(report.started)),
+            ("took", words.seconds(report.seconds)),
+        ],
+        "versions": list(words.flat(report.versions)),
+        "machines": _distinct([run.machine for run in report.runs]),
+        "clusters": _distinct([run.cluster for run in report.runs]),
+    }
+
+
+def _distinct(described: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Each different description once, with the numbers of the runs it is of."""
+    groups: dict[str, dict[str, Any]] = {}
+    for place, values in enumerate(described, 1):
+        if not values:
+            continue
+        key = json.dumps(values, sort_keys=True, default=str)
+        group = groups.setdefault(key, {"rows": list(words.flat(values)), "runs": []})
+        group["runs"].append(place)
+    for group in groups.values():
+        places = group["runs"]
+        group["told"] = "all runs" if len(places) == len(described) else f"runs {_ranges(places)}"
+    return list(groups.values())
+
+
+def _ranges(places: list[int]) -> str:
+    """`1-9, 12`: hundreds of numbers in a few."""
+    spans: list[list[int]] = []
+    for place in places:
+        if spans and spans[-1][1] == place - 1:
+            spans[-1][1] = place
+        else:
+            spans.append([place, place])
+    return ", ".join(str(a) if a == b else f"{a}\u2013{b}" for a, b in spans)

@@ -1,0 +1,116 @@
+"""Each run: its verdict with reasons, counts, timeline, windows with their proofs, and what was compared."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from jinja2.utils import htmlsafe_json_dumps
+from markupsafe import Markup
+
+from reports import words
+from reports.model import Report, RunReport, Standing, Window
+from reports.sections import findings
+
+MOST_OPEN = 3  # runs that are not as promised stand open when the page is loaded, as long as they are few
+FLOW = ("attempted", "acked", "rejected", "unknown", "in_log", "delivered")
+_FACTS = ("progress_before", "progress_after", "drained", "drain_detail", "reads", "transactions",
+          "rebalances", "commits", "sessions", "readers")  # fmt: skip
+
+
+def section(report: Report, beside: Path) -> dict[str, Any]:
+    """`beside`: the folder of the report, from which paths are told, so that both can move together."""
+    amiss = [r.run_id for r in report.runs if r.standing is not Standing.AS_PROMISED][:MOST_OPEN]
+    opened = amiss or [r.run_id for r in report.runs if len(report.runs) == 1]
+    return {
+        "shown": [
+            {
+                "run": run,
+                "place": place,
+                "open": run.run_id in opened,
+                "folder": _told_from(beside, run.path),
+                "flow": [
+                    (words.words(name), run.count(name)) for name in FLOW if run.count(name) is not None
+                ],
+                "findings": findings.of_run(run),
+                "compared": sorted(run.compared.items()),
+                "facts": [
+                    (words.words(n), words.plain(run.coverage[n])) for n in _FACTS if n in run.coverage
+                ],
+                "gaps": [str(g) for g in run.coverage.get("gaps") or ()],
+                "errors": [str(e) for e in run.coverage.get("errors") or ()],
+                "settings": [row for row in words.flat(run.settings) if row[1] != words.NOTHING],
+                "chart": _embedded(run),
+            }
+            for place, run in enumerate(report.runs, 1)
+        ],
+        "standings": [(s.value, sum(r.standing is s for r in report.runs)) for s in Standing],
+    }
+
+
+def spark(run: RunReport, width: int = 120, height: int = 26, points: int = 80) -> dict[str, Any] | None:
+    """Acks per second as a small line with its fault windows, as coordinates of an inline SVG."""
+    line = run.timeline
+    if len(line) < 2 or max(line.acked) <= 0:
+        return None
+    size = -(-len(line) // points)
+    rates = [sum(p) / len(p) for p in (line.acked[i : i + size] for i in range(0, len(line), size))]
+    top = max(rates) or 1.0
+    span = line.end_s - line.start_s
+
+    def across(t_s: float) -> float:
+        return round(width * min(1.0, max(0.0, (t_s - line.start_s) / span)), 1)
+
+    step = width / (len(rates) - 1) if len(rates) > 1 else width
+    path = " ".join(f"{i * step:.1f},{height - 1 - (height - 3) * r / top:.1f}" for i, r in enumerate(rates))
+    bands = []
+    for w in run.windows:
+        if w.open_s is not None:
+            left, right = across(w.open_s), across(_closed_s(w, line.end_s))
+            bands.append((left, max(1.0, round(right - left, 1))))
+    return {"width": width, "height": height, "path": path, "bands": bands}
+
+
+def _closed_s(w: Window, end_s: float) -> float:
+    """When nothing of the window was left; one that never healed lasts to the end."""
+    if w.healed_s is not None:
+        return w.healed_s
+    return w.heal_s if w.heal_s is not None and w.healed else end_s
+
+
+def _embedded(run: RunReport) -> Markup | None:
+    """The chart's numbers as JSON that cannot end its script element, whatever texts are in it."""
+    if not len(run.timeline):
+        return None
+    end_s = run.timeline.end_s
+    windows = [
+        {"n": w.number, "label": _label(w), "open": w.open_s, "bite": w.bite_s if w.bit else None,
+         "heal": w.heal_s, "healed": _closed_s(w, end_s)}
+        for w in run.windows
+        if w.open_s is not None
+    ]  # fmt: skip
+    return htmlsafe_json_dumps({**run.timeline.compact(), "windows": windows}, separators=(",", ":"))
+
+
+def _label(w: Window) -> str:
+    return f"{w.fault} {w.target}".strip()
+
+
+def _told_from(beside: Path, path: Path) -> str:
+    """Relative where both are on one drive: the report then names no folder of the machine it was made on."""
+    try:
+        return Path(os.path.relpath(path, beside)).as_posix()
+    except ValueError:
+        return str(path)
+
+
+def shading(windows: Sequence[Window]) -> str:
+    """The windows in words, for those who cannot see the chart."""
+    told = [
+        f"{_label(w)} from {words.seconds(w.open_s)} to {words.seconds(w.healed_s)}"
+        for w in windows
+        if w.open_s is not None
+    ]
+    return "; ".join(told) or "no fault windows"

@@ -1,0 +1,68 @@
+"""Verdict first: one sentence, what is not as promised, and the numbers that say how much was tested."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from reports import words
+from reports.headline import headline
+from reports.model import Report, RunReport, Standing
+
+
+def section(report: Report) -> dict[str, Any]:
+    return {
+        "headline": headline(report.runs),
+        "amiss": [
+            {"run": run, "place": place, "why": _why(run)}
+            for place, run in enumerate(report.runs, 1)
+            if run.standing is not Standing.AS_PROMISED
+        ],
+        "numbers": _numbers(report),
+    }
+
+
+def _why(run: RunReport) -> str:
+    if run.standing is Standing.BROKEN:
+        found = ", ".join(f"{words.number(v.count)} {words.words(v.anomaly)}" for v in run.violations)
+        return found or "violated"
+    if run.standing is Standing.MISSED:
+        return f"has to be {run.expected} and was {run.verdict}"
+    return run.inconclusive[0] if run.inconclusive else "no reason was written"
+
+
+def _numbers(report: Report) -> list[tuple[str, str, str]]:
+    """(number, label, remark): enough to see that something was tested."""
+    runs = report.runs
+    windows = [w for r in runs for w in r.windows]
+    longest = max((r for r in runs if r.unavailable_s_max is not None), default=None,
+                  key=lambda r: r.unavailable_s_max or 0.0)  # fmt: skip
+    rows = [
+        _share(report.promises, "promises held"),
+        _share(report.controls, "controls as they have to be"),
+        (words.number(_sum(runs, "attempted")), "messages attempted",
+         f"{words.number(_sum(runs, 'acked'))} acknowledged"),
+        (words.short_number(sum(sum(r.compared.values()) for r in runs)), "comparisons",
+         "by all finders together"),
+    ]  # fmt: skip
+    if windows:
+        bitten = sum(w.bit for w in windows)
+        rows.append(
+            (f"{bitten} of {len(windows)}", "fault windows took effect", "each with a measured proof")
+        )
+    if longest is not None:
+        rows.append((words.seconds(longest.unavailable_s_max), "longest unavailability", longest.scenario))
+    if report.seconds is not None:
+        rows.append((words.seconds(report.seconds), "for everything", words.plural(len(runs), "run")))
+    return [row for row in rows if row[0]]
+
+
+def _share(runs: Sequence[RunReport], label: str) -> tuple[str, str, str]:
+    if not runs:
+        return "", label, ""
+    fine = sum(r.standing is Standing.AS_PROMISED for r in runs)
+    return f"{fine} of {len(runs)}", label, ""
+
+
+def _sum(runs: Sequence[RunReport], name: str) -> int:
+    return sum(r.count(name) or 0 for r in runs)

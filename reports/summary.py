@@ -1,0 +1,147 @@
+"""The result of many runs for machines and terminals: JSON rows, a table, an exit code."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from reports import words
+from reports.headline import MARKS, TONES, worst
+from reports.model import RunReport, Standing
+
+WIDTH = 140
+_COUNTS = ("attempted", "acked", "in_log", "delivered", "lost", "duplicated", "reordered")
+_COLOURS = {"good": "\033[32m", "bad": "\033[1;31m", "unsure": "\033[33m"}
+_OFF = "\033[0m"
+
+
+def row(run: RunReport) -> dict[str, Any]:
+    """One run for `prove --json`. A count that nobody took is null; `bite` is the proof, null without one."""
+    return {
+        "scenario": run.scenario,
+        "mode": run.mode,
+        "fault": run.fault,
+        "control": run.control,
+        "expected": run.expected,
+        "verdict": run.verdict,
+        **{name: run.count(name) for name in _COUNTS},
+        "unavailable_s_max": run.unavailable_s_max,
+        "bite": run.bite,
+        "run_dir": str(run.path),
+    }
+
+
+def summary(
+    runs: Sequence[RunReport], report_path: Path, seed: int | None, versions: Mapping[str, Any]
+) -> dict[str, Any]:
+    return {
+        "runs": [row(run) for run in runs],
+        "report": str(report_path),
+        "seed": seed,
+        "versions": dict(versions),
+    }
+
+
+def exit_code(runs: Sequence[RunReport]) -> int:
+    """What the program ends with.
+
+    0: every verdict is the expected one. 1: a run is VIOLATED where that was not expected, or HELD where a
+    violation was (a control that did not catch). 3: else, a run is INCONCLUSIVE, or there is no run at all.
+    """
+    if not runs or worst(runs) is Standing.UNPROVEN:
+        return 3
+    return 0 if worst(runs) is Standing.AS_PROMISED else 1
+
+
+def table(runs: Sequence[RunReport], colour: bool = False) -> str:
+    """An aligned table of at most 140 columns and a closing sentence; ANSI colours only when asked for."""
+    lines = _narrowed(_lines(runs, words.number), ((0, 12),))  # scenario first: it repeats mode and fault
+    if _width(lines) > WIDTH:
+        lines = _narrowed(_lines(runs, words.short_number), ((0, 12), (2, 8), (1, 8), (3, 8)))
+    texts = len(_TEXTS)
+    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+    shown = []
+    for number, line in enumerate(lines):
+        left = "  ".join(cell.ljust(width) for cell, width in zip(line[:texts], widths, strict=False))
+        right = " ".join(c.rjust(w) for c, w in zip(line[texts:], widths[texts:], strict=True))
+        whole = f"{left}  {right}".rstrip()
+        if colour and number >= 2:
+            whole = f"{_COLOURS[TONES[runs[number - 2].standing]]}{whole}{_OFF}"
+        elif colour:
+            whole = f"\033[2m{whole}{_OFF}"
+        shown.append(whole)
+    sentence = textwrap.fill(closing(runs), WIDTH, break_on_hyphens=False)
+    return "\n".join([*shown, "", sentence])
+
+
+def closing(runs: Sequence[RunReport]) -> str:
+    """`12 of 13 runs as promised; 1 VIOLATED unexpectedly: exactly_once-kill-leader.`"""
+    if not runs:
+        return "No runs: nothing was proven."
+    told = {
+        Standing.BROKEN: "VIOLATED unexpectedly",
+        Standing.MISSED: "did not catch what was planted",
+        Standing.UNPROVEN: "INCONCLUSIVE",
+    }
+    fine = sum(run.standing is Standing.AS_PROMISED for run in runs)
+    parts = [f"{fine} of {words.plural(len(runs), 'run')} as promised"]
+    for standing, text in told.items():
+        names = [run.scenario for run in runs if run.standing is standing]
+        if names:
+            more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+            parts.append(f"{len(names)} {text}: {', '.join(names[:5])}{more}")
+    return "; ".join(parts) + "."
+
+
+_TEXTS: tuple[tuple[str, str], ...] = (
+    ("", "scenario"), ("", "mode"), ("", "fault"), ("", "judged as"), ("", "verdict"), ("", ""),
+)  # fmt: skip
+_NUMBERS: tuple[tuple[str, str], ...] = (
+    ("attemp-", "ted"), ("", "acked"), ("in the", "log"), ("deliv-", "ered"), ("", "lost"),
+    ("dupli-", "cated"), ("re-", "ordered"), ("unavail-", "able max"),
+)  # fmt: skip
+
+
+def _lines(runs: Sequence[RunReport], number: Callable[[float | None], str]) -> list[list[str]]:
+    heads = [*_TEXTS, *_NUMBERS]
+    lines = [[above for above, _ in heads], [below for _, below in heads]]
+    for run in runs:
+        lines.append(
+            [
+                run.scenario,
+                words.mode(run.mode),
+                words.fault(run.fault),
+                words.mode(run.judged_as),
+                run.verdict,
+                MARKS[run.standing],
+                *(number(run.count(name)) for name in _COUNTS),
+                words.seconds(run.unavailable_s_max),
+            ]
+        )
+    return lines
+
+
+def _narrowed(lines: list[list[str]], least: Sequence[tuple[int, int]]) -> list[list[str]]:
+    """The columns, in the order given, cut down to their least width until the table fits."""
+    for column, fewest in least:
+        over = _width(lines) - WIDTH
+        wide = max(len(line[column]) for line in lines)
+        if over > 0 and wide > fewest:
+            most = max(fewest, wide - over)
+            lines = [[*line[:column], _shorten(line[column], most), *line[column + 1 :]] for line in lines]
+    return lines
+
+
+def _width(lines: Sequence[Sequence[str]]) -> int:
+    columns = list(zip(*lines, strict=True))
+    return sum(max(map(len, c)) for c in columns) + 2 * len(_TEXTS) + len(_NUMBERS) - 1
+
+
+def _shorten(text: str, most: int) -> str:
+    """Keeps both ends: names differ at either."""
+    if len(text) <= most:
+        return text
+    tail = (most - 1) // 2
+    return f"{text[: most - 1 - tail]}\u2026{text[len(text) - tail :]}"

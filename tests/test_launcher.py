@@ -1,0 +1,137 @@
+"""The launcher with a stand-in for the Python environment: no network, nothing is installed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+LAUNCHER = Path(__file__).parents[1] / "onceproof"
+
+# Answers like uv: `venv` makes a python that prints how it was called, `pip sync` succeeds or not; every call is noted.
+FAKE_UV = """#!/bin/bash
+[[ $1 == --version ]] && { echo "uv 0.13.0"; exit; }
+echo "$1 $2" >>"$CALLS"
+if [[ $1 == venv ]]; then
+    place=${!#}; mkdir -p "$place/bin"
+    printf '#!/bin/sh\\necho "PYTHONPATH=$PYTHONPATH" "$@"\\n' >"$place/bin/python"; chmod +x "$place/bin/python"
+else
+    sleep "${SYNC_TAKES_S:-0}"; exit "${SYNC_ENDS:-0}"
+fi
+"""
+
+
+class Clone:
+    """A copy of the launcher with a lock file of its own and a uv that only notes its calls."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root / "clone"
+        self.root.mkdir()
+        shutil.copy(LAUNCHER, self.root / "onceproof")
+        (self.root / "requirements.lock").write_text("first\n")
+        self.calls_file = root / "calls"
+        uv = root / "bin" / "uv"
+        uv.parent.mkdir()
+        uv.write_text(FAKE_UV)
+        uv.chmod(0o755)
+        (uv.parent / "python3").symlink_to(Path(sys.executable).resolve())  # a shim on the path may be slow
+        self.env = {**os.environ, "PATH": f"{uv.parent}:{os.environ['PATH']}", "CALLS": str(self.calls_file)}
+        self.env.pop("PYTHONPATH", None)
+
+    def begin(
+        self, *arguments: str, by: Path | None = None, cwd: Path | None = None, **env: str
+    ) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [str(by or self.root / "onceproof"), *arguments],
+            cwd=cwd,
+            env={**self.env, **env},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def start(
+        self, *arguments: str, by: Path | None = None, cwd: Path | None = None, **env: str
+    ) -> tuple[int, str, str]:
+        process = self.begin(*arguments, by=by, cwd=cwd, **env)
+        out, errors = process.communicate(timeout=30)
+        return process.returncode, out.strip(), errors
+
+    def calls(self) -> list[str]:
+        return self.calls_file.read_text().splitlines() if self.calls_file.exists() else []
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Clone:
+    return Clone(tmp_path)
+
+
+def test_the_first_start_sets_up_and_the_second_only_starts(clone: Clone) -> None:
+    code, out, errors = clone.start("doctor", "--json")
+    assert (code, out) == (0, f"PYTHONPATH={clone.root} -P -m harness.cli doctor --json"), errors
+    assert "setting up the Python environment" in errors
+    assert clone.calls() == ["venv --quiet", "pip sync"]
+    assert clone.start("doctor") == (0, f"PYTHONPATH={clone.root} -P -m harness.cli doctor", "")
+    assert len(clone.calls()) == 2
+
+
+def test_it_works_from_elsewhere_and_through_a_link(clone: Clone, tmp_path: Path) -> None:
+    link = tmp_path / "elsewhere" / "once"
+    link.parent.mkdir()
+    link.symlink_to(clone.root / "onceproof")
+    code, out, _ = clone.start("x y", by=link, cwd=link.parent)
+    assert (code, out) == (0, f"PYTHONPATH={clone.root} -P -m harness.cli x y")
+
+
+def test_a_changed_lock_file_is_followed_without_starting_over(clone: Clone) -> None:
+    clone.start()
+    (clone.root / "requirements.lock").write_text("second\n")
+    clone.start()
+    assert clone.calls() == ["venv --quiet", "pip sync", "pip sync"]
+    stamp = (clone.root / ".venv" / ".onceproof-stamp").read_text()
+    assert stamp.split()[0] == hashlib.sha256(b"second\n").hexdigest()
+
+
+def test_a_set_up_that_failed_is_said_and_done_again_from_the_beginning(clone: Clone) -> None:
+    code, out, errors = clone.start(SYNC_ENDS="1")
+    assert (code, out) == (2, "")
+    assert "could not be fetched" in errors
+    assert clone.start()[0] == 0
+    assert clone.calls() == ["venv --quiet", "pip sync"] * 2
+
+
+def test_a_set_up_that_was_killed_is_done_again(clone: Clone) -> None:
+    killed = clone.begin(SYNC_TAKES_S="30")
+    while "pip sync" not in clone.calls():
+        assert killed.poll() is None
+    os.killpg(killed.pid, 9)
+    killed.communicate(timeout=10)
+    assert not (clone.root / ".venv" / ".onceproof-stamp").exists()
+    assert clone.start()[0] == 0
+    assert clone.calls() == ["venv --quiet", "pip sync"] * 2
+
+
+def test_two_starts_at_once_set_up_once(clone: Clone) -> None:
+    starts = [clone.begin(SYNC_TAKES_S="0.5") for _ in range(2)]
+    outputs = [start.communicate(timeout=30) for start in starts]
+    assert [start.returncode for start in starts] == [0, 0], outputs
+    assert clone.calls() == ["venv --quiet", "pip sync"]
+    assert any("waiting for another start" in errors for _, errors in outputs)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root would install Python by apt-get instead")
+def test_no_python_is_one_clear_line(clone: Clone, tmp_path: Path) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("bash", "env", "dirname", "readlink", "sha256sum", "flock", "rm", "mkdir", "cut"):
+        (tools / name).symlink_to(shutil.which(name) or name)
+    code, _, errors = clone.start(PATH=str(tools))
+    if "Python 3.11" not in errors:
+        pytest.skip("this machine has a Python in its usual folder")
+    assert code == 2
