@@ -10,10 +10,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from harness.assess import assess
 from harness.contracts import Cluster, Verdict
 from harness.execute import execute
-from harness.rundir import RunDir, read_json
+from harness.rundir import RunDir
 from harness.scenario import Scenario
+from harness.verdict import Judgement
 
 Say = Callable[[str, str], None]  # scenario and what happens to it
 
@@ -25,15 +27,16 @@ class Result:
     run: RunDir
     scenario: Scenario
     reconciled: Mapping[str, Any]
-    judged: Mapping[str, Any]
+    judgement: Judgement
 
     @property
     def verdict(self) -> Verdict:
-        return Verdict(self.judged["verdict"])
+        return self.judgement.verdict
 
     @property
-    def as_expected(self) -> bool:
-        return self.verdict is self.scenario.expected
+    def violations(self) -> set[str]:
+        """The anomalies that the guarantee forbids and the run shows."""
+        return {v.anomaly for v in self.judgement.violations}
 
     def count(self, name: str) -> int:
         return int(self.reconciled["counts"].get(name, 0))
@@ -41,10 +44,13 @@ class Result:
     def explain(self) -> str:
         """Why the verdict is what it is, with the evidence, for a failed assertion."""
         lines = [f"{self.scenario.name}: {self.verdict}, expected {self.scenario.expected} ({self.run.path})"]
-        lines += [f"  forbidden: {v['anomaly']} x {v['count']}: {v['reason']}" for v in self.judged["violations"]]
-        lines += [f"  inconclusive: {text}" for text in self.judged["inconclusive"]]
+        lines += [f"  forbidden: {v.anomaly} x {v.count}: {v.reason}" for v in self.judgement.violations]
+        lines += [f"  inconclusive: {text}" for text in self.judgement.inconclusive]
         lines += [f"  {f['text']}" for f in self.reconciled.get("findings", [])[:10]]
         return "\n".join(lines)
+
+
+Execute = Callable[[Scenario], Result]  # the fixture `execute` of suites
 
 
 class Campaign:
@@ -89,17 +95,10 @@ class Campaign:
         return self._spark_thread.submit(self._reconcile, scenario, run)
 
     def _reconcile(self, scenario: Scenario, run: RunDir) -> Result:
-        from harness.reconcile.job import reconcile_and_judge
-
         began = time.monotonic()
-        reconcile_and_judge(run, self._spark_ready.result())
+        reconciled, judgement = assess(run, self._spark_ready.result())
         self.busy_s += time.monotonic() - began
-        return Result(
-            run,
-            scenario,
-            read_json(run.reconciled, "reconciliation did not write it"),
-            read_json(run.verdict, "the judge did not write it"),
-        )
+        return Result(run, scenario, reconciled, judgement)
 
 
 def _start_spark() -> Any:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from harness.ledger import Ledger
     from harness.message import Message
     from harness.reconcile.tables import Tables
+    from harness.scenario import TopicSettings
 
 
 # --- values ---------------------------------------------------------------------------------------
@@ -181,6 +182,10 @@ class Cluster(Protocol):
     def bootstrap_servers(self, lane: Lane) -> str: ...
     def nodes(self) -> Sequence[Node]: ...
     def view(self) -> View: ...
+    def create_topic(
+        self, name: str, settings: TopicSettings
+    ) -> None: ...  # returns when it can be written to
+    def delete_topic(self, name: str) -> None: ...
     def collect_logs(self, into: Path) -> None: ...
     def describe(self) -> Mapping[str, Any]: ...  # versions, sizes, settings: for the manifest
 
@@ -234,7 +239,9 @@ class Batch:
 class Consumer(Protocol):
     def poll(self, timeout_s: float) -> Batch: ...
     def commit(self, positions: Mapping[int, int]) -> tuple[Outcome, str]: ...  # and the error's name
-    def bounds(self, partition: int, timeout_s: float) -> tuple[int, int]: ...  # log start; end for this isolation
+    def bounds(
+        self, partition: int, timeout_s: float
+    ) -> tuple[int, int]: ...  # log start; end for this isolation
     def close(self) -> None: ...
 
 
@@ -267,7 +274,9 @@ class ConsumerSpec:
     isolation: str
     group: str = ""
     assign: Mapping[int, int] | None = None
-    check_headers: bool = True
+    check_headers_every: int = (
+        1  # the header of each n-th record is compared; reading headers is the dear part
+    )
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -310,5 +319,7 @@ class Finder(Protocol):
     anomaly: ClassVar[str]
 
     def find(self, tables: Tables) -> DataFrame: ...
-    def compared(self, tables: Tables) -> DataFrame: ...  # run, n: how many items the question was asked of (E9)
+    def compared(
+        self, tables: Tables
+    ) -> DataFrame: ...  # run, n: how many items the question was asked of (E9)
     def explain(self, row: Mapping[str, Any]) -> str: ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
 import time
@@ -18,7 +19,7 @@ from harness.injector import Injector
 from harness.message import run_number
 from harness.rundir import RunDir, write_json
 from harness.scenario import Scenario
-from harness.topics import GroupWatch, Topics
+from harness.topics import GroupWatch
 from harness.workers import Worker, Workers
 
 TOPIC_PREFIX = "onceproof-"  # disk faults hit the logs of topics with this prefix, and no other
@@ -79,8 +80,7 @@ def _run(
     injector = Injector(arena, events, say, workers.check)
     # 1 the cluster is up: our caller started it, so that several runs can share it
     # 2 topics
-    topics = Topics(arena.cluster)
-    topics.create(arena.topic, scenario.topic)
+    arena.cluster.create_topic(arena.topic, scenario.topic)
     with ExitStack() as stack:
         watch = GroupWatch(arena.cluster, arena.topic, partitions, group, scenario.consumers.isolation)
         stack.callback(watch.close)
@@ -91,7 +91,9 @@ def _run(
         try:
             # 4 warm up until progress is seen
             say("warming up")
-            warm = workers.wait_for_progress(workers.counters(), timings.warm_up_limit_s, "no progress at the start")
+            warm = workers.wait_for_progress(
+                workers.counters(), timings.warm_up_limit_s, "no progress at the start"
+            )
             time.sleep(timings.warm_up_s)
             events.write("step", step="warm", acked=warm.acked, delivered=warm.delivered)
             # 5 fault windows, 6 heal all: the injector undoes whatever it began
@@ -101,7 +103,9 @@ def _run(
             else:
                 time.sleep(scenario.produce_s)
             events.write("step", step="healed")
-            workers.wait_for_progress(workers.counters(), timings.recovery_limit_s, "no progress after healing")
+            workers.wait_for_progress(
+                workers.counters(), timings.recovery_limit_s, "no progress after healing"
+            )
             time.sleep(timings.cool_down_s)
         except OnceproofError as error:
             # The rest still happens, and what goes wrong there never hides this first error.
@@ -131,7 +135,7 @@ def _run(
         workers.stop(workers.consumers, 15.0)
         # 11 collect logs, 12 leave the cluster as it was found: other runs may share it
         arena.cluster.collect_logs(run.logs / "cluster")
-        topics.delete(arena.topic)
+        arena.cluster.delete_topic(arena.topic)
         if broken is None:
             workers.check()
 
@@ -184,7 +188,11 @@ def _manifest(
         "seed": scenario.seed,
         "topic": topic,
         "group": group,
-        "clock": {"monotonic_ns": ledger.now_ns(), "wall": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "unix": time.time()},
+        "clock": {
+            "monotonic_ns": ledger.now_ns(),
+            "wall": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+            "unix": time.time(),
+        },
         "cluster": dict(cluster.describe()),
         "versions": {"onceproof": __version__, "python": platform.python_version(), **versions},
         "machine": {"system": platform.platform(), "cores": _cores(), "memory_gib": _memory_gib()},
@@ -195,8 +203,6 @@ def _manifest(
 
 
 def _cores() -> int:
-    import os
-
     return len(os.sched_getaffinity(0))
 
 

@@ -72,7 +72,9 @@ DELIVERY = np.dtype(
 _ATTEMPT_HALF = struct.Struct("<qiIhBBI")
 _OUTCOME_HALF = struct.Struct("<qqhhBBH")
 _REGION_ROWS = 1 << 16
-_REGION_BYTES = _REGION_ROWS * ATTEMPT.itemsize  # a multiple of the page size, as mapping a part of a file wants
+_REGION_BYTES = (
+    _REGION_ROWS * ATTEMPT.itemsize
+)  # a multiple of the page size, as mapping a part of a file wants
 
 now_ns = time.monotonic_ns
 
@@ -87,7 +89,9 @@ class AttemptJournal:
         self.attempted = 0
         self.outcomes = [0, 0, 0]  # how many of each Outcome
 
-    def attempt(self, seq: int, key: int, partition: int, txn: int = 0, flags: int = 0, topic: int = 0) -> None:
+    def attempt(
+        self, seq: int, key: int, partition: int, txn: int = 0, flags: int = 0, topic: int = 0
+    ) -> None:
         """Record that message `seq` is about to be sent. Call before the send."""
         number, row = divmod(seq, _REGION_ROWS)
         if number >= len(self._regions):
@@ -154,10 +158,14 @@ class EventLog:
         self._writer = writer
 
     def write(self, kind: str, **fields: Any) -> None:
-        line = json.dumps({"t": now_ns(), "event": kind, "writer": self._writer, **fields}, default=str) + "\n"
+        line = (
+            json.dumps({"t": now_ns(), "event": kind, "writer": self._writer, **fields}, default=str) + "\n"
+        )
         data = line.encode()
         if os.write(self._file, data) != len(data):
-            raise LedgerError(f"{self._path}: the disk is full; free some space or choose another with --runs")
+            raise LedgerError(
+                f"{self._path}: the disk is full; free some space or choose another with --runs"
+            )
 
     def close(self) -> None:
         os.close(self._file)
@@ -211,7 +219,9 @@ def read_attempts(path: Path) -> npt.NDArray[np.void]:
     rows = rows[: int(marked[-1]) + 1] if len(marked) else rows[:0]
     if len(marked) != len(rows):
         hole = int(np.flatnonzero(rows["attempt_mark"] != ATTEMPT_MARK)[0])
-        raise LedgerError(f"{path}: attempt {hole} is missing although later ones are there: not a whole ledger")
+        raise LedgerError(
+            f"{path}: attempt {hole} is missing although later ones are there: not a whole ledger"
+        )
     silent = rows["outcome_mark"] != OUTCOME_MARK
     rows["outcome"][silent] = Outcome.UNKNOWN
     rows["offset"][silent] = -1

@@ -66,7 +66,7 @@ class Message(NamedTuple):
 
     @property
     def header(self) -> bytes:
-        return header_bytes(self.session, self.seq)
+        return header_of(self.payload)
 
 
 def message_id(producer: str, incarnation: int, seq: int) -> str:
@@ -84,8 +84,9 @@ def key_bytes(key_id: int) -> bytes | None:
     return None if key_id < 0 else b"k%d" % key_id
 
 
-def header_bytes(session: int, seq: int) -> bytes:
-    return b"%d-%d" % (session, seq)
+def header_of(payload: bytes) -> bytes:
+    """The header repeats session, transaction and sequence number as they stand in the payload."""
+    return payload[16:32]
 
 
 def _multipliers(words: int) -> Words:
@@ -137,12 +138,16 @@ class Builder:
         rows["checksum"] = checksums(words)
         blob, size = words.tobytes(), self.length
         return [
-            Message(self.session, first_seq + i, key, place, txn, timestamp_ms, blob[i * size : i * size + size])
+            Message(
+                self.session, first_seq + i, key, place, txn, timestamp_ms, blob[i * size : i * size + size]
+            )
             for i, (key, place) in enumerate(zip(key_ids.tolist(), places.tolist(), strict=True))
         ]
 
 
-def read_payloads(values: Sequence[bytes | None], run: int) -> tuple[npt.NDArray[np.void], npt.NDArray[np.uint8]]:
+def read_payloads(
+    values: Sequence[bytes | None], run: int
+) -> tuple[npt.NDArray[np.void], npt.NDArray[np.uint8]]:
     """Fields and row flags of each payload. A payload that is not intact has BAD_PAYLOAD and zero fields."""
     count = len(values)
     if count == 0:
@@ -171,9 +176,7 @@ def _all_lengths(values: Sequence[bytes | None], length: int) -> bool:
     return set(map(len, values)) == {length}  # type: ignore[arg-type]
 
 
-def _read_matrix(
-    words: Words, length: int, run: int
-) -> tuple[npt.NDArray[np.void], npt.NDArray[np.uint8]]:
+def _read_matrix(words: Words, length: int, run: int) -> tuple[npt.NDArray[np.void], npt.NDArray[np.uint8]]:
     rows = np.ndarray(len(words), dtype=FIELDS, buffer=words.data, strides=(length,))
     intact = (rows["magic"] == MAGIC) & (rows["length"] == length) & (rows["checksum"] == checksums(words))
     flags = np.where(intact, 0, BAD_PAYLOAD).astype(np.uint8)

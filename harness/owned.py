@@ -1,6 +1,6 @@
 """Folders whose processes belong to one harness process, so that what a crash left can be told from what runs.
 
-`owner.pid` names the harness; the other pid files below the folder name what it started. The kernel ends
+`owner.json` names the harness; the other pid files below the folder name what it started. The kernel ends
 those with their parent (harness.tether); sweeping is the second net, for what slipped through and for data.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from harness import tether
 
-OWNER = "owner.pid"
+OWNER = "owner.json"  # not *.pid: those are swept, and the owner of a folder may be who sweeps it
 CLUSTERS = ".clusters"
 
 
@@ -27,7 +27,7 @@ def own(folder: Path) -> None:
 
 def disown(folder: Path) -> None:
     """Say that this process is done with it; its pid files mean nothing any more."""
-    for pidfile in folder.rglob("*.pid"):
+    for pidfile in [*folder.rglob("*.pid"), folder / OWNER]:
         pidfile.unlink(missing_ok=True)
 
 
@@ -54,8 +54,9 @@ def sweep(runs: Path) -> list[str]:
             continue
         folder = owner.parent
         ended = tether.sweep(folder)
+        owner.unlink()
         if folder.parent.name == CLUSTERS:
             for data in folder.glob("*/data"):  # the logs may tell why it crashed: they stay
                 shutil.rmtree(data, ignore_errors=True)
-        done.append(f"{folder}: ended {len(ended)} processes of a run that had crashed")
+        done.append(f"{folder}: ended {len(ended)} process(es) of a run that had crashed")
     return done

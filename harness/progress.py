@@ -38,7 +38,9 @@ class Progress:
         if future.cancelled() or future.exception():
             return  # whoever waits for the result tells
         result = future.result()
-        mark = "as expected" if result.as_expected else f"NOT as expected ({result.scenario.expected})"
+        mark = (
+            "as expected" if result.judgement.as_expected else f"NOT as expected ({result.scenario.expected})"
+        )
         counts = ", ".join(f"{result.count(n)} {n}" for n in ("acked", "lost", "duplicated", "reordered"))
         self._print(f"{result.scenario.name}: {result.verdict}, {mark}: {counts}", lasting=True)
 

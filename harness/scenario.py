@@ -11,7 +11,6 @@ from harness.message import MIN_LENGTH
 from harness.schedule import NO_FAULTS, Schedule
 
 
-
 def _positive(owner: str, **values: float) -> None:
     for name, value in values.items():
         if value <= 0:
@@ -141,7 +140,9 @@ class Scenario:
             "fault": self.fault_name,
             "schedule": [w.describe() for w in self.schedule],
             **{
-                name: {k: dict(v) if isinstance(v, Mapping) else v for k, v in vars(getattr(self, name)).items()}
+                name: {
+                    k: dict(v) if isinstance(v, Mapping) else v for k, v in vars(getattr(self, name)).items()
+                }
                 for name in ("topic", "producers", "consumers", "timings")
             },
         }

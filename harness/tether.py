@@ -134,7 +134,7 @@ def spawn(
                 env=None if env is None else dict(env),
                 cwd=cwd,
                 start_new_session=True,
-                preexec_fn=None if setpriv else _die_with_parent(os.getpid()),  # noqa: PLW1509 - prctl only
+                preexec_fn=None if setpriv else _die_with_parent(os.getpid()),
             )
         finally:
             if not isinstance(output, int):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from harness.contracts import Cluster, Lane
 from harness.errors import ClusterError
@@ -15,47 +16,54 @@ from harness.waiting import wait_until
 ASK_S = 10.0
 
 
-class Topics:
-    """Creates, watches and deletes the topic of a run."""
+def create_topic(cluster: Cluster, name: str, settings: TopicSettings) -> None:
+    """Create a topic of a real cluster; returns when every leader serves its partition and all are in sync."""
+    new = NewTopic(
+        name,
+        num_partitions=settings.partitions,
+        replication_factor=settings.replication_factor,
+        config={
+            "min.insync.replicas": str(settings.min_insync_replicas),
+            **{k: str(v) for k, v in settings.extra.items()},
+        },
+    )
+    admin = _admin(cluster)  # held in a name: its requests die with it
+    try:
+        admin.create_topics([new], request_timeout=ASK_S)[name].result(ASK_S * 2)
+    except KafkaException as problem:
+        raise ClusterError(f"topic {name} cannot be created: {problem.args[0].str()}") from problem
+    wait_until(
+        lambda: _full(cluster, name, settings.partitions),
+        30.0,
+        lambda: f"topic {name} has no full in-sync sets: {cluster.view().partitions(name)}",
+        every_s=0.1,
+    )
+    # In-sync sets are full before the leaders have opened their logs, and acks=0 would lose what comes first:
+    # a leader that tells the end of its log has opened it.
+    watch = GroupWatch(cluster, name, settings.partitions, f"{name}-created", "read_uncommitted")
+    try:
+        wait_until(watch.answers, 30.0, f"the leaders of topic {name} do not serve it", every_s=0.1)
+    finally:
+        watch.close()
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._bootstrap = cluster.bootstrap_servers(Lane.CONTROL)
-        self._admin = AdminClient({"bootstrap.servers": self._bootstrap, "log_level": 3})
 
-    def create(self, name: str, settings: TopicSettings) -> None:
-        """Create a topic; returns when every partition has a leader and its in-sync set is full."""
-        new = NewTopic(
-            name,
-            num_partitions=settings.partitions,
-            replication_factor=settings.replication_factor,
-            config={
-                "min.insync.replicas": str(settings.min_insync_replicas),
-                **{k: str(v) for k, v in settings.extra.items()},
-            },
-        )
-        try:
-            self._admin.create_topics([new], request_timeout=ASK_S)[name].result(ASK_S * 2)
-        except KafkaException as problem:
-            raise ClusterError(f"topic {name} cannot be created: {problem.args[0].str()}") from problem
-        wait_until(
-            lambda: self.full(name, settings.partitions),
-            30.0,
-            lambda: f"topic {name} has no full in-sync sets: {self._cluster.view().partitions(name)}",
-            every_s=0.1,
-        )
+def delete_topic(cluster: Cluster, name: str) -> None:
+    admin = _admin(cluster)
+    try:
+        admin.delete_topics([name], request_timeout=ASK_S)[name].result(ASK_S * 2)
+    except KafkaException as problem:
+        raise ClusterError(f"topic {name} cannot be deleted: {problem.args[0].str()}") from problem
 
-    def full(self, name: str, partitions: int) -> bool:
-        states = self._cluster.view().partitions(name)
-        return len(states) == partitions and all(
-            s.leader is not None and set(s.in_sync) == set(s.replicas) for s in states
-        )
 
-    def delete(self, name: str) -> None:
-        try:
-            self._admin.delete_topics([name], request_timeout=ASK_S)[name].result(ASK_S * 2)
-        except KafkaException as problem:
-            raise ClusterError(f"topic {name} cannot be deleted: {problem.args[0].str()}") from problem
+def _admin(cluster: Cluster) -> AdminClient:
+    return AdminClient({"bootstrap.servers": cluster.bootstrap_servers(Lane.CONTROL), "log_level": 3})
+
+
+def _full(cluster: Cluster, name: str, partitions: int) -> bool:
+    states = cluster.view().partitions(name)
+    return len(states) == partitions and all(
+        s.leader is not None and set(s.in_sync) == set(s.replicas) for s in states
+    )
 
 
 class GroupWatch:
@@ -84,13 +92,20 @@ class GroupWatch:
                 behind[place.partition] = lag
         return behind
 
-    def wait_until_drained(self, timeout_s: float, watch: object = None) -> None:
+    def answers(self) -> bool:
+        """Whether every partition's leader tells where its log ends."""
+        try:
+            self.lag()
+        except KafkaException:
+            return False
+        return True
+
+    def wait_until_drained(self, timeout_s: float, watch: Callable[[], None] = lambda: None) -> None:
         """Wait until the group has committed the end of every partition."""
         last: dict[str, object] = {}
 
         def drained() -> bool:
-            if callable(watch):
-                watch()
+            watch()
             try:
                 last["lag"] = dict(self.lag())
             except KafkaException as problem:

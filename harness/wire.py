@@ -1,7 +1,8 @@
 """A tiny raw Kafka client: one question to one chosen server over a plain socket, with a limit.
 
 Client libraries answer metadata from any broker, also from one that was cut off and has an old view; here the
-caller chooses whom to ask. Only what the harness needs: ApiVersions, Metadata, DescribeQuorum, Produce.
+caller chooses whom to ask. Only what the harness needs: ApiVersions, Metadata, FindCoordinator, DescribeQuorum,
+Produce.
 """
 
 from __future__ import annotations
@@ -13,26 +14,26 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from harness.errors import OnceproofError
+from harness.errors import ClusterError
 
 T = TypeVar("T")
 Address = tuple[str, int]
 
-_PRODUCE, _METADATA, _API_VERSIONS, _DESCRIBE_QUORUM = 0, 3, 18, 55
+_PRODUCE, _METADATA, _FIND_COORDINATOR, _API_VERSIONS, _DESCRIBE_QUORUM = 0, 3, 10, 18, 55
 _CLIENT_ID = b"onceproof-wire"
 _MAX_ANSWER_BYTES = 64 * 1024 * 1024
 _QUORUM_TOPIC = b"__cluster_metadata"
 
 
-class WireError(OnceproofError):
+class WireError(ClusterError):
     """The server did not answer within the limit, closed the connection, or answered with an error."""
 
 
-class Unanswered(WireError):
+class UnansweredError(WireError):
     """Connected and asked, but no answer came within the limit."""
 
 
-class Closed(WireError):
+class ClosedError(WireError):
     """Refused, or closed before the answer was complete: nobody is there."""
 
 
@@ -113,7 +114,9 @@ def _string(text: str | bytes) -> bytes:
 
 def request(api: int, version: int, body: bytes, *, flexible: bool = False, correlation: int = 1) -> bytes:
     """A whole request with its size in front."""
-    header = struct.pack(">hhi", api, version, correlation) + _string(_CLIENT_ID) + (b"\0" if flexible else b"")
+    header = (
+        struct.pack(">hhi", api, version, correlation) + _string(_CLIENT_ID) + (b"\0" if flexible else b"")
+    )
     return struct.pack(">i", len(header) + len(body)) + header + body
 
 
@@ -129,9 +132,9 @@ def ask(address: Address, message: bytes, timeout_s: float) -> bytes:
                 raise WireError(f"{place} answered with a size of {size} bytes: it does not speak Kafka")
             return _receive(connection, size, deadline)[4:]
     except TimeoutError:
-        raise Unanswered(f"{place} did not answer within {timeout_s:g} s") from None
+        raise UnansweredError(f"{place} did not answer within {timeout_s:g} s") from None
     except OSError as error:
-        raise Closed(f"{place} is not there: {error}") from error
+        raise ClosedError(f"{place} is not there: {error}") from error
 
 
 def _receive(connection: socket.socket, size: int, deadline: float) -> bytes:
@@ -182,6 +185,15 @@ def parse_metadata(answer: bytes) -> Metadata:
     reader.string(), reader.take("i")  # cluster id; controller id, which KRaft makes up
     found = reader.array(topic)
     return Metadata(brokers, {name: partitions for _error, name, partitions in found if partitions})
+
+
+def coordinator_error(address: Address, key: str, *, transaction: bool, timeout_s: float) -> int:
+    """0 once there is a coordinator for the group or transactional id; the first asking makes its topic."""
+    reader = Reader(
+        ask(address, request(_FIND_COORDINATOR, 1, _string(key) + bytes([transaction])), timeout_s)
+    )
+    reader.take("i")  # throttle time
+    return int(reader.take("h"))
 
 
 def describe_quorum(address: Address, timeout_s: float) -> Quorum:

@@ -23,7 +23,9 @@ from harness.ledger import Ledger
 def run_role(spec: Mapping[str, Any], until: Callable[[], bool], client: Any = None) -> None:
     """Do the role's work; what goes wrong is in the ledger before it is raised."""
     client = client or registry.load("client", spec["client"])()
-    role = importlib.import_module(f"harness.roles.{spec['role']}").role_class(spec, Board(Path(spec["board"])))
+    role = importlib.import_module(f"harness.roles.{spec['role']}").role_class(
+        spec, Board(Path(spec["board"]))
+    )
     with Ledger(Path(spec["ledger"]), spec["writer"]) as ledger:
         try:
             role.work(client, ledger, until)

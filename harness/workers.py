@@ -110,7 +110,9 @@ class Worker:
             code = self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             self.kill()
-            self._events.write("error", where=self.name, text=f"did not stop within {timeout_s:g} s and was killed")
+            self._events.write(
+                "error", where=self.name, text=f"did not stop within {timeout_s:g} s and was killed"
+            )
             return
         if code != -signal.SIGKILL:
             self._events.write("worker", name=self.name, state="ended" if code == 0 else "failed", exit=code)
@@ -165,8 +167,10 @@ class Workers:
         return wait_until(
             progressed,
             timeout_s,
-            lambda: f"{what}: acked {beyond.acked} -> {self.counters().acked}, "
-            f"delivered {beyond.delivered} -> {self.counters().delivered}",
+            lambda: (
+                f"{what}: acked {beyond.acked} -> {self.counters().acked}, "
+                f"delivered {beyond.delivered} -> {self.counters().delivered}"
+            ),
         )
 
     def stop(self, workers: Sequence[Worker], timeout_s: float) -> None:

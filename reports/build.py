@@ -23,6 +23,7 @@ from reports.sections import environment, findings, matrix, runs, verdict
 _HERE = Path(__file__).parent
 _STYLES = ("uplot/uPlot.min.css", "report.css")
 _SCRIPTS = ("uplot/uPlot.iife.min.js", "report.js")
+_FILTERS = ("number", "seconds", "milliseconds", "mode", "fault", "words", "plain", "moment", "measures")
 
 
 def build(
@@ -45,24 +46,30 @@ def build(
     out = out.resolve()
     out.parent.mkdir(parents=True, exist_ok=True)
     _write(out, page(report, out.parent))
-    _write(out.with_suffix(".json"), json.dumps(as_data(report, out), separators=(",", ":"), default=str) + "\n")
+    _write(
+        out.with_suffix(".json"), json.dumps(as_data(report, out), separators=(",", ":"), default=str) + "\n"
+    )
     return out
 
 
 def page(report: Report, beside: Path) -> str:
     """The whole page as text. `beside` is the folder it will stand in."""
     style, script = _together(_STYLES), _licence() + _together(_SCRIPTS)
-    return _templates().get_template("report.html").render(
-        report=report,
-        style=Markup(style),  # ours and vendored, no input from runs
-        script=Markup(script),
-        style_hash=_hash(style),
-        script_hash=_hash(script),
-        verdict=verdict.section(report),
-        matrix=matrix.section(report),
-        runs=runs.section(report, beside),
-        findings=findings.section(report),
-        environment=environment.section(report),
+    return (
+        _templates()
+        .get_template("report.html")
+        .render(
+            report=report,
+            style=Markup(style),  # ours and vendored, no input from runs
+            script=Markup(script),
+            style_hash=_hash(style),
+            script_hash=_hash(script),
+            verdict=verdict.section(report),
+            matrix=matrix.section(report),
+            runs=runs.section(report, beside),
+            findings=findings.section(report),
+            environment=environment.section(report),
+        )
     )
 
 
@@ -95,7 +102,7 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for name in ("number", "short_number", "seconds", "milliseconds", "mode", "fault", "words", "plain", "moment"):
+    for name in _FILTERS:
         env.filters[name] = getattr(words, name)
     env.globals.update(
         tone=lambda run: TONES[run.standing],
@@ -114,7 +121,9 @@ def _together(names: Sequence[str]) -> str:
 
 def _licence() -> str:
     """uPlot's licence wants to travel with every copy, and a report is one."""
-    return "/*! uPlot:\n" + (_HERE / "assets/uplot/LICENSE").read_text(encoding="utf-8").strip() + "\n*/\n"
+    return (
+        "/*! uPlot:\n" + (_HERE / "assets/uplot/LICENSE.txt").read_text(encoding="utf-8").strip() + "\n*/\n"
+    )
 
 
 def _hash(text: str) -> str:

@@ -69,11 +69,15 @@ def _beneath(promises: Sequence[RunReport], controls: Sequence[RunReport], stand
 
     parts = []
     if promises:
-        parts.append(f"{fine(promises)} promises held while things were breaking.")
+        parts.append(f"{fine(promises)} {_of(promises, 'promise')} held while things were breaking.")
     if controls:
-        parts.append(f"{fine(controls)} controls came out as they have to.")
+        parts.append(f"{fine(controls)} {_of(controls, 'control')} came out as required.")
     if standing is Standing.MISSED:
         parts.append("As long as a control is blind, the runs that held prove less than they seem to.")
     if standing is Standing.UNPROVEN:
         parts.append("A run proves nothing when it could not have shown a violation; the reasons are below.")
     return " ".join(parts)
+
+
+def _of(runs: Sequence[RunReport], word: str) -> str:
+    return word if len(runs) == 1 else f"{word}s"

@@ -155,7 +155,7 @@ class RunReport:
             expected=text(judged, "expected") or text(scenario, "expected", HELD),
             verdict=verdict,
             seed=integer(scenario.get("seed")),
-            started=mapping(manifest, "clock").get("wall"),
+            started=_started(mapping(manifest, "clock")),
             command=shlex.join(map(str, command)) if isinstance(command, list) else str(command),
             violations=_reasons(judged, "violations"),
             counted=_reasons(judged, "counted"),
@@ -228,3 +228,8 @@ def _finding(f: Mapping[str, Any]) -> Finding:
         reader=text(f, "reader"), t_s=decimal(f.get("t_s")), window=text(f, "window"),
         evidence=mapping(f, "evidence"), text=text(f, "text"),
     )  # fmt: skip
+
+
+def _started(clock: Mapping[str, Any]) -> Any:
+    """Epoch seconds where the manifest has them, else its text: numbers can be compared and told in UTC."""
+    return clock.get("wall") if decimal(clock.get("unix")) is None else clock["unix"]

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.rundir import RunDir
 from reports import words
 from reports.headline import MARKS, TONES, worst
-from reports.model import RunReport, Standing
+from reports.model import RunReport, Standing, read_runs
 
 WIDTH = 140
 _COUNTS = ("attempted", "acked", "in_log", "delivered", "lost", "duplicated", "reordered")
 _COLOURS = {"good": "\033[32m", "bad": "\033[1;31m", "unsure": "\033[33m"}
 _OFF = "\033[0m"
+
+
+def read(runs: Iterable[RunDir]) -> tuple[RunReport, ...]:
+    """The runs as the functions here take them; a run that crashed is among them."""
+    return read_runs(runs)
 
 
 def row(run: RunReport) -> dict[str, Any]:
@@ -106,21 +112,20 @@ _NUMBERS: tuple[tuple[str, str], ...] = (
 
 def _lines(runs: Sequence[RunReport], number: Callable[[float | None], str]) -> list[list[str]]:
     heads = [*_TEXTS, *_NUMBERS]
-    lines = [[above for above, _ in heads], [below for _, below in heads]]
-    for run in runs:
-        lines.append(
-            [
-                run.scenario,
-                words.mode(run.mode),
-                words.fault(run.fault),
-                words.mode(run.judged_as),
-                run.verdict,
-                MARKS[run.standing],
-                *(number(run.count(name)) for name in _COUNTS),
-                words.seconds(run.unavailable_s_max),
-            ]
-        )
-    return lines
+    rows = (
+        [
+            run.scenario,
+            words.mode(run.mode),
+            words.fault(run.fault),
+            words.mode(run.judged_as),
+            run.verdict,
+            MARKS[run.standing],
+            *(number(run.count(name)) for name in _COUNTS),
+            words.seconds(run.unavailable_s_max),
+        ]
+        for run in runs
+    )
+    return [[above for above, _ in heads], [below for _, below in heads], *rows]
 
 
 def _narrowed(lines: list[list[str]], least: Sequence[tuple[int, int]]) -> list[list[str]]:

@@ -114,6 +114,18 @@ def plain(value: Any) -> str:
     return str(value)
 
 
+def measures(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Evidence as words: {"append_ms": 52.4, "note": ""} reads append 52.4 ms; what is empty is left out."""
+    told = []
+    for name, value in values.items():
+        unit = next((u for u in ("ms", "s", "mb") if name.endswith(f"_{u}")), "")
+        if unit and isinstance(value, int | float) and not isinstance(value, bool):
+            told.append((words(name.removesuffix(f"_{unit}")), f"{plain(value)} {unit.replace('mb', 'MB')}"))
+        elif value not in (None, "", [], {}):
+            told.append((words(name), plain(value)))
+    return told
+
+
 def flat(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
     """Nested settings as rows: ("producers.keys", "64")."""
     for key, value in values.items():

@@ -125,13 +125,38 @@ def test_two_starts_at_once_set_up_once(clone: Clone) -> None:
     assert any("waiting for another start" in errors for _, errors in outputs)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root would install Python by apt-get instead")
-def test_no_python_is_one_clear_line(clone: Clone, tmp_path: Path) -> None:
-    tools = tmp_path / "tools"
-    tools.mkdir()
+def tools_of(folder: Path) -> Path:
+    """A path with what the launcher itself uses and nothing else: no Python, no uv, no apt-get."""
+    folder.mkdir()
     for name in ("bash", "env", "dirname", "readlink", "sha256sum", "flock", "rm", "mkdir", "cut"):
-        (tools / name).symlink_to(shutil.which(name) or name)
-    code, _, errors = clone.start(PATH=str(tools))
-    if "Python 3.11" not in errors:
-        pytest.skip("this machine has a Python in its usual folder")
+        (folder / name).symlink_to(shutil.which(name) or name)
+    return folder
+
+
+def test_no_python_is_one_clear_line(clone: Clone, tmp_path: Path) -> None:
+    code, out, errors = clone.start(PATH=str(tools_of(tmp_path / "tools")))
+    assert (code, out) == (2, "")
+    assert errors == "onceproof: Python 3.11 or newer is missing: install python3\n"
+
+
+def test_a_python_that_is_too_old_is_passed_over(clone: Clone, tmp_path: Path) -> None:
+    old = tools_of(tmp_path / "tools") / "python3"
+    old.write_text("#!/bin/bash\nexit 1\n")
+    old.chmod(0o755)
+    assert clone.start(PATH=f"{old.parent}:{clone.env['PATH']}")[0] == 0
+    assert clone.start(PATH=str(old.parent))[0] == 0, "the second start needs no Python on the path"
+
+
+def test_no_venv_module_is_one_clear_line(clone: Clone, tmp_path: Path) -> None:
+    bare = tools_of(tmp_path / "tools") / "python3"
+    bare.write_text(
+        f'#!/bin/bash\n[[ $2 == *ensurepip* ]] && exit 1\nexec {Path(sys.executable).resolve()} "$@"\n'
+    )
+    bare.chmod(0o755)
+    (clone.root / "requirements-uv.lock").touch()
+    # The real interpreter names itself, so the stand-in has to be asked about venv under its own name.
+    bare.write_text(f"#!/bin/bash\n[[ $2 == *ensurepip* ]] && exit 1\necho {bare}\n")
+    code, _, errors = clone.start(PATH=str(bare.parent), ONCEPROOF_CACHE=str(tmp_path / "cache"))
     assert code == 2
+    assert "Python's venv is missing: install python3-venv" in errors
+    assert len(errors.splitlines()) == 2, errors

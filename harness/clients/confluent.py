@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -128,7 +129,9 @@ def producer_settings(spec: ProducerSpec) -> dict[str, Any]:
 def consumer_settings(spec: ConsumerSpec) -> dict[str, Any]:
     """All settings of the library for a consumer."""
     settings = {**COMMON, **CONSUMER, "bootstrap.servers": spec.bootstrap, "isolation.level": spec.isolation}
-    settings["group.id"] = spec.group or "onceproof-unused"  # the library wants one even for assignment by hand
+    settings["group.id"] = (
+        spec.group or "onceproof-unused"
+    )  # the library wants one even for assignment by hand
     return settings | dict(spec.extra)
 
 
@@ -216,7 +219,7 @@ class ConfluentProducer:
 
 class ConfluentConsumer:
     def __init__(self, spec: ConsumerSpec, on_assignment: OnAssignment) -> None:
-        self._topic, self._run, self._check_headers = spec.topic, spec.run, spec.check_headers
+        self._topic, self._run, self._check_headers_every = spec.topic, spec.run, spec.check_headers_every
         self._consumer = Consumer(consumer_settings(spec))
         if spec.assign is not None:
             self._consumer.assign([TopicPartition(spec.topic, p, o) for p, o in spec.assign.items()])
@@ -235,7 +238,8 @@ class ConfluentConsumer:
         )
 
     def poll(self, timeout_s: float) -> Batch:
-        records, ends, errors = [], {}, []
+        records, errors = [], []
+        ends: dict[Any, Any] = {}  # the library's types allow None where it never is
         for record in self._consumer.consume(CONSUME_AT_ONCE, timeout_s):
             error = record.error()
             if error is None:
@@ -253,7 +257,8 @@ class ConfluentConsumer:
 
     def _rows(self, records: list[Any]) -> Any:
         """Records as ledger rows: whole columns at a time, since a Python loop would be the bottleneck."""
-        fields, flags = msg.read_payloads([r.value() for r in records], self._run)
+        values = [r.value() for r in records]
+        fields, flags = msg.read_payloads(values, self._run)
         rows = np.zeros(len(records), dtype=DELIVERY)
         rows["t"] = now_ns()
         rows["offset"] = [r.offset() for r in records]
@@ -262,23 +267,35 @@ class ConfluentConsumer:
             rows[name] = fields[name]
         rows["intended_partition"], rows["intent"] = fields["partition"], fields["flags"]
         rows["leader_epoch"] = -1
-        bad_key = [r.key() for r in records] != [msg.key_bytes(k) for k in fields["key"].tolist()]
-        if bad_key:
-            flags |= _flag(msg.BAD_KEY, [r.key() != msg.key_bytes(k) for r, k in zip(records, fields["key"], strict=True)])
-        stamps = np.array([r.timestamp() for r in records], dtype=np.int64).reshape(-1, 2)
-        # With LogAppendTime the broker's time stands there by design: only create times can be compared.
-        wrong_time = (stamps[:, 0] == TIMESTAMP_CREATE_TIME) & (stamps[:, 1] != fields["timestamp_ms"])
-        flags |= _flag(msg.BAD_TIMESTAMP, wrong_time)
-        if self._check_headers:
-            wanted = zip(fields["session"].tolist(), fields["seq"].tolist(), strict=True)
-            flags |= _flag(
-                msg.BAD_HEADER,
-                [r.headers() != [(msg.HEADER_NAME, msg.header_bytes(s, q))] for r, (s, q) in zip(records, wanted, strict=True)],
-            )  # fmt: skip
+        flags |= self._wrong_around(records, values, fields)
         # Of a damaged or foreign payload nothing else can be said.
         flags[(flags & msg.BAD_PAYLOAD) > 0] = msg.BAD_PAYLOAD
         rows["flags"] = flags
         return rows
+
+    def _wrong_around(self, records: list[Any], values: list[bytes | None], fields: Any) -> Any:
+        """Row flags for what stands around the payload: key, time, headers.
+
+        Each is compared as whole lists first, which is quick; only a difference is looked at record by record.
+        """
+        flags = np.zeros(len(records), dtype=np.uint8)
+        wanted_keys = list(map(_KEYS.__getitem__, fields["key"].tolist()))
+        keys = [r.key() for r in records]
+        if keys != wanted_keys:
+            flags |= _flag(msg.BAD_KEY, [a != b for a, b in zip(keys, wanted_keys, strict=True)])
+        wanted_times = list(zip(repeat(TIMESTAMP_CREATE_TIME), fields["timestamp_ms"].tolist(), strict=False))
+        times = [r.timestamp() for r in records]
+        if times != wanted_times:
+            # With LogAppendTime the broker's time stands there by design: only create times can be compared.
+            wrong = [a != b and a[0] == b[0] for a, b in zip(times, wanted_times, strict=True)]
+            flags |= _flag(msg.BAD_TIMESTAMP, wrong)
+        step = self._check_headers_every
+        headers = [r.headers() for r in records[::step]]
+        wanted_headers = [[(msg.HEADER_NAME, msg.header_of(v or b""))] for v in values[::step]]
+        if headers != wanted_headers:
+            wrong = [a != b for a, b in zip(headers, wanted_headers, strict=True)]
+            flags[::step] |= _flag(msg.BAD_HEADER, wrong)
+        return flags
 
     def commit(self, positions: Mapping[int, int]) -> tuple[Outcome, str]:
         offsets = [TopicPartition(self._topic, p, o) for p, o in positions.items()]
@@ -298,6 +315,17 @@ class ConfluentConsumer:
 
     def close(self) -> None:
         self._consumer.close()
+
+
+class _KeyBytes(dict[int, bytes | None]):
+    """The bytes of each key number, made once."""
+
+    def __missing__(self, key_id: int) -> bytes | None:
+        self[key_id] = msg.key_bytes(key_id)
+        return self[key_id]
+
+
+_KEYS = _KeyBytes()
 
 
 def _flag(bit: int, where: Any) -> Any:

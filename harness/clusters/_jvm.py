@@ -18,7 +18,8 @@ class Jvm:
     libs: Path
     kafka_version: str
     byteman: Path
-    archive: Path | None = None
+    archive: Path | None = None  # classes ready to use
+    train: Path | None = None  # write such an archive when the process ends; excludes agents
 
     @property
     def classpath(self) -> str:
@@ -32,7 +33,9 @@ class Jvm:
         words += ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto"]
         if self.archive is not None:
             words += [f"-XX:SharedArchiveFile={self.archive}"]
-        if member.broker:
+        if self.train is not None:
+            words += [f"-XX:ArchiveClassesAtExit={self.train}"]
+        elif member.broker:
             words += [f"-javaagent:{self.byteman}=listener:true,port:{Port.BYTEMAN:d},address:{address}"]
         words += [
             f"-Djdk.net.hosts.file={folder / 'hosts'}",

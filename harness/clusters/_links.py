@@ -65,7 +65,7 @@ class Links:
         try:
             wire.api_versions(address, PROBE_LIMIT_S)
             return {Direction.REQUESTS: True, Direction.ANSWERS: True}
-        except wire.Unanswered:
+        except wire.UnansweredError:
             pass
         except wire.WireError:  # closed at once: the proxy has nobody to connect to
             return {Direction.REQUESTS: False, Direction.ANSWERS: False}

@@ -81,7 +81,9 @@ class Mesh:
         return f"127.{self.block}.{_LANE_OCTETS[lane]}.{member.id}"
 
     def bootstrap_servers(self, lane: Lane) -> str:
-        return ",".join(f"{self.lane_address(lane, m)}:{LANE_PORTS[lane]:d}" for m in self.members if m.broker)
+        return ",".join(
+            f"{self.lane_address(lane, m)}:{LANE_PORTS[lane]:d}" for m in self.members if m.broker
+        )
 
     def quorum_voters(self) -> str:
         return ",".join(f"{m.id}@{m.name}:{Port.CONTROLLER:d}" for m in self.members if m.controller)

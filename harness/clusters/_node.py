@@ -59,6 +59,12 @@ class LocalNode:
         command = self._jvm.command(self.member, self.address, self.folder)
         self._process = tether.spawn(command, log=self.log, cwd=self.folder, pidfile=self._pidfile)
 
+    def terminate(self, timeout_s: float) -> None:
+        """Ask the process to end by itself, and wait for it."""
+        if self._process is not None:
+            self._process.terminate()
+        wait_until(lambda: not self.running(), timeout_s, f"{self.name} did not end after SIGTERM")
+
     def kill(self) -> None:
         if self._process is not None:
             tether.end(self._process)
@@ -78,11 +84,15 @@ class LocalNode:
     def running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
-    def ready(self) -> bool:
-        """Whether the node, asked by itself, takes part; raises ClusterError if its process has ended."""
+    def must_run(self) -> None:
+        """Raises ClusterError if the process has ended."""
         if not self.running():
             code = None if self._process is None else self._process.returncode
             raise ClusterError(f"{self.name} ended with code {code}: {self.complaint()}")
+
+    def ready(self) -> bool:
+        """Whether the node, asked by itself, takes part; raises ClusterError if its process has ended."""
+        self.must_run()
         try:
             return self._takes_part()
         except wire.WireError:
@@ -156,6 +166,9 @@ class LocalBroker(LocalNode):
         begun = time.monotonic()
         wire.produce(self.control, PROBE_TOPIC, self.member.id - 1, b"probe", timeout_s=10.0)
         return (time.monotonic() - begun) * 1000
+
+    def has_coordinator(self, key: str, *, transaction: bool) -> bool:
+        return wire.coordinator_error(self.control, key, transaction=transaction, timeout_s=_ASK_LIMIT_S) == 0
 
     def metadata(self, *topics: str) -> wire.Metadata:
         return wire.metadata(self.control, topics, _ASK_LIMIT_S)

@@ -30,16 +30,19 @@ class Readiness:
         self.steps_s: dict[str, float] = {}
 
     def wait(self) -> None:
-        self._step("nodes_answer", lambda: all(self._take_part()))
-        self._step("controller_elected", self._controller)
+        self._step("nodes_answer", lambda: all(node.ready() for node in self._nodes))
+        self._step("controller_elected", lambda: bool(self._view.active_controller()))
         self._step("brokers_see_each_other", self._see_each_other)
         self._step("probe_topic", self._probe_topic)
+        self._step("internal_topics", self._internal_topics)
         self._step("probe_appends", self._probe_appends)
         self._canary()
 
     def _step(self, name: str, condition: Callable[[], bool]) -> None:
         try:
-            wait_until(condition, self._left_s(), lambda: self._trouble(name))
+            wait_until(
+                lambda: self._all_run() and self._ask(condition), self._left_s(), lambda: self._trouble(name)
+            )
         except WaitTimeout as error:
             raise ClusterError(f"the cluster did not come up: {error}") from error
         self._done(name)
@@ -54,23 +57,25 @@ class Readiness:
         late = next((node for node in self._nodes if not node.ready()), self._nodes[0])
         return f"step {step}: {late.name}: {late.complaint()}"
 
-    def _take_part(self) -> list[bool]:
-        return [node.ready() for node in self._nodes]  # all of them, so that one that ended is noticed at once
+    def _all_run(self) -> bool:
+        """Raises at once for a node that has ended: nothing else is worth waiting for then."""
+        for node in self._nodes:
+            node.must_run()
+        return True
 
-    def _controller(self) -> bool:
+    def _ask(self, condition: Callable[[], bool]) -> bool:
         try:
-            return bool(self._view.active_controller())
-        except ClusterError:
+            return condition()
+        except ClusterError:  # no answer yet
             return False
 
     def _see_each_other(self) -> bool:
-        self._take_part()
         everybody = {broker.member.id for broker in self._brokers}
         return all(broker.metadata().brokers == everybody for broker in self._brokers)
 
     def _probe_topic(self) -> bool:
         """One partition on each broker, so that one broker's append can be measured by itself."""
-        admin = AdminClient({"bootstrap.servers": self._bootstrap, "socket.timeout.ms": 5000})
+        admin = AdminClient({"bootstrap.servers": self._bootstrap, "socket.timeout.ms": 5000, "log_level": 0})
         places = [[broker.member.id] for broker in self._brokers]
         topic = NewTopic(
             PROBE_TOPIC, len(places), replica_assignment=places, config={"min.insync.replicas": "1"}
@@ -81,12 +86,14 @@ class Readiness:
             return bool(error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS)
         return True
 
+    def _internal_topics(self) -> bool:
+        """The first question makes the topic; asking for both here saves the canary its slow retries."""
+        first = self._brokers[0]
+        found = [first.has_coordinator(_CANARY, transaction=kind) for kind in (True, False)]
+        return all(found)
+
     def _probe_appends(self) -> bool:
-        self._take_part()
-        try:
-            return all(broker.produce_round_trip_ms() > 0 for broker in self._brokers)
-        except ClusterError:
-            return False
+        return all(broker.produce_round_trip_ms() > 0 for broker in self._brokers)
 
     def _canary(self) -> None:
         """A transaction with offsets in it needs both internal topics and both coordinators."""
@@ -111,8 +118,10 @@ class Readiness:
             producer.send_offsets_to_transaction(positions, group, self._left_s())
             producer.commit_transaction(self._left_s())
         except KafkaException as error:
-            self._take_part()
-            raise ClusterError(f"the canary transaction failed: {error}; {self._trouble('canary')}") from error
+            self._all_run()
+            raise ClusterError(
+                f"the canary transaction failed: {error}; {self._trouble('canary')}"
+            ) from error
         finally:
             member.close()
         self._done("canary_committed")

@@ -55,13 +55,15 @@ def _listeners(mesh: Mesh, member: Member) -> dict[str, str]:
             advertised[port.name] = f"{mesh.lane_address(lane, member)}:{port:d}"
     if member.controller:
         listeners["CONTROLLER"] = f"{place}:{Port.CONTROLLER:d}"
+        # By its name, too: a node that is told who leads the quorum would else go there past the proxies.
+        advertised["CONTROLLER"] = f"{member.name}:{Port.CONTROLLER:d}"
     names = ["INTERNAL", "CONTROLLER", *(port.name for port in LANE_PORTS.values())]
     settings = {
         "listeners": ",".join(f"{name}://{where}" for name, where in listeners.items()),
         "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in names),
+        "advertised.listeners": ",".join(f"{name}://{where}" for name, where in advertised.items()),
     }
     if member.broker:
-        settings["advertised.listeners"] = ",".join(f"{name}://{where}" for name, where in advertised.items())
         settings["inter.broker.listener.name"] = "INTERNAL"
     return settings
 

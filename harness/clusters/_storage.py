@@ -69,7 +69,9 @@ def _format(java: Path, classpath: str, into: Path) -> None:
     made = into / "data" / _CHECKPOINT
     if done.returncode != 0 or not made.is_file():
         said = (done.stderr + done.stdout).strip().splitlines() or ["nothing"]
-        raise ClusterError(f"Kafka's StorageTool failed with code {done.returncode} and said: {said[-1][:300]}")
+        raise ClusterError(
+            f"Kafka's StorageTool failed with code {done.returncode} and said: {said[-1][:300]}"
+        )
     made.rename(into / _CHECKPOINT)
     shutil.rmtree(into / "data")
     config.unlink()

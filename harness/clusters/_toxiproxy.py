@@ -69,7 +69,13 @@ class Toxiproxy:
 
     def cut(self, proxy: str, stream: str, name: str) -> None:
         """Let no byte through in the direction of `stream` until `mend`; connections stay open."""
-        toxic = {"name": name, "type": "timeout", "stream": stream, "toxicity": 1.0, "attributes": {"timeout": 0}}
+        toxic = {
+            "name": name,
+            "type": "timeout",
+            "stream": stream,
+            "toxicity": 1.0,
+            "attributes": {"timeout": 0},
+        }
         try:
             self._call("post", f"/proxies/{proxy}/toxics", json=toxic)
         except ProxyExists:  # said of a toxic, too: the cut is there already

@@ -40,7 +40,8 @@ class LocalView:
     def active_controller(self) -> str:
         """The one that says of itself that it leads; of two, the one of the higher epoch."""
         answers = ask_all(
-            self._controllers, lambda node: wire.describe_quorum((node.address, Port.CONTROLLER), _ASK_LIMIT_S)
+            self._controllers,
+            lambda node: wire.describe_quorum((node.address, Port.CONTROLLER), _ASK_LIMIT_S),
         )
         leading = [answer for answer in answers.values() if answer.error == 0 and answer.leader >= 0]
         if not leading:

@@ -10,8 +10,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from harness import provision, tether
-from harness.clusters import _block, _storage
+from harness import provision, tether, topics
+from harness.clusters import _block, _stale, _storage
+from harness.clusters._archive import with_archive
 from harness.clusters._jvm import Jvm, lay_out
 from harness.clusters._links import Links
 from harness.clusters._mesh import Member, Mesh, Port, members
@@ -24,6 +25,7 @@ from harness.contracts import Lane, Node
 from harness.errors import ClusterError, UsageError
 from harness.provision.java import java_version
 from harness.provision.kafka import version_of
+from harness.scenario import TopicSettings
 
 _READY_LIMIT_S = 90.0
 
@@ -55,6 +57,7 @@ class LocalCluster:
         self._broker_settings = dict(broker_settings)
         self._keep = keep
         self._block: _block.Block | None = None
+        self._registration: _stale.Registration | None = None
         self._mesh: Mesh | None = None
         self._toxiproxy: Toxiproxy | None = None
         self._jvm: Jvm | None = None
@@ -81,12 +84,14 @@ class LocalCluster:
             raise
 
     def _start(self) -> None:
-        jvm = self._jvm = self._find_programs()
+        _stale.sweep_stale()
+        jvm = self._jvm = self._jvm or self._find_programs()
         toxiproxy = provision.toxiproxy()
         checkpoint = _storage.template(jvm.java, jvm.classpath, jvm.kafka_version)
         begun = time.monotonic()
         self.folder.mkdir(parents=True, exist_ok=True)
         tether.sweep(self.folder)
+        self._registration = _stale.Registration(self.folder)
         self._block = _block.take(Port)
         mesh = self._mesh = Mesh(self._block.number, self._members)
         self._toxiproxy = Toxiproxy(toxiproxy, mesh.toxiproxy_address(), self.folder)
@@ -98,7 +103,9 @@ class LocalCluster:
             _storage.fill(node.folder / "data", node.member.id, cluster_id, checkpoint)
             node.launch()
         self._toxiproxy.start(mesh.routes())  # up long before the first JVM wants a peer
-        readiness = Readiness(self._nodes, LocalView(self._nodes), mesh.bootstrap_servers(Lane.CONTROL), _READY_LIMIT_S)
+        readiness = Readiness(
+            self._nodes, LocalView(self._nodes), mesh.bootstrap_servers(Lane.CONTROL), _READY_LIMIT_S
+        )
         try:
             readiness.wait()
         finally:
@@ -112,8 +119,9 @@ class LocalCluster:
         if self._toxiproxy is not None:
             self._toxiproxy.stop()
         if not self._keep:
-            for node in self._nodes:
-                shutil.rmtree(node.folder / "data", ignore_errors=True)
+            _stale.clear(self.folder)
+        if self._registration is not None:
+            self._registration.remove()
         if self._block is not None:
             self._block.release()
             self._block = None
@@ -127,6 +135,12 @@ class LocalCluster:
     def view(self) -> LocalView:
         self._started()
         return LocalView(self._nodes)
+
+    def create_topic(self, name: str, settings: TopicSettings) -> None:
+        topics.create_topic(self, name, settings)
+
+    def delete_topic(self, name: str) -> None:
+        topics.delete_topic(self, name)
 
     def collect_logs(self, into: Path) -> None:
         """Copy every server's log and Toxiproxy's; also after `stop`."""
@@ -149,6 +163,7 @@ class LocalCluster:
             "combined": self._combined,
             "settings": self._broker_settings,
             "folder": str(self.folder),
+            "class_archive": self._jvm is not None and self._jvm.archive is not None,
             "loopback_block": self._mesh.block if self._mesh else None,
             "steps_s": dict(self._steps_s),
             "rss_mb": self._rss_mb(),
@@ -156,7 +171,8 @@ class LocalCluster:
 
     def _find_programs(self) -> Jvm:
         java, libs = provision.java(), provision.kafka_libs(self._kafka_version)
-        return Jvm(java, java_version(java) or "unknown", libs, version_of(libs), provision.byteman())
+        jvm = Jvm(java, java_version(java) or "unknown", libs, version_of(libs), provision.byteman())
+        return with_archive(jvm, _run_once)
 
     def _make_node(self, member: Member, mesh: Mesh, links: Links, jvm: Jvm) -> LocalNode:
         folder = self.folder / member.name
@@ -173,6 +189,15 @@ class LocalCluster:
     def _rss_mb(self) -> int:
         pids = [node.pid for node in self._nodes] + [self._toxiproxy.pid if self._toxiproxy else None]
         return round(sum(_rss_kb(pid) for pid in pids if pid is not None) / 1024)
+
+
+def _run_once(jvm: Jvm, folder: Path) -> None:
+    """Let one broker do a bit of everything and end in order, so that it writes down the classes it used."""
+    cluster = LocalCluster(folder, brokers=1, controllers=1, combined=True)
+    cluster._jvm = jvm
+    with cluster:
+        for node in cluster._nodes:
+            node.terminate(timeout_s=60.0)
 
 
 def _rss_kb(pid: int) -> int:

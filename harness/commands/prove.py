@@ -22,12 +22,16 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--quick", action="store_true", help="three modes under leader kill only, under 100 s")
+    parser.add_argument(
+        "--quick", action="store_true", help="three modes under leader kill only, under 100 s"
+    )
     parser.add_argument("--only", metavar="PATTERN", action="append", default=[],
                         help="scenarios whose name matches, such as 'exactly_once-*'; may be given again")  # fmt: skip
     parser.add_argument("--list", action="store_true", help="print the names of the scenarios and stop")
     parser.add_argument("--seed", type=int, default=1, help="seed of everything random (default: 1)")
-    parser.add_argument("--runs", type=Path, default=Path("runs"), help="where run folders go (default: runs)")
+    parser.add_argument(
+        "--runs", type=Path, default=Path("runs"), help="where run folders go (default: runs)"
+    )
     parser.add_argument("--report", type=Path, help="where the report goes (default: RUNS/report.html)")
     parser.add_argument("--json", action="store_true", help="print the summary as one JSON object on stdout")
 
@@ -39,12 +43,14 @@ def run(args: argparse.Namespace) -> int:
         return 0
     from harness.progress import Progress
     from harness.versions import versions
-    from reports import build, summary
+    from reports import summary
+    from reports.build import build
+    from reports.model import read_runs
 
     began, started = time.monotonic(), time.strftime("%Y-%m-%d %H:%M:%S %z")
     progress = Progress(len(scenarios))
     runs = _prove(args, scenarios, progress)
-    report = build.build(
+    report = build(
         runs,
         args.report or args.runs / "report.html",
         title="onceproof prove" + (" --quick" if args.quick else ""),
@@ -54,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
         started=started,
         seconds=time.monotonic() - began,
     )
-    rows = summary.read(runs)
+    rows = read_runs(runs)
     if args.json:
         print(json.dumps(summary.summary(rows, report, args.seed, versions())))
     else:

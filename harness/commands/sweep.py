@@ -7,7 +7,9 @@ from pathlib import Path
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--runs", type=Path, default=Path("runs"), help="where run folders are (default: runs)")
+    parser.add_argument(
+        "--runs", type=Path, default=Path("runs"), help="where run folders are (default: runs)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

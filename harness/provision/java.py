@@ -105,7 +105,8 @@ def _apt_install(progress: Progress) -> None:
                 for package in PACKAGES:
                     if tool.output(["apt-cache", "show", package]):
                         install = ["apt-get", *wait, "install", "-y", "--no-install-recommends", package]
-                        tool.run(install, log="java", env=quiet)
+                        # A broken-off dpkg would have to be repaired by hand.
+                        tool.run(install, log="java", env=quiet, outlives_us=True)
                         return
             except SetupError as error:
                 raise SetupError(f"Java could not be installed: {error}; {BY_HAND}") from error

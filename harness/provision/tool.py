@@ -28,10 +28,12 @@ def run(
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     timeout_s: float = TOOL_TIMEOUT_S,
+    outlives_us: bool = False,
 ) -> None:
     """Runs `command` to its end and appends its output to the log; raises SetupError with its last words.
 
-    The tool ends with the thread that started it, so that a killed set-up does not keep on writing.
+    The tool ends with the thread that started it, so that a killed set-up does not keep on writing, unless
+    it `outlives_us` because breaking it off would do harm.
     """
     words = [str(word) for word in command]
     path = log_file(log)
@@ -40,7 +42,7 @@ def run(
         out.flush()
         try:
             ended = subprocess.run(
-                [*_ends_with_us(), *words],
+                [*([] if outlives_us else _ends_with_us()), *words],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,

@@ -38,9 +38,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         ("zero_ns", pa.int64()),  # the moment that seconds of this run count from
         ("topic_name", pa.string()),
         ("topic_unchanged", pa.bool_()),  # its number of partitions stayed the same
-        ("transactional", pa.bool_()),  # exactly-once: the read_committed log is the one that is owed
         ("group_isolation", pa.string()),
-        ("drained", pa.bool_()),  # the group reached the end of every partition
     ]),
     "sessions": pa.schema([
         _RUN,
@@ -65,9 +63,15 @@ SCHEMAS: dict[str, pa.Schema] = {
         ("told_partition", pa.int32()),  # null: none
         ("offset", pa.int64()),  # of an ack that can be relied on (not acks=0), else null
         ("error", pa.int32()),
+        ("phase", pa.int32()),  # of its outcome: rows.BEFORE, DURING or AFTER the fault windows; null without any
     ]),
     "deliveries": pa.schema(_RECORD),
-    "log": pa.schema([*_RECORD, ("isolation", pa.string())]),
+    "log": pa.schema([
+        *_RECORD,
+        ("isolation", pa.string()),
+        ("promised", pa.bool_()),  # of the log that is owed: in exactly-once the read_committed one
+        ("passed", pa.bool_()),  # of the log that the group reads, and below what it has committed or drained
+    ]),
     "transactions": pa.schema([
         _RUN,
         ("t", pa.int64()),

@@ -69,7 +69,7 @@ def start_in_background() -> threading.Thread:
     def quietly() -> None:
         try:
             spark()
-        except Exception:  # whatever it is, the caller of spark() meets it again and can be told
+        except Exception:  # noqa: BLE001  whatever it is, the caller of spark() meets it again
             return
 
     thread = threading.Thread(target=quietly, name="start-spark", daemon=True)
@@ -111,7 +111,7 @@ def _start(master: str, memory_mb: int) -> SparkSession:
     # The JVM says on stderr, before any setting is read, that it uses an incubator module. That goes to a file,
     # together with Spark's errors; those that concern a caller come back to it as exceptions anyway.
     with (scratch / "stderr").open("wb") as stderr:
-        gateway = launch_gateway(conf, {"stderr": stderr})
+        gateway = launch_gateway(conf, {"stderr": stderr})  # type: ignore[no-untyped-call]
     context = SparkContext(conf=conf, gateway=gateway)
     return SparkSession(context)
 

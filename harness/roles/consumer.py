@@ -45,6 +45,7 @@ class ConsumerRole:
                 mode=Mode(spec["mode"]),
                 isolation=spec["isolation"],
                 group=spec["group"],
+                check_headers_every=16,  # the final reader compares them all
                 extra=spec["extra"],
             ),
             on_assignment,
@@ -92,7 +93,9 @@ class ConsumerRole:
         offsets, self._uncommitted = self._uncommitted, {}
         outcome, error = consumer.commit(offsets)
         self._last_commit = time.monotonic()
-        ledger.events.write("commit", reader=self._spec["name"], offsets=offsets, outcome=outcome, error=error)
+        ledger.events.write(
+            "commit", reader=self._spec["name"], offsets=offsets, outcome=outcome, error=error
+        )
         if outcome is Outcome.ACKED:
             self._committed |= offsets
             self._counters = _plus(self._counters, committed=1)

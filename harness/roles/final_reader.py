@@ -30,7 +30,9 @@ class FinalReader:
             ledger.events.write("bounds", partition=partition, start=start, end=end, stable=stable)
         for isolation in ISOLATIONS:
             ends = {p: (b[1] if isolation == "read_uncommitted" else b[2]) for p, b in bounds.items()}
-            missing = self._read(client, ledger, isolation, {p: b[0] for p, b in bounds.items()}, ends, deadline)
+            missing = self._read(
+                client, ledger, isolation, {p: b[0] for p, b in bounds.items()}, ends, deadline
+            )
             detail = "" if not missing else f"did not reach the end of partitions {missing} in time"
             ledger.events.write("read", isolation=isolation, complete=not missing, detail=detail)
 

@@ -9,6 +9,9 @@ from typing import Any
 from reports import words
 from reports.model import Report
 
+# Measured or named anew for each cluster: they would make every cluster look different. The JSON has them.
+_OF_THE_MOMENT = ("folder", "loopback_block", "steps_s", "rss_mb")
+
 
 def section(report: Report) -> dict[str, Any]:
     """Runs with the same cluster share one table: a thousand runs on one cluster say it once."""
@@ -27,7 +30,8 @@ def section(report: Report) -> dict[str, Any]:
 def _distinct(described: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Each different description once, with the numbers of the runs it is of."""
     groups: dict[str, dict[str, Any]] = {}
-    for place, values in enumerate(described, 1):
+    for place, whole in enumerate(described, 1):
+        values = {k: v for k, v in whole.items() if k not in _OF_THE_MOMENT}
         if not values:
             continue
         key = json.dumps(values, sort_keys=True, default=str)

@@ -2,27 +2,47 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from reports import words
-from reports.headline import worst
 from reports.model import VIOLATED, Report, RunReport, Standing
 
 Placed = tuple[int, RunReport]  # a run and its number on the page
-SHOWN_IN_A_CELL = 3
-_WORST_FIRST = (Standing.BROKEN, Standing.MISSED, Standing.UNPROVEN, Standing.AS_PROMISED)
+DOTS_IN_A_CELL = 120
 
 
 @dataclass(frozen=True)
 class Cell:
-    """The runs of one mode under one fault; a nightly report has many of them in a cell."""
+    """The runs of one mode under one fault: one in a quick report, many in a nightly one."""
 
-    shown: tuple[Placed, ...]
-    more: int
-    sentence: str  # of all runs in the cell, "" for a single one
+    runs: tuple[Placed, ...]  # worst first
     standing: Standing
+
+    @property
+    def dots(self) -> tuple[Placed, ...]:
+        return self.runs[:DOTS_IN_A_CELL]
+
+    @property
+    def sentence(self) -> str:
+        """`12 runs: 11 HELD, 1 VIOLATED`"""
+        verdicts = Counter(run.verdict for _, run in self.runs)
+        told = ", ".join(f"{words.number(count)} {verdict}" for verdict, count in verdicts.most_common())
+        return f"{words.plural(len(self.runs), 'run')}: {told}"
+
+    def total(self, name: str) -> int:
+        return sum(run.count(name) or 0 for _, run in self.runs)
+
+    def forbidden(self, anomaly: str) -> bool:
+        return any(run.forbids(anomaly) for _, run in self.runs)
+
+    @property
+    def unavailable_s_max(self) -> float | None:
+        return max(
+            (r.unavailable_s_max for _, r in self.runs if r.unavailable_s_max is not None), default=None
+        )
 
 
 def section(report: Report) -> dict[str, Any]:
@@ -49,14 +69,9 @@ def section(report: Report) -> dict[str, Any]:
 def _cell(runs: Sequence[Placed]) -> Cell | None:
     if not runs:
         return None
-    ordered = sorted(runs, key=lambda p: _WORST_FIRST.index(p[1].standing))
-    sentence = ""
-    if len(runs) > 1:
-        verdicts = [run.verdict for _, run in runs]
-        told = ", ".join(f"{verdicts.count(v)} {v}" for v in dict.fromkeys(verdicts))
-        sentence = f"{len(runs)} runs: {told}"
-    shown = tuple(ordered[:SHOWN_IN_A_CELL])
-    return Cell(shown, len(runs) - len(shown), sentence, worst([run for _, run in runs]))
+    worst_first = (Standing.BROKEN, Standing.MISSED, Standing.UNPROVEN, Standing.AS_PROMISED)
+    ordered = sorted(runs, key=lambda placed: worst_first.index(placed[1].standing))
+    return Cell(tuple(ordered), ordered[0][1].standing)
 
 
 def _ordered(names: Iterable[str], known: Sequence[str]) -> list[str]:

@@ -11,36 +11,34 @@ from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
 from reports import words
+from reports.files import texts
 from reports.model import Report, RunReport, Standing, Window
 from reports.sections import findings
 
 MOST_OPEN = 3  # runs that are not as promised stand open when the page is loaded, as long as they are few
-FLOW = ("attempted", "acked", "rejected", "unknown", "in_log", "delivered")
+FLOW = {"attempted": "attempted", "acked": "acked", "rejected": "rejected", "unknown": "unknown",
+        "in_log": "in the log", "delivered": "delivered"}  # fmt: skip
 _FACTS = ("progress_before", "progress_after", "drained", "drain_detail", "reads", "transactions",
           "rebalances", "commits", "sessions", "readers")  # fmt: skip
 
 
 def section(report: Report, beside: Path) -> dict[str, Any]:
     """`beside`: the folder of the report, from which paths are told, so that both can move together."""
-    amiss = [r.run_id for r in report.runs if r.standing is not Standing.AS_PROMISED][:MOST_OPEN]
-    opened = amiss or [r.run_id for r in report.runs if len(report.runs) == 1]
+    amiss = [r.path for r in report.runs if r.standing is not Standing.AS_PROMISED][:MOST_OPEN]
+    opened = amiss or [r.path for r in report.runs if len(report.runs) == 1]
     return {
         "shown": [
             {
                 "run": run,
                 "place": place,
-                "open": run.run_id in opened,
+                "open": run.path in opened,
                 "folder": _told_from(beside, run.path),
-                "flow": [
-                    (words.words(name), run.count(name)) for name in FLOW if run.count(name) is not None
-                ],
+                "flow": [(told, run.count(name)) for name, told in FLOW.items() if name in run.counts],
                 "findings": findings.of_run(run),
                 "compared": sorted(run.compared.items()),
-                "facts": [
-                    (words.words(n), words.plain(run.coverage[n])) for n in _FACTS if n in run.coverage
-                ],
-                "gaps": [str(g) for g in run.coverage.get("gaps") or ()],
-                "errors": [str(e) for e in run.coverage.get("errors") or ()],
+                "facts": [(words.words(n), _fact(run.coverage[n])) for n in _FACTS if n in run.coverage],
+                "gaps": texts(run.coverage, "gaps"),
+                "errors": texts(run.coverage, "errors"),
                 "settings": [row for row in words.flat(run.settings) if row[1] != words.NOTHING],
                 "chart": _embedded(run),
             }
@@ -96,6 +94,10 @@ def _embedded(run: RunReport) -> Markup | None:
 
 def _label(w: Window) -> str:
     return f"{w.fault} {w.target}".strip()
+
+
+def _fact(value: Any) -> str:
+    return words.number(value) if type(value) is int else words.plain(value)
 
 
 def _told_from(beside: Path, path: Path) -> str:

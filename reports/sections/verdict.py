@@ -13,13 +13,22 @@ from reports.model import Report, RunReport, Standing
 def section(report: Report) -> dict[str, Any]:
     return {
         "headline": headline(report.runs),
-        "amiss": [
-            {"run": run, "place": place, "why": _why(run)}
-            for place, run in enumerate(report.runs, 1)
-            if run.standing is not Standing.AS_PROMISED
-        ],
+        "amiss": _amiss(report),
         "numbers": _numbers(report),
     }
+
+
+def _amiss(report: Report) -> list[dict[str, Any]]:
+    """What is not as promised, worst first; runs of one scenario that stand alike share a line."""
+    groups: dict[tuple[str, str], dict[str, Any]] = {}
+    for standing in (Standing.BROKEN, Standing.MISSED, Standing.UNPROVEN):
+        for place, run in enumerate(report.runs, 1):
+            if run.standing is standing:
+                group = groups.setdefault(
+                    (run.scenario, standing), {"run": run, "place": place, "why": _why(run), "runs": 0}
+                )
+                group["runs"] += 1
+    return list(groups.values())
 
 
 def _why(run: RunReport) -> str:
@@ -38,8 +47,6 @@ def _numbers(report: Report) -> list[tuple[str, str, str]]:
     longest = max((r for r in runs if r.unavailable_s_max is not None), default=None,
                   key=lambda r: r.unavailable_s_max or 0.0)  # fmt: skip
     rows = [
-        _share(report.promises, "promises held"),
-        _share(report.controls, "controls as they have to be"),
         (words.number(_sum(runs, "attempted")), "messages attempted",
          f"{words.number(_sum(runs, 'acked'))} acknowledged"),
         (words.short_number(sum(sum(r.compared.values()) for r in runs)), "comparisons",
@@ -54,14 +61,7 @@ def _numbers(report: Report) -> list[tuple[str, str, str]]:
         rows.append((words.seconds(longest.unavailable_s_max), "longest unavailability", longest.scenario))
     if report.seconds is not None:
         rows.append((words.seconds(report.seconds), "for everything", words.plural(len(runs), "run")))
-    return [row for row in rows if row[0]]
-
-
-def _share(runs: Sequence[RunReport], label: str) -> tuple[str, str, str]:
-    if not runs:
-        return "", label, ""
-    fine = sum(r.standing is Standing.AS_PROMISED for r in runs)
-    return f"{fine} of {len(runs)}", label, ""
+    return rows
 
 
 def _sum(runs: Sequence[RunReport], name: str) -> int:

@@ -96,7 +96,8 @@ def _sample_run(root: Path, *, seed: int, text: str, name: str, mode: str, judge
             "producers": {"keyed": 1, "keyless": 1, "records_per_s": 2000, "payload_bytes": 128, "keys": 64},
             "consumers": {"members": 2, "isolation": "read_committed"},
         },
-        "clock": {"monotonic_ns": 1_000_000_000, "wall": 1_760_000_000.0 + 30 * seed},
+        "clock": {"monotonic_ns": 1_000_000_000, "wall": "2025-10-09T08:53:20+0000",
+                  "unix": 1.76e9 + 30 * seed},
         "cluster": {
             "kind": "local", "brokers": 3, "controllers": 3, "combined": False, "kafka": "4.3.1",
             "settings": {"broker.session.timeout.ms": 3000, "broker.heartbeat.interval.ms": 500,
@@ -112,7 +113,7 @@ def _sample_run(root: Path, *, seed: int, text: str, name: str, mode: str, judge
     counts = _counts(timeline, anomalies)
     write_json(run.reconciled, {
         "version": 1, "run_id": run.run_id, "scenario": name, "counts": counts,
-        "compared": {finder: counts["acked"] for finder in {**dict.fromkeys(FINDERS), **anomalies}},
+        "compared": dict.fromkeys({**dict.fromkeys(FINDERS), **anomalies}, counts["acked"]),
         "crashed": {},
         "unavailable_s_max": OUTAGES_S.get(kind, 0.08) + luck.random() / 3,
         "latency_ms": {"p50": 2.4, "p99": 611.0 if windows else 9.8, "max": 3811.0 if windows else 31.0},

@@ -1,0 +1,104 @@
+"""pytest for suites: one cluster and one Spark session for all tests, a run and its evidence for each test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from harness.campaign import Campaign, Execute, Result
+    from harness.contracts import Cluster
+    from harness.scenario import Scenario
+
+RESULT = pytest.StashKey["Result"]()
+COUNTS = ("attempted", "acked", "in_log", "delivered", "lost", "duplicated", "reordered")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("onceproof", "onceproof: delivery semantics on real clusters")
+    group.addoption("--runs", type=Path, default=Path("runs"), help="where run folders go (default: runs)")
+    group.addoption("--seed", type=int, default=1, help="seed of everything random in a run (default: 1)")
+    group.addoption(
+        "--combined", action="store_true", help="three combined nodes instead of brokers and controllers"
+    )
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    from harness.versions import versions
+
+    known = versions()
+    nodes = "3 combined nodes" if config.getoption("--combined") else "3 brokers + 3 controllers"
+    return (
+        f"onceproof {known['onceproof']}: Kafka {known['kafka']} ({nodes}), "
+        f"confluent-kafka {known['confluent-kafka']}, pyspark {known['pyspark']}, "
+        f"seed {config.getoption('--seed')}, runs in {config.getoption('--runs')}"
+    )
+
+
+@pytest.fixture(scope="session")
+def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """A real cluster for all tests of the session; each run leaves it as it was."""
+    from harness import owned
+    from harness.clusters.local import LocalCluster
+
+    runs: Path = request.config.getoption("--runs")
+    owned.sweep(runs)
+    folder = owned.new_cluster_folder(runs)
+    with LocalCluster(folder, combined=request.config.getoption("--combined")) as started:
+        yield started
+    owned.remove(folder)
+
+
+@pytest.fixture(scope="session")
+def campaign(request: pytest.FixtureRequest, cluster: Cluster) -> Iterator[Campaign]:
+    from harness.campaign import Campaign
+    from harness.versions import versions
+
+    config = request.config
+    with Campaign(
+        cluster,
+        config.getoption("--runs"),
+        command_for=lambda s: f"./onceproof prove --only {s.name} --seed {config.getoption('--seed')}",
+        versions=versions(),
+    ) as campaign:
+        yield campaign
+
+
+@pytest.fixture
+def execute(
+    request: pytest.FixtureRequest, campaign: Campaign, record_property: Callable[[str, object], None]
+) -> Execute:
+    """Run a scenario, reconcile and judge it; its numbers become properties of the JUnit report."""
+
+    def run(scenario: Scenario) -> Result:
+        result = campaign.run(scenario.with_seed(request.config.getoption("--seed"))).result()
+        request.node.stash[RESULT] = result
+        for name, value in _properties(result).items():
+            record_property(name, value)
+        return result
+
+    return run
+
+
+def _properties(result: Result) -> dict[str, object]:
+    return {
+        "verdict": str(result.verdict),
+        "run_dir": str(result.run.path),
+        "unavailable_s_max": result.reconciled["unavailable_s_max"],
+        **{name: result.count(name) for name in COUNTS},
+    }
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A failed test carries its evidence: the verdict, its reasons, the worst findings, the bites."""
+    report = yield
+    result = item.stash.get(RESULT, None)
+    if report.when == "call" and report.failed and result is not None:
+        report.sections.append(("evidence", result.explain()))
+        windows = result.reconciled["coverage"]["windows"]
+        report.sections.append(("fault windows", "\n".join(f"{w['fault']}: {w['proof']}" for w in windows)))
+    return report

@@ -1,0 +1,152 @@
+"""What faults measure: who leads, whether all copies are in sync, whether links pass."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+from harness.contracts import Arena, Direction, Healing, Link, PartitionState, Severable
+from harness.errors import ClusterError, WaitTimeout
+from harness.waiting import wait_until
+
+T = TypeVar("T")
+MOVE_LIMIT_S = 30.0
+HEAL_LIMIT_S = 60.0
+_ASK_EVERY_S = 0.1
+
+
+def in_parallel(act: Callable[[T], None], items: Sequence[T]) -> None:
+    """Do it to all at once and wait for all; the first error is raised after the last has ended."""
+    with ThreadPoolExecutor(max_workers=max(1, len(items))) as pool:
+        begun = [pool.submit(act, item) for item in items]
+    for future in begun:
+        future.result()
+
+
+@dataclass(frozen=True)
+class Moved:
+    """How leadership left the nodes that a fault hit."""
+
+    moved: bool
+    proof: str
+    measured: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Leadership:
+    """What some nodes led just before a fault hit them."""
+
+    names: frozenset[str]
+    led: tuple[PartitionState, ...]
+    controller: str | None  # the active one, if it is among them
+    left: int  # how many other brokers there are
+
+    @classmethod
+    def of(cls, arena: Arena, names: Collection[str]) -> Leadership:
+        view = arena.cluster.view()
+        led = tuple(state for state in view.partitions(arena.topic) if state.leader in names)
+        try:
+            controller = view.active_controller()
+        except ClusterError:
+            controller = None
+        left = len(set(view.registered_brokers()) - set(names))
+        return cls(frozenset(names), led, controller if controller in names else None, left)
+
+    def wait_moved(self, arena: Arena, since: float, limit_s: float = MOVE_LIMIT_S) -> Moved:
+        """Wait until nothing is led by these nodes any more; a partition without other copies loses its leader."""
+        if not self.led and self.controller is None:
+            return Moved(True, f"it led no partition of {arena.topic}", {})
+        if self.left == 0:
+            return Moved(True, f"no broker is left that could lead {self._led_names()}", {})
+        try:
+            now = wait_until(lambda: self._elsewhere(arena), limit_s, "leaders stay", every_s=_ASK_EVERY_S)
+        except WaitTimeout:
+            return Moved(False, f"after {limit_s:g} s it still leads {self._led_names()}", {})
+        took = time.monotonic() - since
+        measured = {"leader_moved_s": round(took, 3), "partitions_moved": float(len(self.led))}
+        return Moved(True, f"{self._told(now)} after {took:.1f} s", measured)
+
+    def _elsewhere(self, arena: Arena) -> list[str] | None:
+        """Where the leadership is now, in the order of `led` and then the controller; None before that."""
+        view = arena.cluster.view()
+        places: list[str] = []
+        try:
+            if self.led:
+                now = {state.partition: state for state in view.partitions(arena.topic)}
+                for before in self.led:
+                    leader = now[before.partition].leader
+                    others = set(before.in_sync) - self.names
+                    if leader in self.names or (leader is None and others):
+                        return None
+                    places.append(leader or "nobody")
+            if self.controller is not None:
+                active = view.active_controller()
+                if active in self.names:
+                    return None
+                places.append(active)
+        except (ClusterError, KeyError):  # nobody answers for the moment
+            return None
+        return places
+
+    def _told(self, places: Sequence[str]) -> str:
+        if self.led:
+            first = self.led[0]
+            more = f" (and {len(self.led) - 1} more)" if len(self.led) > 1 else ""
+            return f"leader of {first.topic}-{first.partition}{more} moved from {first.leader} to {places[0]}"
+        return f"active controller moved from {self.controller} to {places[-1]}"
+
+    def _led_names(self) -> str:
+        names = [f"{state.topic}-{state.partition}" for state in self.led]
+        return ", ".join(names + (["the controller quorum"] if self.controller else []))
+
+
+def wait_whole(
+    arena: Arena,
+    names: Collection[str],
+    also: Callable[[], str | None],
+    what: str,
+    limit_s: float = HEAL_LIMIT_S,
+) -> Healing:
+    """Wait until `also` has no complaint, so that `what` is true, brokers are registered, every copy in sync."""
+    begun = time.monotonic()
+    last = "nothing asked yet"
+
+    def whole() -> bool:
+        nonlocal last
+        last = also() or _missing(arena, names) or ""
+        return not last
+
+    try:
+        wait_until(whole, limit_s, "", every_s=_ASK_EVERY_S)
+    except WaitTimeout:
+        return Healing(False, f"not whole after {limit_s:g} s: {last}", {})
+    took = time.monotonic() - begun
+    told = f"{', '.join(sorted(names))}: {what}; all copies of {arena.topic} in sync after {took:.1f} s"
+    return Healing(True, told, {"healed_s": round(took, 3)})
+
+
+def _missing(arena: Arena, names: Collection[str]) -> str | None:
+    view = arena.cluster.view()
+    try:
+        states = view.partitions(arena.topic)
+        registered = view.registered_brokers()
+        view.active_controller()
+    except ClusterError as error:
+        return str(error)
+    copies = {name for state in states for name in state.replicas}
+    if away := sorted((copies & set(names)) - set(registered)):
+        return f"{', '.join(away)} not registered"
+    for state in states:
+        if set(state.in_sync) != set(state.replicas) or state.leader is None:
+            there = ", ".join(state.in_sync) or "none"
+            return f"{state.topic}-{state.partition} has leader {state.leader} and in sync {there}"
+    return None
+
+
+def probe_links(node: Severable, links: Sequence[Link]) -> dict[Link, Mapping[Direction, bool]]:
+    """All links at once: a probe of a cut link takes its whole limit."""
+    with ThreadPoolExecutor(max_workers=max(1, len(links))) as pool:
+        return dict(zip(links, pool.map(node.passes, links), strict=True))

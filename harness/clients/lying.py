@@ -1,0 +1,84 @@
+"""A client whose readers lie on purpose, for testing the harness itself only.
+
+It wraps the confluent client and changes what the log seems to hold, as the environment variable
+ONCEPROOF_LIE says: `lose`, `repeat`, `swap`, `corrupt`. A harness that still says HELD is blind.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from harness.clients.confluent import Confluent, ConfluentConsumer, ConfluentProducer
+from harness.contracts import Batch, Consumer, ConsumerSpec, OnAssignment, Outcome, ProducerSpec
+from harness.errors import UsageError
+from harness.message import BAD_PAYLOAD
+
+LIES = ("lose", "repeat", "swap", "corrupt")
+VICTIM = 10  # the record of this sequence number of each session
+
+
+class LyingConsumer:
+    def __init__(self, inner: ConfluentConsumer, lie: str) -> None:
+        self._inner, self._lie = inner, lie
+
+    def poll(self, timeout_s: float) -> Batch:
+        batch = self._inner.poll(timeout_s)
+        return replace(batch, rows=_told(batch.rows, self._lie))
+
+    def commit(self, positions: Mapping[int, int]) -> tuple[Outcome, str]:
+        return self._inner.commit(positions)
+
+    def bounds(self, partition: int, timeout_s: float) -> tuple[int, int]:
+        return self._inner.bounds(partition, timeout_s)
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+def _told(rows: npt.NDArray[np.void], lie: str) -> npt.NDArray[np.void]:
+    victims = np.flatnonzero(rows["seq"] == VICTIM)
+    if not len(victims):
+        return rows
+    told = rows.copy()
+    if lie == "lose":
+        return np.delete(told, victims)
+    if lie == "repeat":
+        again = told[victims].copy()
+        again["offset"] += 1 << 40  # one message at two offsets
+        return np.concatenate([told, again])
+    if lie == "corrupt":
+        told["flags"][victims] |= BAD_PAYLOAD
+        return told
+    # swap: the victim stands where the next record of its session in that partition stands, and the reverse
+    for victim in victims.tolist():
+        same = (told["session"] == told["session"][victim]) & (told["partition"] == told["partition"][victim])
+        later = np.flatnonzero(same & (told["seq"] > VICTIM))
+        if len(later):
+            other = int(later[0])
+            offsets = told["offset"][[victim, other]].copy()
+            told["offset"][[other, victim]] = offsets
+    return told
+
+
+class Lying:
+    def __init__(self) -> None:
+        self._lie = os.environ.get("ONCEPROOF_LIE", "")
+        if self._lie not in LIES:
+            raise UsageError(f"ONCEPROOF_LIE is {self._lie!r}; the client `lying` knows: {', '.join(LIES)}")
+        self._honest = Confluent()
+
+    def open_producer(self, settings: ProducerSpec) -> ConfluentProducer:
+        return self._honest.open_producer(settings)
+
+    def open_consumer(self, settings: ConsumerSpec, on_assignment: OnAssignment) -> Consumer:
+        honest = self._honest.open_consumer(settings, on_assignment)
+        # Only the final reader lies: what the group saw stays true.
+        return honest if settings.group else LyingConsumer(honest, self._lie)
+
+
+client_class = Lying

@@ -1,0 +1,120 @@
+"""Brokers in memory, for testing the harness itself only: librdkafka's own mock brokers, in a process apart.
+
+Clients, workers and wire protocol are the real ones; no Java is needed and a start takes a fraction of a
+second. It keeps no transaction markers, so its read_committed readers see aborted records; a run on it never
+says anything about Kafka. To see it lose, repeat and reorder, read it with the client `lying`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from subprocess import Popen
+from typing import Any, Self
+
+from harness import tether
+from harness.contracts import Lane, Node, PartitionState
+from harness.errors import ClusterError, UsageError
+from harness.scenario import TopicSettings
+from harness.waiting import wait_until
+
+PARTITIONS = 4  # the mock brokers' own choice for a new topic, not ours
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class MemoryCluster:
+    def __init__(self, folder: Path, *, brokers: int = 3) -> None:
+        self.folder, self._brokers = folder, brokers
+        self._process: Popen[bytes] | None = None
+        self._bootstrap = ""
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        address = self.folder / "bootstrap.json"
+        address.unlink(missing_ok=True)
+        self._process = tether.spawn(
+            [sys.executable, "-m", "harness.clusters.memory", str(address), str(self._brokers)],
+            log=self.folder / "memory.log",
+            cwd=ROOT,
+            env=dict(os.environ),
+            pidfile=self.folder / "memory.pid",
+        )
+        wait_until(address.exists, 20.0, f"no mock brokers; see {self.folder / 'memory.log'}")
+        self._bootstrap = json.loads(address.read_text(encoding="ascii"))
+
+    def stop(self) -> None:
+        if self._process is not None:
+            tether.end(self._process)
+
+    def bootstrap_servers(self, lane: Lane) -> str:
+        if not self._bootstrap:
+            raise ClusterError("the memory cluster is not running")
+        return self._bootstrap
+
+    def nodes(self) -> Sequence[Node]:
+        return ()
+
+    def view(self) -> Self:
+        return self
+
+    def partitions(self, topic: str) -> Sequence[PartitionState]:
+        return ()
+
+    def active_controller(self) -> str:
+        raise ClusterError("mock brokers have no controller")
+
+    def registered_brokers(self) -> Sequence[str]:
+        return ()
+
+    def produce_round_trip_ms(self, broker: str) -> float:
+        raise ClusterError("mock brokers have no probe topic")
+
+    def create_topic(self, name: str, settings: TopicSettings) -> None:
+        """Mock brokers create a topic when they are asked about it."""
+        if settings.partitions != PARTITIONS:
+            raise UsageError(
+                f"the memory cluster's topics have {PARTITIONS} partitions, not {settings.partitions}"
+            )
+        from confluent_kafka.admin import AdminClient
+
+        AdminClient({"bootstrap.servers": self._bootstrap, "log_level": 3}).list_topics(name, timeout=10)
+
+    def delete_topic(self, name: str) -> None:
+        """Gone with the process; mock brokers cannot delete."""
+
+    def collect_logs(self, into: Path) -> None:
+        into.mkdir(parents=True, exist_ok=True)
+        (into / "memory.log").write_bytes((self.folder / "memory.log").read_bytes())
+
+    def describe(self) -> Mapping[str, Any]:
+        return {"kind": "memory", "brokers": self._brokers, "controllers": 0, "combined": False}
+
+
+def serve(address: Path, brokers: int) -> None:
+    """Be the mock brokers until killed."""
+    import signal
+
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": "-", "test.mock.num.brokers": brokers, "log_level": 3})
+    known = producer.list_topics(timeout=10).brokers.values()
+    draft = address.with_suffix(".part")
+    draft.write_text(json.dumps(",".join(f"{b.host}:{b.port}" for b in known)), encoding="ascii")
+    draft.replace(address)
+    signal.pause()
+
+
+if __name__ == "__main__":
+    serve(Path(sys.argv[1]), int(sys.argv[2]))
+
+cluster_class = MemoryCluster

@@ -1,0 +1,82 @@
+"""Build one HTML report (and JSON) from existing run folders."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.errors import UsageError
+from harness.rundir import RunDir
+
+if TYPE_CHECKING:
+    from reports.model import RunReport
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN",
+                        help="a run folder, or a folder that is searched for run folders")  # fmt: skip
+    parser.add_argument("--out", type=Path, default=Path("report.html"), metavar="FILE",
+                        help="the HTML file to write (default: %(default)s), JSON beside it")  # fmt: skip
+    parser.add_argument("--title", default="", help="the line above the verdict")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the report and print its path. 0 whatever the verdicts are: it was asked to tell them."""
+    from reports.build import build
+    from reports.summary import closing, read
+
+    if args.out.suffix == ".json" or args.out.is_dir():
+        raise UsageError(f"--out {args.out}: the name of an HTML file is needed")
+    folders = find_runs(args.runs)
+    shown = read(folders)
+    seeds = {r.seed for r in shown}
+    out = build(
+        folders,
+        args.out,
+        title=args.title or f"report of {len(folders)} stored run{'s' if len(folders) != 1 else ''}",
+        command=shlex.join(["./onceproof", "report", *map(str, args.runs), "--out", str(args.out)]),
+        seed=seeds.pop() if len(seeds) == 1 else None,
+        versions=_versions(shown),
+        started=min((r.started for r in shown if isinstance(r.started, int | float)), default=None),
+        seconds=None,
+    )
+    print(closing(shown))
+    print(out)
+    return 0
+
+
+def find_runs(paths: Sequence[Path]) -> list[RunDir]:
+    """Every run folder at or beneath the paths, each once, in the order given, then by start."""
+    found: dict[Path, RunDir] = {}
+    for path in paths:
+        manifests = sorted(_manifests(path), key=lambda p: (p.parent.name, p.parent.parent.name))
+        if not manifests:
+            reason = (
+                "no run folder is in it: none has a manifest.json"
+                if path.exists()
+                else "there is no such folder"
+            )
+            raise UsageError(f"{path}: {reason}")
+        for manifest in manifests:
+            folder = manifest.parent.resolve()
+            found.setdefault(folder, RunDir(folder))
+    return list(found.values())
+
+
+def _manifests(path: Path) -> Iterator[Path]:
+    if (path / "manifest.json").exists():
+        yield path / "manifest.json"
+    else:
+        yield from path.rglob("manifest.json")
+
+
+def _versions(shown: Iterable[RunReport]) -> dict[str, Any]:
+    """All versions of all runs; where runs differ, all of them."""
+    seen: dict[str, dict[str, None]] = {}
+    for report in shown:
+        for name, version in report.versions.items():
+            seen.setdefault(name, {})[str(version)] = None
+    return {name: ", ".join(versions) for name, versions in seen.items()}

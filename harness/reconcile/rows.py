@@ -1,0 +1,134 @@
+"""From journals and events to the columns of the sealed tables: pure, one function a table."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from harness.contracts import Outcome
+from harness.message import message_id
+from harness.reconcile.schema import SCHEMAS
+
+FOREVER = (1 << 63) - 1
+BEFORE, DURING, AFTER = 0, 1, 2
+
+Event = dict[str, Any]
+Columns = dict[str, Any]
+Reach = dict[tuple[int, int], int]  # topic, partition -> offset
+
+
+def attempts(rows: npt.NDArray[np.void], session: int, acks: str, span: tuple[int, int] | None) -> Columns:
+    """Attempts of one session. `span` is from the first fault window to the end of the last one."""
+    acked = rows["outcome"] == Outcome.ACKED
+    # With acks=0 nobody answered: an offset told then is made up by the client.
+    placed = acked & (rows["offset"] >= 0) & (rows["told_partition"] >= 0) & (acks != "0")
+    return {
+        "session": np.full(len(rows), session, dtype=np.int64),
+        "seq": np.arange(len(rows), dtype=np.int64),
+        "t": rows["t_attempt"],
+        **{name: _wide(rows[name]) for name in ("topic", "partition", "key", "txn", "outcome", "error")},
+        "t_outcome": pa.array(rows["t_outcome"], mask=rows["t_outcome"] < 0),
+        "told_partition": pa.array(_wide(rows["told_partition"]), mask=rows["told_partition"] < 0, type=pa.int32()),
+        "offset": pa.array(rows["offset"], mask=~placed),
+        "phase": _phase(rows["t_outcome"], span),
+    }
+
+
+def _phase(t: npt.NDArray[np.int64], span: tuple[int, int] | None) -> Any:
+    """BEFORE the first fault window, DURING, AFTER the last one; null when there was none."""
+    if span is None:
+        return pa.nulls(len(t), pa.int32())
+    return np.where(t < span[0], BEFORE, np.where(t > span[1], AFTER, DURING)).astype(np.int32)
+
+
+def records(rows: npt.NDArray[np.void], reader: str) -> Columns:
+    """What one reader got."""
+    plain = [name for name in SCHEMAS["deliveries"].names if name not in ("run", "reader")]
+    return {"reader": np.full(len(rows), reader), **{name: _wide(rows[name]) for name in plain}}
+
+
+def log(rows: npt.NDArray[np.void], reader: str, isolation: str, owed: str, group: str, reach: Reach) -> Columns:
+    """One final reading. `owed`: the isolation whose log is promised; `group`: the one the group reads."""
+    limit = np.zeros(len(rows), dtype=np.int64)
+    for (topic, partition), offset in reach.items():
+        limit[(rows["topic"] == topic) & (rows["partition"] == partition)] = offset
+    return {
+        **records(rows, reader),
+        "isolation": np.full(len(rows), isolation),
+        "promised": np.full(len(rows), isolation == owed),
+        "passed": (rows["offset"] < limit) & (isolation == group),
+    }
+
+
+def reach(commits: list[Columns], bounds: list[Columns], drained: bool) -> Reach:
+    """Below which offset of each partition the group answers for every record: certainly committed, or drained."""
+    passed: Reach = {}
+    ends = [{**b, "offset": b["end"]} for b in bounds] if drained else []
+    for row in [*(c for c in commits if c["outcome"] == Outcome.ACKED), *ends]:
+        place = row["topic"], row["partition"]
+        passed[place] = max(passed.get(place, 0), row["offset"])
+    return passed
+
+
+def _wide(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Contiguous and signed, as Arrow and Spark want it."""
+    return np.ascontiguousarray(values, dtype=np.int64)
+
+
+def session(e: Event) -> Columns:
+    in_flight = e.get("in_flight")
+    return {
+        "session": int(e["session"]),
+        "sender": message_id(str(e["producer"]), int(e["incarnation"]), 0).rpartition("-")[0],
+        "acks": str(e["acks"]),
+        "in_flight": None if in_flight is None else int(in_flight),
+        "idempotent": bool(e.get("idempotent")),
+        "t": e["t"],
+    }
+
+
+def transaction(e: Event) -> Columns:
+    did = e.get("did") or (e.get("intent") if e["step"] == "end" else None)
+    outcome = e.get("outcome")
+    return {
+        "t": e["t"], "session": int(e["session"]), "txn": int(e["txn"]), "step": e["step"], "did": did,
+        "outcome": None if outcome is None else int(outcome),
+    }  # fmt: skip
+
+
+def commit(e: Event) -> list[Columns]:
+    base = {"t": e["t"], "reader": e["writer"], "topic": int(e.get("topic", 0)), "outcome": int(e["outcome"])}
+    return [{**base, "partition": int(p), "offset": int(o)} for p, o in e["offsets"].items()]
+
+
+def assignment(e: Event) -> Columns:
+    return {
+        "t": e["t"], "reader": e["writer"], "how": e["how"], "topic": int(e.get("topic", 0)),
+        "partitions": [int(p) for p in e["partitions"]],
+    }  # fmt: skip
+
+
+def bounds(e: Event) -> Columns:
+    offsets = {name: int(e[name]) for name in ("partition", "start", "end", "stable")}
+    return {"topic": int(e.get("topic", 0)), **offsets}
+
+
+def windows(events: list[Columns]) -> list[Columns]:
+    times: dict[int, dict[str, int]] = defaultdict(dict)
+    for e in events:
+        times[int(e["window"])].setdefault(e["step"], e["t"])
+    return [
+        {"window": w, "opened": at["open"], "closed": at.get("healed", at.get("heal", FOREVER))}
+        for w, at in sorted(times.items())
+        if "open" in at
+    ]
+
+
+def event(e: Event) -> Columns:
+    fields = {name: value for name, value in e.items() if name != "_at"}
+    return {"t": e["t"], "event": e["event"], "writer": e["writer"], "fields": json.dumps(fields)}

@@ -1,0 +1,240 @@
+"""Literal run folders for tests: a history written down by hand becomes real journals and a manifest.
+
+A run is built as a model first: sessions send, records are appended to the log, readers are given them. Left
+alone it is a consistent run: everything acked is in the log and delivered once. A test plants an anomaly by
+changing the lists `log`, `committed` and `deliveries`, or an outcome, before `finish` writes it all down with
+the writers of harness.ledger, on a clock of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from harness import ledger
+from harness.contracts import Mode, Outcome, Verdict
+from harness.message import ABORT_INTENDED
+from harness.rundir import RunDir, write_json
+
+SECOND = 1_000_000_000
+START_NS = 1000 * SECOND
+
+
+@dataclass(frozen=True)
+class Record:
+    """One record at a position, as a reader gets it."""
+
+    session: int
+    seq: int
+    partition: int
+    offset: int
+    txn: int = 0
+    key: int = -1
+    intended_partition: int = -1
+    flags: int = 0
+    topic: int = 0
+    intent: int = 0
+
+
+@dataclass
+class Sent:
+    """One attempt and what became of it."""
+
+    session: int
+    seq: int
+    partition: int
+    key: int
+    txn: int
+    t: int
+    outcome: Outcome | None = None  # None: none was recorded, as with a killed producer
+    told_partition: int = -1
+    offset: int = -1
+    t_outcome: int = 0
+
+    def at(self, partition: int, offset: int, **changes: Any) -> Record:
+        record = Record(self.session, self.seq, partition, offset, self.txn, self.key, self.partition)
+        return replace(record, **changes)
+
+
+@dataclass
+class LiteralRun:
+    """See the module. Times go on by a millisecond with each thing that happens."""
+
+    root: Path
+    mode: Mode = Mode.AT_LEAST_ONCE
+    name: str = "literal"
+    isolation: str = "read_committed"
+    judged_as: Mode | None = None
+    expected: Verdict = Verdict.HELD
+    scheduled: int = 0
+    partitions: int = 3
+    clock: int = START_NS
+    sent: list[Sent] = field(default_factory=list)
+    log: list[Record] = field(default_factory=list)
+    committed: list[Record] | None = None  # None: the log without aborted and unfinished transactions
+    deliveries: list[tuple[str, Record]] | None = None  # None: all that the group can read, once
+    bounds: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    commits: bool = True  # the group commits what it was given
+    drained: bool = True
+    reads: dict[str, bool] = field(default_factory=lambda: {"read_uncommitted": True, "read_committed": True})
+    manifest: dict[str, Any] = field(default_factory=dict)
+    _events: list[tuple[int, str, str, dict[str, Any]]] = field(default_factory=list)
+    _sessions: dict[int, str] = field(default_factory=dict)
+    _fates: dict[tuple[int, int], str] = field(default_factory=dict)
+    _next: dict[int, int] = field(default_factory=dict)
+
+    def tick(self, seconds: float = 0.001) -> int:
+        self.clock += int(seconds * SECOND)
+        return self.clock
+
+    def event(self, kind: str, writer: str = "harness", **fields: Any) -> None:
+        self._events.append((self.tick(), writer, kind, fields))
+
+    def session(self, number: int, producer: str = "", incarnation: int = 0, **settings: Any) -> int:
+        """Begin a producer session."""
+        producer = producer or f"producer-{number}"
+        self._sessions[number] = f"{producer}.{incarnation}"
+        facts = {"acks": "all", "in_flight": None, "idempotent": False, "retries": True, "transactional_id": ""}
+        self.event("session", self._sessions[number], session=number, producer=producer, incarnation=incarnation,
+                   mode=self.mode, **(facts | settings))  # fmt: skip
+        return number
+
+    def send(self, session: int, partition: int = 0, *, key: int = -1, txn: int = 0, chosen: bool = False) -> Sent:
+        """Attempt the session's next message; `chosen`: the client picked the partition."""
+        seq = sum(1 for s in self.sent if s.session == session)
+        one = Sent(session, seq, -1 if chosen else partition, key, txn, self.tick())
+        self.sent.append(one)
+        return one
+
+    def append(self, one: Sent, partition: int | None = None, *, ack: bool = True, gap: int = 0) -> Record:
+        """The message reaches the log at the next offset (after `gap` markers) and is acked."""
+        place = one.partition if partition is None else partition
+        offset = self._next.get(place, 0) + gap
+        self._next[place] = offset + 1
+        self.log.append(one.at(place, offset))
+        if ack:
+            self.ack(one, place, offset)
+        return self.log[-1]
+
+    def ack(self, one: Sent, partition: int, offset: int) -> None:
+        one.outcome, one.told_partition, one.offset, one.t_outcome = Outcome.ACKED, partition, offset, self.tick()
+
+    def write(self, session: int, count: int, partition: int = 0, *, key: int = -1, txn: int = 0,
+              chosen: bool = False) -> list[Record]:  # fmt: skip
+        """Send, append and ack `count` messages."""
+        made = (self.send(session, partition, key=key, txn=txn, chosen=chosen) for _ in range(count))
+        return [self.append(one, partition) for one in made]
+
+    def end(self, session: int, txn: int, did: str | None = "commit", outcome: Outcome | None = Outcome.ACKED) -> None:
+        """A transaction's life: `did` None was never ended, `outcome` None is not known to its writer."""
+        writer = self._sessions[session]
+        facts = {"session": session, "txn": txn, "intent": did or "commit"}
+        self.event("txn", writer, step="begin", **facts)
+        if did is not None:
+            self.event("txn", writer, step="end", did=did, **facts)
+        if did is not None and outcome is not None:
+            self.event("txn", writer, step="ended", did=did, outcome=int(outcome), **facts)
+        committed = did == "commit" and outcome is Outcome.ACKED
+        self._fates[session, txn] = "committed" if committed else "not"
+
+    def window(self, number: int = 0, *, bit: bool = True, healed: bool = True, seconds: float = 2.0) -> None:
+        """A fault window, from now on for `seconds`."""
+        life: dict[str, Any] = {"window": number, "fault": "kill", "target": "leader", "nodes": ["broker-1"]}
+        self.event("window", step="open", **life)
+        self.event("window", step="bite", bit=bit, proof="leader changed" if bit else "nothing changed",
+                   measured={"ms": 12.5}, **life)  # fmt: skip
+        self.tick(seconds)
+        self.event("window", step="heal", **life)
+        self.event("window", step="healed", healed=healed, proof="all in sync" if healed else "", **life)
+
+    # --- writing it down ---
+
+    def finish(self) -> RunDir:
+        """Write the run folder."""
+        run = RunDir.create(self.root, self.name)
+        committed = self._committed() if self.committed is None else self.committed
+        readable = committed if self.isolation == "read_committed" else self.log
+        given = self.deliveries if self.deliveries is not None else [("consumer-1.0", r) for r in readable]
+        self._tell_group(given)
+        self._tell_end()
+        self._write_events(run)
+        for number, writer in self._sessions.items():
+            self._write_attempts(run, number, writer)
+        readers = dict.fromkeys(["consumer-1.0", *(reader for reader, _ in given)])
+        for reader in readers:
+            self._write_records(run.ledger / f"{reader}.deliveries", [r for who, r in given if who == reader])
+        for isolation, rows in (("read_uncommitted", self.log), ("read_committed", committed)):
+            self._write_records(run.ledger / f"final-reader.{isolation}.log", rows)
+        write_json(run.manifest, self._manifest(run))
+        return run
+
+    def _committed(self) -> list[Record]:
+        return [r for r in self.log if r.txn == 0 or self._fates.get((r.session, r.txn)) == "committed"]
+
+    def _tell_group(self, given: Iterable[tuple[str, Record]]) -> None:
+        passed: dict[str, dict[int, int]] = {"consumer-1.0": {}}
+        for reader, r in given:
+            mine = passed.setdefault(reader, {})
+            mine[r.partition] = max(mine.get(r.partition, 0), r.offset + 1)
+        for reader, offsets in passed.items():
+            self.event("assignment", reader, reader=reader, how="assigned", partitions=list(range(self.partitions)))
+            if self.commits and offsets:
+                self.event("commit", reader, reader=reader, offsets=offsets, outcome=int(Outcome.ACKED), error="")
+
+    def _tell_end(self) -> None:
+        self.event("drain", complete=self.drained, detail="" if self.drained else "partition 0 at 3 of 9")
+        for partition in range(self.partitions):
+            end = max((r.offset + 1 for r in self.log if r.partition == partition), default=0)
+            start, stop, stable = self.bounds.get(partition, (0, end, end))
+            self.event("bounds", "final-reader", partition=partition, start=start, end=stop, stable=stable)
+        for isolation, complete in self.reads.items():
+            self.event("read", "final-reader", isolation=isolation, complete=complete, detail="")
+
+    def _write_events(self, run: RunDir) -> None:
+        logs: dict[str, ledger.EventLog] = {}
+        for t, writer, kind, fields in sorted(self._events, key=lambda e: e[0]):
+            log = logs.setdefault(writer, ledger.EventLog(run.ledger / f"{writer}.events", writer))
+            with patch.object(ledger, "now_ns", lambda t=t: t):
+                log.write(kind, **fields)
+        for log in logs.values():
+            log.close()
+
+    def _write_attempts(self, run: RunDir, number: int, writer: str) -> None:
+        journal = ledger.AttemptJournal(run.ledger / f"{writer}.{number}.attempts")
+        now = 0
+        with patch.object(ledger, "now_ns", lambda: now):
+            for one in (s for s in self.sent if s.session == number):
+                now = one.t
+                journal.attempt(one.seq, one.key, one.partition, one.txn)
+                if one.outcome is not None:
+                    now = one.t_outcome or one.t + 1
+                    journal.outcome(one.seq, one.outcome, one.told_partition, one.offset, 0)
+        journal.close()
+
+    def _write_records(self, path: Path, records: list[Record]) -> None:
+        rows = np.zeros(len(records), dtype=ledger.DELIVERY)
+        for i, r in enumerate(records):
+            for name, value in vars(r).items():
+                rows[name][i] = value & ABORT_INTENDED if name == "intent" else value
+        rows["t"] = [self.tick() for _ in records]
+        rows["leader_epoch"] = -1
+        journal = ledger.DeliveryJournal(path)
+        journal.append(rows)
+        journal.close()
+
+    def _manifest(self, run: RunDir) -> Mapping[str, Any]:
+        scenario = {
+            "name": self.name, "mode": self.mode, "guarantee": self.judged_as or self.mode, "judged_as": self.judged_as,
+            "expected": self.expected, "control": False, "schedule": [{"fault": {"name": "kill"}}] * self.scheduled,
+            "consumers": {"isolation": self.isolation}, "topic": {"partitions": self.partitions},
+        }  # fmt: skip
+        clock = {"monotonic_ns": START_NS, "wall": "2026-01-01T00:00:00+0000"}
+        return {
+            "version": ledger.VERSION, "run_id": run.run_id, "scenario": scenario, "expected": self.expected,
+            "topic": "orders", "group": "orders-group", "clock": clock, "complete": True, **self.manifest,
+        }  # fmt: skip

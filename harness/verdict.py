@@ -1,0 +1,139 @@
+"""judge(): from what reconciliation found and what was promised to a verdict. Pure.
+
+VIOLATED outweighs INCONCLUSIVE, which outweighs HELD: evidence of a broken promise stays evidence whatever else
+went wrong, and a clean result is believed only when the run proves that something was tested.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from harness.contracts import Mode, Verdict
+from harness.guarantees import TABLE, Conditions, Rule, promise
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the judge has to know of the scenario."""
+
+    expected: Verdict = Verdict.HELD
+    windows: int = 0  # how many fault windows were scheduled
+    conditions: Conditions = field(default_factory=Conditions)
+    # A run that is judged as another mode than it ran in is held to all of that mode, its isolation included:
+    # the group's choice of read_uncommitted excuses nothing then.
+    own_choices_excuse: bool = True
+
+    @classmethod
+    def of(cls, manifest: Mapping[str, Any], reconciled: Mapping[str, Any]) -> Settings:
+        scenario = manifest["scenario"]
+        return cls(
+            expected=Verdict(scenario.get("expected", Verdict.HELD)),
+            windows=len(scenario.get("schedule") or ()),
+            conditions=Conditions(
+                in_flight=reconciled.get("coverage", {}).get("in_flight"),
+                topic_unchanged=bool(manifest.get("topic_unchanged", True)),
+            ),
+            own_choices_excuse=not scenario.get("judged_as"),
+        )
+
+
+@dataclass(frozen=True)
+class Count:
+    """How often an anomaly was found, and why that is forbidden or allowed."""
+
+    anomaly: str
+    count: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Judgement:
+    verdict: Verdict
+    expected: Verdict
+    guarantee: Mode
+    violations: tuple[Count, ...] = ()
+    counted: tuple[Count, ...] = ()
+    inconclusive: tuple[str, ...] = ()
+
+    @property
+    def as_expected(self) -> bool:
+        return self.verdict is self.expected
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "verdict": self.verdict.value,
+            "expected": self.expected.value,
+            "as_expected": self.as_expected,
+            "guarantee": self.guarantee.value,
+            "violations": [asdict(c) for c in self.violations],
+            "counted": [asdict(c) for c in self.counted],
+            "inconclusive": list(self.inconclusive),
+        }
+
+
+def judge(reconciled: Mapping[str, Any], guarantee: Mode, settings: Settings) -> Judgement:
+    """The verdict on one run, held to `guarantee`."""
+    found = list(_found(reconciled, guarantee, settings))
+    violations = tuple(count for rule, count in found if rule is Rule.FORBIDDEN)
+    counted = tuple(count for rule, count in found if rule is not Rule.FORBIDDEN)
+    doubts = tuple(_doubts(reconciled, guarantee, settings))
+    verdict = Verdict.VIOLATED if violations else Verdict.INCONCLUSIVE if doubts else Verdict.HELD
+    return Judgement(verdict, settings.expected, guarantee, violations, counted, doubts)
+
+
+def _found(
+    reconciled: Mapping[str, Any], guarantee: Mode, settings: Settings
+) -> Iterator[tuple[Rule, Count]]:
+    """Every anomaly that was found at least once; excused findings apart from the others."""
+    for anomaly in TABLE:
+        count = int(reconciled["counts"].get(anomaly, 0))
+        cell = promise(anomaly, guarantee, settings.conditions)
+        excused = reconciled.get("excused", {}).get(anomaly, {}) if settings.own_choices_excuse else {}
+        for excuse, reason in cell.excuses.items():
+            if n := int(excused.get(excuse, 0)):
+                yield Rule.COUNTED, Count(anomaly, n, reason)
+                count -= n
+        if count:
+            yield cell.rule, Count(anomaly, count, cell.reason)
+
+
+def _doubts(reconciled: Mapping[str, Any], guarantee: Mode, settings: Settings) -> Iterator[str]:
+    """Why this run may prove nothing, each in one line."""
+    seen = reconciled["coverage"]
+    for anomaly, why in reconciled["crashed"].items():
+        yield f"the finder of {anomaly} crashed: {why}"
+    yield from _doubts_about_windows(seen["windows"], settings.windows)
+    if not seen["progress_before"]:
+        yield (
+            "no progress before the fault: nothing was acked"
+            if settings.windows
+            else "no progress: nothing was acked"
+        )
+    if settings.windows and not seen["progress_after"]:
+        yield "no progress after the last window: nothing was acked after healing"
+    if not seen["drained"]:
+        detail = seen.get("drain_detail") or "the run ended before it"
+        yield f"the group was not drained to the end of the log: {detail}"
+    for isolation, complete in seen["reads"].items():
+        if not complete:
+            yield f"the final {isolation} reading is not complete"
+    for gap in seen["gaps"]:
+        yield f"the ledger has a gap: {gap}"
+    for error in seen["errors"]:
+        yield f"an error during the run: {error}"
+    for anomaly, compared in reconciled["compared"].items():
+        if compared == 0 and promise(anomaly, guarantee, settings.conditions).rule is Rule.FORBIDDEN:
+            yield f"{anomaly} is forbidden, and nothing was there to compare: the question was not tested"
+
+
+def _doubts_about_windows(windows: list[Mapping[str, Any]], scheduled: int) -> Iterator[str]:
+    if len(windows) < scheduled:
+        yield f"{scheduled} fault windows were scheduled and {len(windows)} opened"
+    for window in windows:
+        name = f"fault window {window['window']} ({window['fault']})"
+        if not window["bit"]:
+            yield f"{name} did not bite: {window['proof'] or 'no proof was taken'}"
+        if not window["healed"]:
+            yield f"{name} did not heal: {window['heal_proof'] or window['error'] or 'no proof was taken'}"

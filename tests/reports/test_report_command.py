@@ -1,0 +1,46 @@
+"""`./onceproof report RUN…` finds run folders and writes their report."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from harness.commands import report
+from harness.errors import UsageError
+from harness.rundir import RunDir
+
+
+def parsed(*arguments: object) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    report.add_arguments(parser)
+    return parser.parse_args([str(a) for a in arguments])
+
+
+def test_a_folder_of_folders_is_searched(
+    sample: list[RunDir], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = sample[0].path.parents[1]
+    out = tmp_path / "report.html"
+    assert report.run(parsed(root, "--out", out)) == 0
+    assert capsys.readouterr().out == f"13 of 13 runs as promised.\n{out}\n"
+    assert "All 9 promises held" in out.read_text(encoding="utf-8")
+    assert out.with_suffix(".json").exists()
+
+
+def test_a_run_named_twice_is_shown_once(sample: list[RunDir]) -> None:
+    one = sample[4].path
+    assert report.find_runs([one, one.parent, one]) == [RunDir(one.resolve())]
+
+
+def test_a_place_without_runs_is_bad_use(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no run folder is in it"):
+        report.run(parsed(tmp_path))
+    with pytest.raises(UsageError, match="no such folder"):
+        report.run(parsed(tmp_path / "gone"))
+
+
+def test_the_html_must_not_take_the_place_of_the_json(sample: list[RunDir], tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="HTML file"):
+        report.run(parsed(sample[0].path, "--out", tmp_path / "x.json"))

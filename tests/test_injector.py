@@ -1,0 +1,140 @@
+"""The injector: windows at their time, bites written down, everything undone whatever happens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, cast
+
+import pytest
+
+from harness.contracts import Arena, Bite, Healing, Killable, Node
+from harness.errors import FaultError, OnceproofError
+from harness.injector import Injector
+from harness.ledger import EventLog, read_events
+from harness.schedule import Window
+
+
+@dataclass
+class Thing:
+    name: str = "broker-1"
+
+    def kill(self) -> None: ...
+    def restart(self) -> None: ...
+    def running(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
+class Whom:
+    nodes: tuple[Any, ...] = (Thing(),)
+
+    def pick(self, arena: Arena) -> Sequence[Node]:
+        return cast(Sequence[Node], self.nodes)
+
+    def describe(self) -> Mapping[str, Any]:
+        return {}
+
+    def __str__(self) -> str:
+        return "whom"
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A fault that writes down what happens to it."""
+
+    name: str
+    story: list[str] = field(default_factory=list)
+    bit: bool = True
+    undo_fails: bool = False
+    needs: ClassVar[type] = Killable
+
+    @contextmanager
+    def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
+        self.story.append(f"{self.name} on")
+        try:
+            yield Bite(self.bit, f"{self.name} bit", {"ms": 1.0})
+        finally:
+            self.story.append(f"{self.name} off")
+            if self.undo_fails:
+                raise FaultError(f"{self.name} cannot be undone")
+
+    def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
+        self.story.append(f"{self.name} healed")
+        return Healing(True, f"{self.name} is gone")
+
+    def describe(self) -> Mapping[str, Any]:
+        return {"fault": self.name}
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def inject(folder: Path, *windows: Window, watch: Any = lambda: None) -> list[dict[str, Any]]:
+    events = EventLog(folder / "harness.events", "harness")
+    try:
+        Injector(cast(Arena, None), events, watch=watch).inject(windows)
+    finally:
+        events.close()
+    return list(read_events(folder / "harness.events"))
+
+
+def test_a_window_is_written_down_from_open_to_healed(tmp_path: Path) -> None:
+    events = inject(tmp_path, Window(Recorded("kill"), Whom(), 0, 0.01))
+    assert [e["step"] for e in events] == ["open", "bite", "heal", "healed"]
+    assert events[1]["bit"] is True
+    assert events[1]["proof"] == "kill bit"
+    assert events[1]["measured"] == {"ms": 1.0}
+    assert events[1]["nodes"] == ["broker-1"]
+    assert events[3]["healed"] is True
+    assert events[0]["t"] < events[3]["t"]
+
+
+def test_overlapping_windows_prove_their_healing_when_none_is_open(tmp_path: Path) -> None:
+    story: list[str] = []
+    first, second = Recorded("sever", story), Recorded("kill", story)
+    inject(tmp_path, Window(first, Whom(), 0, 0.1), Window(second, Whom(), 0.05, 0.15))
+    assert story == ["sever on", "kill on", "sever off", "kill off", "sever healed", "kill healed"]
+
+
+def test_everything_is_undone_in_reverse_order_when_the_run_breaks(tmp_path: Path) -> None:
+    story: list[str] = []
+    first, second = Recorded("sever", story), Recorded("kill", story)
+
+    def watch() -> None:
+        if len(story) == 2:
+            raise OnceproofError("a worker failed")
+
+    with pytest.raises(OnceproofError, match="a worker failed"):
+        inject(tmp_path, Window(first, Whom(), 0, 9), Window(second, Whom(), 0, 9), watch=watch)
+    assert story == ["sever on", "kill on", "kill off", "sever off"]
+
+
+def test_a_failing_undo_is_reported_and_the_others_still_happen(tmp_path: Path) -> None:
+    story: list[str] = []
+    first, second = Recorded("sever", story), Recorded("kill", story, undo_fails=True)
+
+    def watch() -> None:
+        if len(story) == 2:
+            raise OnceproofError("a worker failed")
+
+    with pytest.raises(FaultError, match="kill cannot be undone"):
+        inject(tmp_path, Window(first, Whom(), 0, 9), Window(second, Whom(), 0, 9), watch=watch)
+    assert story == ["sever on", "kill on", "kill off", "sever off"]
+
+
+@pytest.mark.parametrize(
+    ("whom", "says"),
+    [(Whom(()), "no node of the cluster has this role"), (Whom((object(),)), "needs Killable")],
+)
+def test_a_target_that_cannot_take_the_fault_is_named(tmp_path: Path, whom: Whom, says: str) -> None:
+    if whom.nodes:
+        whom = Whom((_Unable(),))
+    with pytest.raises(FaultError, match=says):
+        inject(tmp_path, Window(Recorded("kill"), whom, 0, 0.01))
+
+
+class _Unable:
+    name = "broker-9"

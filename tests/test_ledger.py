@@ -1,0 +1,154 @@
+"""The ledger survives the death of its writer at any moment."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness import ledger
+from harness.contracts import Outcome
+from harness.errors import LedgerError
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def test_attempts_and_outcomes_come_back(tmp_path: Path) -> None:
+    with ledger.Ledger(tmp_path, "producer-1.0") as book:
+        journal = book.attempts(1000)
+        for seq in range(3):
+            journal.attempt(seq, key=seq, partition=-1, txn=5)
+        journal.outcome(0, Outcome.ACKED, 2, 77, 0)
+        journal.outcome(1, Outcome.REJECTED, -1, -1, 10)
+    rows = ledger.read_attempts(tmp_path / "producer-1.0.1000.attempts")
+    assert rows["outcome"].tolist() == [Outcome.ACKED, Outcome.REJECTED, Outcome.UNKNOWN]
+    assert rows["offset"].tolist() == [77, -1, -1]
+    assert rows["told_partition"].tolist() == [2, -1, -1]
+    assert rows["error"].tolist() == [0, 10, 0]
+    assert rows["key"].tolist() == [0, 1, 2]
+    assert rows["txn"].tolist() == [5, 5, 5]
+    assert (rows["t_attempt"] > 0).all()
+
+
+def test_a_journal_grows_over_its_regions(tmp_path: Path) -> None:
+    count = ledger._REGION_ROWS + 10
+    with ledger.Ledger(tmp_path, "p") as book:
+        journal = book.attempts(1)
+        for seq in range(count):
+            journal.attempt(seq, -1, 0)
+    assert len(ledger.read_attempts(tmp_path / "p.1.attempts")) == count
+
+
+def test_a_hole_is_an_error_with_its_place(tmp_path: Path) -> None:
+    with ledger.Ledger(tmp_path, "p") as book:
+        journal = book.attempts(1)
+        journal.attempt(0, -1, 0)
+        journal.attempt(2, -1, 0)
+    with pytest.raises(LedgerError, match=r"p\.1\.attempts: attempt 1 is missing"):
+        ledger.read_attempts(tmp_path / "p.1.attempts")
+
+
+def test_a_full_disk_is_one_clear_line(tmp_path: Path) -> None:
+    full = Path("/dev/full")
+    journal = ledger.DeliveryJournal(full)
+    with pytest.raises(
+        LedgerError, match=r"/dev/full: cannot append to the ledger \(No space left on device\)"
+    ):
+        journal.append(np.zeros(1, dtype=ledger.DELIVERY))
+
+
+@pytest.mark.parametrize("cut", range(ledger.DELIVERY.itemsize))
+def test_a_torn_last_delivery_is_cut_off(tmp_path: Path, cut: int) -> None:
+    rows = np.zeros(3, dtype=ledger.DELIVERY)
+    rows["offset"] = [5, 6, 7]
+    path = tmp_path / "c.deliveries"
+    path.write_bytes(rows.tobytes()[: 2 * ledger.DELIVERY.itemsize + cut])
+    whole, torn = ledger.read_deliveries(path)
+    assert whole["offset"].tolist() == [5, 6]
+    assert torn == cut
+
+
+def test_a_torn_last_line_is_recognised_and_a_broken_one_before_is_an_error(tmp_path: Path) -> None:
+    with ledger.Ledger(tmp_path, "h") as book:
+        book.events.write("step", step="warm")
+        book.events.write("step", step="faults")
+    path = tmp_path / "h.events"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-5])
+    assert [e["event"] for e in ledger.read_events(path)] == ["step", "torn"]
+    path.write_bytes(whole.replace(b'"step"', b"step", 1))
+    with pytest.raises(LedgerError, match=r"h\.events:1: not a ledger line"):
+        list(ledger.read_events(path))
+
+
+# A writer that "sends" by writing the number to a pipe after its attempt was recorded, and records an outcome
+# before it tells the pipe that it was acked. Whatever the pipe got has to be in the ledger of a killed writer.
+WRITER = """
+import os, sys, time
+from pathlib import Path
+from harness import ledger
+book = ledger.Ledger(Path(sys.argv[1]), "p")
+journal, seq, late = book.attempts(1), 0, sys.argv[2] == "late"
+while True:
+    if not late: journal.attempt(seq, -1, 0)
+    os.write(1, b"s%d\\n" % seq)
+    if late:
+        time.sleep(0.005)
+        journal.attempt(seq, -1, 0)
+    if seq % 2:
+        journal.outcome(seq, 1, 0, seq, 0)
+        os.write(1, b"a%d\\n" % seq)
+    seq += 1
+"""
+
+
+def _kill_a_writer(folder: Path, after_s: float, when: str) -> tuple[list[int], list[int]]:
+    """Numbers that were sent and acked before the writer was killed."""
+    writer = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(folder), when],
+        stdout=subprocess.PIPE,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert writer.stdout is not None
+    os.set_blocking(writer.stdout.fileno(), True)
+    told = [writer.stdout.readline()]  # it has begun
+    deadline = time.monotonic() + after_s
+    while time.monotonic() < deadline:
+        told.append(writer.stdout.readline())
+    writer.send_signal(signal.SIGKILL)
+    told += writer.stdout.readlines()
+    writer.wait()
+    whole = [line for line in told if line.endswith(b"\n")]
+    return ([int(x[1:]) for x in whole if x[:1] == b"s"], [int(x[1:]) for x in whole if x[:1] == b"a"])
+
+
+def test_twenty_kills_lose_no_attempt_and_no_ack(tmp_path: Path) -> None:
+    moments = random.Random(7)
+    for number in range(20):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        sent, acked = _kill_a_writer(folder, moments.uniform(0.0, 0.1), "early")
+        rows = ledger.read_attempts(folder / "p.1.attempts")
+        assert sent
+        assert acked
+        assert len(rows) >= sent[-1] + 1, f"kill {number}: sent but not in the ledger"
+        assert (rows["outcome"][acked] == Outcome.ACKED).all(), f"kill {number}: acked but not in the ledger"
+
+
+def test_the_kills_would_catch_a_writer_that_records_too_late(tmp_path: Path) -> None:
+    """The control of the test above: attempts written after the send do get lost, and that is seen."""
+    missing = 0
+    for number in range(5):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        sent, _ = _kill_a_writer(folder, 0.05, "late")
+        missing += len(ledger.read_attempts(folder / "p.1.attempts")) < sent[-1] + 1
+    assert missing > 0

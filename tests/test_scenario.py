@@ -1,0 +1,65 @@
+"""Scenarios and schedules are validated when they are made; a bad value is named."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from harness.contracts import Mode, Verdict
+from harness.scenario import ConsumerSettings, ProducerSettings, Scenario, Timings, TopicSettings
+from harness.schedule import Window, every, once, overlapping
+from suites import matrix
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: Scenario(name="a b", mode=Mode.IDEMPOTENT), "Scenario.name"),
+        (lambda: Scenario(name="a", mode=Mode.IDEMPOTENT, produce_s=0), "Scenario.produce_s"),
+        (lambda: Timings(drain_limit_s=-1), "Timings.drain_limit_s"),
+        (lambda: ProducerSettings(keyed=0, keyless=0), "at least one"),
+        (lambda: ProducerSettings(payload_bytes=100), "payload_bytes"),
+        (lambda: ProducerSettings(aborted_share=1.5), "aborted_share"),
+        (lambda: ConsumerSettings(isolation="dirty"), "read_committed or read_uncommitted"),
+        (lambda: TopicSettings(min_insync_replicas=4), "min_insync_replicas 4"),
+    ],
+)
+def test_a_bad_setting_is_named(make: Any, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        make()
+
+
+def test_windows_are_checked_and_sorted() -> None:
+    kill = matrix.KILL_LEADER[0]
+    with pytest.raises(ValueError, match="start_s"):
+        Window(kill.fault, kill.on, -1, 2)
+    with pytest.raises(ValueError, match="shorter than the period"):
+        every(2.0, kill.fault, on=kill.on, hold_s=2.0)
+    late, early = once(kill.fault, on=kill.on, after_s=5), once(kill.fault, on=kill.on, after_s=1)
+    assert [w.start_s for w in overlapping(late, early)] == [1, 5]
+    assert [w.start_s for w in every(10, kill.fault, on=kill.on, hold_s=2)] == [10, 20, 30]
+
+
+def test_the_matrix_crosses_all_modes_and_faults() -> None:
+    names = [s.name for s in matrix.FULL]
+    assert len(names) == len(set(names))
+    for mode in ("at_most_once", "at_least_once", "exactly_once"):
+        for fault in ("kill-leader", "sever-leader", "slow_disk-leader", "none"):
+            assert f"{mode}-{fault}" in names
+    assert {s.name for s in matrix.QUICK} <= set(names)
+    assert all(s.expected is Verdict.VIOLATED and s.control for s in matrix.HAZARDS)
+
+
+def test_a_scenario_describes_itself_as_json() -> None:
+    for scenario in matrix.FULL:
+        described = json.loads(json.dumps(scenario.describe()))
+        assert described["name"] == scenario.name
+        assert len(described["schedule"]) == len(scenario.schedule)
+
+
+def test_seeds_differ_between_scenarios_and_repeat() -> None:
+    first, again = matrix.seeded(matrix.FULL, 3), matrix.seeded(matrix.FULL, 3)
+    assert first == again
+    assert len({s.seed for s in first}) == len(first)
