@@ -315,11 +315,23 @@ class Fault(Protocol):
 # --- reconciliation -------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Question:
+    """What a finder asks of the rows of one table: conditions in Spark SQL. It may suspect too many, never too few."""
+
+    of: str  # an attribute of harness.reconcile.tables.Tables
+    compared: str  # the row is asked about
+    suspected: str  # the row may be, or be part of, an anomaly
+
+
 class Finder(Protocol):
+    """Finds one anomaly. Its questions are data, so that all finders' questions are asked in one pass.
+
+    `find` is only called when an item is suspected; how many were compared (E9) comes from the questions.
+    """
+
     anomaly: ClassVar[str]
+    questions: ClassVar[tuple[Question, ...]]
 
     def find(self, tables: Tables) -> DataFrame: ...
-    def compared(
-        self, tables: Tables
-    ) -> DataFrame: ...  # run, n: how many items the question was asked of (E9)
     def explain(self, row: Mapping[str, Any]) -> str: ...

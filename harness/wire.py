@@ -207,17 +207,13 @@ def parse_quorum(answer: bytes) -> Quorum:
     reader = Reader(answer)
     reader.tags()
     error: int = reader.take("h")
-
-    def partition() -> Quorum:
-        reader.take("i")
-        return Quorum(reader.take("h"), reader.take("i"), reader.take("i"))
-
-    if error or reader.varint() < 2:
+    if error or reader.varint() < 2:  # no topic
         return Quorum(error or -1, -1, -1)
     reader.compact_string()
-    if reader.varint() < 2:
+    if reader.varint() < 2:  # no partition
         return Quorum(-1, -1, -1)
-    return partition()  # the rest, voters and observers, is not needed
+    reader.take("i")  # its index; what follows the epoch, voters and observers, is not needed
+    return Quorum(reader.take("h"), reader.take("i"), reader.take("i"))
 
 
 def produce(address: Address, topic: str, partition: int, value: bytes, timeout_s: float) -> int:

@@ -1,7 +1,7 @@
 """A client whose readers lie on purpose, for testing the harness itself only.
 
 It wraps the confluent client and changes what the log seems to hold, as the environment variable
-ONCEPROOF_LIE says: `lose`, `repeat`, `swap`, `corrupt`. A harness that still says HELD is blind.
+ONCEPROOF_LIE says, for example `lose,swap`. A harness that still says HELD is blind.
 """
 
 from __future__ import annotations
@@ -18,17 +18,20 @@ from harness.contracts import Batch, Consumer, ConsumerSpec, OnAssignment, Outco
 from harness.errors import UsageError
 from harness.message import BAD_PAYLOAD
 
-LIES = ("lose", "repeat", "swap", "corrupt")
-VICTIM = 10  # the record of this sequence number of each session
+# Which lie is told about which sequence number of each session: apart, so that several can be told at once.
+LIES = {"lose": 10, "repeat": 20, "swap": 30, "corrupt": 40}
 
 
 class LyingConsumer:
-    def __init__(self, inner: ConfluentConsumer, lie: str) -> None:
-        self._inner, self._lie = inner, lie
+    def __init__(self, inner: ConfluentConsumer, lies: list[str]) -> None:
+        self._inner, self._lies = inner, lies
 
     def poll(self, timeout_s: float) -> Batch:
         batch = self._inner.poll(timeout_s)
-        return replace(batch, rows=_told(batch.rows, self._lie))
+        rows = batch.rows
+        for lie in self._lies:
+            rows = _told(rows, lie)
+        return replace(batch, rows=rows)
 
     def commit(self, positions: Mapping[int, int]) -> tuple[Outcome, str]:
         return self._inner.commit(positions)
@@ -41,7 +44,7 @@ class LyingConsumer:
 
 
 def _told(rows: npt.NDArray[np.void], lie: str) -> npt.NDArray[np.void]:
-    victims = np.flatnonzero(rows["seq"] == VICTIM)
+    victims = np.flatnonzero(rows["seq"] == LIES[lie])
     if not len(victims):
         return rows
     told = rows.copy()
@@ -57,7 +60,7 @@ def _told(rows: npt.NDArray[np.void], lie: str) -> npt.NDArray[np.void]:
     # swap: the victim stands where the next record of its session in that partition stands, and the reverse
     for victim in victims.tolist():
         same = (told["session"] == told["session"][victim]) & (told["partition"] == told["partition"][victim])
-        later = np.flatnonzero(same & (told["seq"] > VICTIM))
+        later = np.flatnonzero(same & (told["seq"] > LIES[lie]))
         if len(later):
             other = int(later[0])
             offsets = told["offset"][[victim, other]].copy()
@@ -67,9 +70,9 @@ def _told(rows: npt.NDArray[np.void], lie: str) -> npt.NDArray[np.void]:
 
 class Lying:
     def __init__(self) -> None:
-        self._lie = os.environ.get("ONCEPROOF_LIE", "")
-        if self._lie not in LIES:
-            raise UsageError(f"ONCEPROOF_LIE is {self._lie!r}; the client `lying` knows: {', '.join(LIES)}")
+        self._lies = os.environ.get("ONCEPROOF_LIE", "").split(",")
+        if not set(self._lies) <= LIES.keys():
+            raise UsageError(f"ONCEPROOF_LIE is {','.join(self._lies)!r}; `lying` knows: {', '.join(LIES)}")
         self._honest = Confluent()
 
     def open_producer(self, settings: ProducerSpec) -> ConfluentProducer:
@@ -78,7 +81,7 @@ class Lying:
     def open_consumer(self, settings: ConsumerSpec, on_assignment: OnAssignment) -> Consumer:
         honest = self._honest.open_consumer(settings, on_assignment)
         # Only the final reader lies: what the group saw stays true.
-        return honest if settings.group else LyingConsumer(honest, self._lie)
+        return honest if settings.group else LyingConsumer(honest, self._lies)
 
 
 client_class = Lying

@@ -24,6 +24,7 @@ def run(args: argparse.Namespace) -> int:
     """Fetches first, so that no test waits for a download, then runs tox in the project's folder."""
     from harness.errors import SetupError
     from harness.provision import ensure_all
+    from harness.provision.browser import browser
 
     root = Path(__file__).parents[2]
     if not (root / "tox.ini").is_file():
@@ -31,6 +32,7 @@ def run(args: argparse.Namespace) -> int:
             f"no tox.ini in {root}: `tox` runs from a clone of the project, not from an installed package"
         )
     ensure_all()
+    browser()
     # tox-uv looks for uv on the path when it is not installed beside it.
     env = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"}
     return subprocess.run(

@@ -8,8 +8,8 @@ import shutil
 from pathlib import Path
 
 from harness.errors import SetupError
-from harness.provision import tool
-from harness.provision.cache import Progress, lock, timed, to_stderr
+from harness.provision import apt, tool
+from harness.provision.cache import Progress, to_stderr
 
 OLDEST, NEWEST = 17, 24
 JVM_FOLDER = Path("/usr/lib/jvm")
@@ -20,8 +20,8 @@ BY_HAND = f"install {PACKAGES[0]} (or any Java {OLDEST} to {NEWEST}) or set JAVA
 def java(progress: Progress = to_stderr) -> Path:
     """The java executable, links resolved, so that its folder's parent is a valid JAVA_HOME."""
     found = find_java()
-    if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
-        _apt_install(progress)
+    if found is None and apt.may_install():
+        apt.install_first(PACKAGES, log="java", there=find_java, by_hand=BY_HAND, progress=progress)
         found = find_java()
     if found is None:
         raise SetupError(f"no usable Java on this machine: {BY_HAND}")
@@ -91,22 +91,3 @@ def _real(candidate: Path) -> Path | None:
 
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
-
-
-def _apt_install(progress: Progress) -> None:
-    quiet = {"DEBIAN_FRONTEND": "noninteractive"}
-    wait = ["-o", "DPkg::Lock::Timeout=300"]
-    with lock("apt", progress):
-        if find_java():
-            return
-        with timed(f"installing {PACKAGES[0]} by apt-get", progress):
-            try:
-                tool.run(["apt-get", *wait, "update"], log="java", env=quiet)
-                for package in PACKAGES:
-                    if tool.output(["apt-cache", "show", package]):
-                        install = ["apt-get", *wait, "install", "-y", "--no-install-recommends", package]
-                        # A broken-off dpkg would have to be repaired by hand.
-                        tool.run(install, log="java", env=quiet, outlives_us=True)
-                        return
-            except SetupError as error:
-                raise SetupError(f"Java could not be installed: {error}; {BY_HAND}") from error

@@ -2,129 +2,53 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
-from functools import reduce
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as f
-
 from harness.contracts import Outcome
-from harness.reconcile.seal import Notes
-from harness.reconcile.tables import ABORTED, COMMITTED, UNKNOWN, Tables
+from harness.reconcile.rows import AFTER, BEFORE
+from harness.reconcile.seal import Sealed
+from harness.reconcile.tables import ABORTED, COMMITTED, UNKNOWN
 
-# Events that are few in any run, and that coverage reads one by one. The others are counted by Spark.
-RARE = ("step", "worker", "window", "read", "drain", "error", "lost_producer", "unflushed")
-
-
-def numbers(tables: Tables) -> DataFrame:
-    """run, name, value: everything about a run that is one number."""
-    frames = [
-        _attempts(tables),
-        _records(tables),
-        _long(_deliveries(tables)),
-        _long(_fates(tables)),
-        _long(tables.assignments.groupBy("run").agg(_count(f.col("how") == "assigned").alias("rebalances"))),
-        _long(tables.events.groupBy("run").agg(_count(f.col("event") == "commit").alias("commits"))),
-        _long(tables.sessions.groupBy("run").agg(
-            f.count(f.lit(1)).alias("sessions"), f.max(f.coalesce("in_flight", f.lit(0))).alias("in_flight_max"),
-            f.min(f.coalesce("in_flight", f.lit(0))).alias("in_flight_min"),
-        )),
-    ]  # fmt: skip
-    return reduce(DataFrame.unionByName, frames)
+# What is counted of each table, in the same pass as the finders' questions.
+COUNTED: Mapping[str, Mapping[str, str]] = {
+    "messages": {
+        "attempted": "attempted",
+        "acked": f"outcome = {int(Outcome.ACKED)}",
+        "rejected": f"outcome = {int(Outcome.REJECTED)}",
+        "unknown": f"outcome = {int(Outcome.UNKNOWN)}",
+        # Acks before the first window was opened and after the last one was closed; without windows, all.
+        "progress_before": f"outcome = {int(Outcome.ACKED)} AND coalesce(phase, {BEFORE}) = {BEFORE}",
+        "progress_after": f"outcome = {int(Outcome.ACKED)} AND coalesce(phase, {AFTER}) = {AFTER}",
+    },
+    # `in_log` is of the log that is owed: in exactly-once what read_committed shows.
+    "positions": {"in_log": "promised", "in_log_uncommitted": "in_log"},
+    "fates": {f"transactions_{fate}": f"fate = '{fate}'" for fate in (COMMITTED, ABORTED, UNKNOWN)},
+}
 
 
-def _long(wide: DataFrame) -> DataFrame:
-    """One row a number instead of one column a number."""
-    values = [f.col(c).cast("double").alias(c) for c in wide.columns if c != "run"]
-    return wide.select("run", *values).unpivot("run", None, "name", "value")
-
-
-def _count(condition: Column) -> Column:
-    return f.count_if(f.coalesce(condition, f.lit(False)))
-
-
-def _attempts(tables: Tables) -> DataFrame:
-    """Outcomes, and the acks before the first window was opened and after the last one was closed."""
-    span = tables.windows.groupBy("run").agg(f.min("opened").alias("first"), f.max("closed").alias("last"))
-    acked = f.col("outcome") == int(Outcome.ACKED)
-    before = acked & f.coalesce(f.col("t_outcome") < f.col("first"), f.lit(True))
-    after = acked & f.coalesce(f.col("t_outcome") > f.col("last"), f.lit(True))
-    return _long(
-        tables.attempts.join(f.broadcast(span), on="run", how="left")
-        .groupBy("run")
-        .agg(
-            f.count(f.lit(1)).alias("attempted"),
-            _count(acked).alias("acked"),
-            _count(f.col("outcome") == int(Outcome.REJECTED)).alias("rejected"),
-            _count(f.col("outcome") == int(Outcome.UNKNOWN)).alias("unknown"),
-            _count(before).alias("progress_before"),
-            _count(after).alias("progress_after"),
-        )
-    )
-
-
-def _records(tables: Tables) -> DataFrame:
-    """`in_log` is of the log that is owed: in exactly-once that is what read_committed shows."""
-    kind = tables.runs.select("run", "transactional")
-    owed_log = f.when(f.col("transactional"), f.col("in_committed")).otherwise(f.col("in_log"))
-    return _long(
-        tables.positions.join(f.broadcast(kind), on="run", how="inner")
-        .groupBy("run")
-        .agg(_count(owed_log).alias("in_log"), _count(f.col("in_log")).alias("in_log_uncommitted"))
-    )
-
-
-def _deliveries(tables: Tables) -> DataFrame:
-    return tables.deliveries.groupBy("run").agg(
-        f.count(f.lit(1)).alias("delivered"), f.count_distinct("reader").alias("readers")
-    )
-
-
-def _fates(tables: Tables) -> DataFrame:
-    fates = (COMMITTED, ABORTED, UNKNOWN)
-    return tables.fates.groupBy("run").agg(
-        *(_count(f.col("fate") == fate).alias(f"transactions_{fate}") for fate in fates)
-    )
-
-
-def rare_events(tables: Tables) -> DataFrame:
-    return tables.events.where(f.col("event").isin(*RARE)).select("run", "t", "fields")
-
-
-# --- pure: from what was collected to what is written ----------------------------------------------
-
-
-def coverage(
-    events: Iterable[Mapping[str, Any]], value: Mapping[str, float], notes: Notes, zero_ns: int
-) -> dict[str, Any]:
-    """The `coverage` of reconciled.json. `events` are rows of `rare_events`, in any order."""
-    lines = sorted((json.loads(e["fields"]) for e in events), key=lambda line: int(line["t"]))
+def coverage(sealed: Sealed, value: Mapping[str, int]) -> dict[str, Any]:
+    """The `coverage` of reconciled.json; `value` has what was counted."""
+    lines = sealed.events
     drains = [e for e in lines if e["event"] == "drain"]
     reads = {"read_uncommitted": False, "read_committed": False}
     reads |= {str(e.get("isolation")): bool(e.get("complete")) for e in lines if e["event"] == "read"}
-
-    def number(name: str) -> int:
-        return int(value.get(name, 0))
-
     return {
-        "windows": windows([e for e in lines if e["event"] == "window"], zero_ns),
-        "progress_before": number("progress_before"),
-        "progress_after": number("progress_after"),
+        "windows": windows([e for e in lines if e["event"] == "window"], sealed.zero_ns),
+        "progress_before": value.get("progress_before", 0),
+        "progress_after": value.get("progress_after", 0),
         "drained": bool(drains) and all(bool(d.get("complete")) for d in drains),
         "drain_detail": "; ".join(str(d["detail"]) for d in drains if d.get("detail")),
         "reads": reads,
-        "gaps": list(notes.gaps),
-        "notes": list(notes.torn),
+        "gaps": sealed.gaps,
+        "notes": sealed.torn,
         "errors": [f"{e.get('where', e.get('writer'))}: {e.get('text')}" for e in lines if e["event"] == "error"],
-        "transactions": {fate: number(f"transactions_{fate}") for fate in (COMMITTED, ABORTED, UNKNOWN)},
-        "rebalances": number("rebalances"),
-        "commits": number("commits"),
-        "sessions": number("sessions"),
-        "readers": number("readers"),
-        # 1 only when every session kept one request in flight; null when it was left to the client.
-        "in_flight": number("in_flight_max") if number("in_flight_min") else None,
+        "transactions": {fate: value.get(f"transactions_{fate}", 0) for fate in (COMMITTED, ABORTED, UNKNOWN)},
+        "rebalances": sealed.rebalances,
+        "commits": sealed.commits,
+        "sessions": sealed.rows["sessions"],
+        "readers": sealed.readers,
+        "in_flight": sealed.in_flight,
     }
 
 

@@ -5,63 +5,50 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as f
+COLUMNS = {
+    "run": "bigint", "anomaly": "string", "excuse": "string", "topic": "int", "partition": "int",
+    "messages": "array<string>", "offsets": "array<bigint>", "sender": "string", "reader": "string", "t": "bigint",
+    "evidence": "map<string,string>",
+}  # fmt: skip
 
-COLUMNS = [
-    "run", "anomaly", "excuse", "topic", "partition", "messages", "offsets", "sender", "reader", "t", "evidence",
-]  # fmt: skip
+ID = "sender || '-' || seq"  # the id that people read; as harness.message.message_id
 
 
 def finding(
     anomaly: str,
     *,
-    messages: Column,
-    offsets: Column,
-    t: Column,
-    topic: Column,
-    partition: Column,
-    sender: Column | None = None,
-    reader: Column | None = None,
-    excuse: Column | None = None,
-    evidence: Mapping[str, Column] | None = None,
-) -> list[Column]:
-    """The columns that every finder selects last; `t` is in ns, what is unknown is null."""
-    nothing = f.lit(None)
-    pairs = [c for name, value in (evidence or {}).items() for c in (f.lit(name), value.cast("string"))]
-    return [
-        f.col("run"),
-        f.lit(anomaly).alias("anomaly"),
-        (nothing if excuse is None else excuse).cast("string").alias("excuse"),
-        topic.cast("int").alias("topic"),
-        partition.cast("int").alias("partition"),
-        messages.cast("array<string>").alias("messages"),
-        offsets.cast("array<bigint>").alias("offsets"),
-        (nothing if sender is None else sender).cast("string").alias("sender"),
-        (nothing if reader is None else reader).cast("string").alias("reader"),
-        t.cast("bigint").alias("t"),
-        (f.create_map(*pairs) if pairs else f.create_map()).cast("map<string,string>").alias("evidence"),
-    ]
+    messages: str = f"array({ID})",
+    offsets: str = "array(offset)",
+    t: str = "t",
+    topic: str = "topic",
+    partition: str = "partition",
+    sender: str = "sender",
+    reader: str = "NULL",
+    excuse: str = "NULL",
+    evidence: Mapping[str, str],
+) -> list[str]:
+    """The columns that every finder selects last, each a Spark SQL text. `t` is in ns; what is unknown is null."""
+    pairs = ", ".join(f"'{name}', CAST({value} AS string)" for name, value in evidence.items())
+    values = {
+        "run": "run", "anomaly": f"'{anomaly}'", "excuse": excuse, "topic": topic, "partition": partition,
+        "messages": messages, "offsets": offsets, "sender": sender, "reader": reader, "t": t, "evidence": f"map({pairs})",
+    }  # fmt: skip
+    return [f"CAST({values[name]} AS {kind}) AS {name}" for name, kind in COLUMNS.items()]
 
 
-def known(*columns: Column) -> Column:
-    """Those of the columns that are not null, as an array."""
-    return f.array_compact(f.array(*columns))
-
-
-def count(items: DataFrame) -> DataFrame:
-    """How many items there are in each run: what `compared` answers."""
-    return items.groupBy("run").agg(f.count(f.lit(1)).alias("n"))
+def known(*values: str) -> str:
+    """Those of the values that are not null, as an array."""
+    return f"array_compact(array({', '.join(values)}))"
 
 
 # --- for explain ----------------------------------------------------------------------------------
 
 
-def place(row: Mapping[str, Any], offset: Any = None) -> str:
+def place(row: Mapping[str, Any]) -> str:
     """The position in words: `orders/2 at offset 17`, as far as it is known."""
     if row.get("partition") is None:
         return f"topic {row.get('topic')}"
-    at = offset if offset is not None else next(iter(row.get("offsets") or []), None)
+    at = next(iter(row.get("offsets") or []), None)
     return f"{row['topic']}/{row['partition']}" + ("" if at is None else f" at offset {at}")
 
 

@@ -1,7 +1,8 @@
 """The Spark entry: one run folder in, findings.parquet and reconciled.json out. Only this file collects.
 
-Finders describe what they look for; here all of them run as one query, so that what they share is computed
-once. When that query fails, each runs by itself and the one that raised is named: it never hides the others.
+First all questions of all finders are asked in one pass; then those finders that suspect something look closer,
+again in one query. When a query fails, each finder runs by itself and the one that raised is named: it never
+hides the others.
 """
 
 from __future__ import annotations
@@ -14,17 +15,16 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from harness import registry
 from harness.contracts import Finder
-from harness.reconcile import tables as tables_module
-from harness.reconcile.coverage import coverage, numbers, rare_events, seconds
+from harness.reconcile.coverage import COUNTED, coverage, seconds
 from harness.reconcile.findings import COLUMNS
-from harness.reconcile.seal import Notes, seal
-from harness.reconcile.tables import Tables
-from harness.reconcile.timeline import buckets, timeline, totals
+from harness.reconcile.seal import Sealed, seal
+from harness.reconcile.tables import Tables, load
+from harness.reconcile.timeline import moments, timeline, totals, unavailable_s_max
 from harness.rundir import RunDir, write_json
 
 VERSION = 1
@@ -32,6 +32,7 @@ WORST = 5  # findings of each kind that are told in full
 COUNTS = ("attempted", "acked", "rejected", "unknown", "in_log", "delivered", "in_log_uncommitted")
 
 Rows = list[dict[str, Any]]
+Conditions = dict[str, dict[str, str]]  # table -> name -> condition
 Crashed = dict[str, str]
 
 
@@ -42,159 +43,171 @@ def all_finders() -> list[Finder]:
 def reconcile(run: RunDir, spark: SparkSession, finders: Sequence[Finder] | None = None) -> dict[str, Any]:
     """Seal the ledger, ask every finder, write the results and give what reconciled.json holds."""
     began = time.monotonic()
-    notes = seal(run)
-    tables = tables_module.load(spark, run.tables)
+    sealed = seal(run)
+    tables = load(spark, run.tables, sealed)
     chosen = list(all_finders() if finders is None else finders)
+    crashed: Crashed = {}
     try:
-        result = _reconcile(run, spark, tables, chosen, notes)
+        with ThreadPoolExecutor(1) as beside:
+            spans = beside.submit(_collect, moments(tables))
+            value = _ask(tables, chosen, crashed)
+            rows = _find(run, spark, tables, _suspicious(chosen, value), crashed)
+            moment_rows = spans.result()
     finally:
         tables.unpersist()
+    result = _result(sealed, [x for x in chosen if x.anomaly not in crashed], value, rows, moment_rows, crashed)
     result["seconds"] = round(time.monotonic() - began, 3)
     write_json(run.reconciled, result)
     return result
 
 
-def _reconcile(
-    run: RunDir, spark: SparkSession, tables: Tables, finders: list[Finder], notes: Notes
+def _result(
+    sealed: Sealed, finders: list[Finder], value: Mapping[str, int], rows: Rows, moment_rows: Rows, crashed: Crashed
 ) -> dict[str, Any]:
-    crashed: Crashed = {}
-    frames = _planned(finders, tables, crashed)
-    with ThreadPoolExecutor(3) as pool:
-        # Planning one query while another runs: on two cores that is a third of the time.
-        found = pool.submit(_find, run, spark, tables, frames, crashed)
-        lines = pool.submit(_collect, buckets(tables))
-        events = pool.submit(_collect, rare_events(tables).unionByName(_facts(tables), allowMissingColumns=True))
-        asked = _numbers(tables, frames, crashed)
-        rows = found.result()
-        facts = events.result()
-        spans = lines.result()
-    about = next(row for row in facts if row["run_id"] is not None)
-    value = {row["name"]: row["value"] for row in asked if row["value"] is not None}
-    names = [finder.anomaly for finder in finders if finder.anomaly not in crashed]
-    found_of = {(row["anomaly"], row["excuse"]): int(row["n"]) for row in rows}
-    counts = {name: sum(n for (anomaly, _), n in found_of.items() if anomaly == name) for name in names}
+    found = {(row["anomaly"], row["excuse"]): int(row["n"]) for row in rows}
     excused: dict[str, dict[str, int]] = {}
-    for (anomaly, excuse), n in sorted(found_of.items(), key=str):
+    for (anomaly, excuse), n in found.items():
         if excuse is not None:
             excused.setdefault(anomaly, {})[excuse] = n
+    names = [finder.anomaly for finder in finders]
     explain = {finder.anomaly: finder.explain for finder in finders}
     return {
         "version": VERSION,
-        "run_id": about["run_id"],
-        "scenario": about["scenario"],
-        "counts": {name: int(value.get(name, 0)) for name in COUNTS} | counts,
+        "run_id": sealed.run_id,
+        "scenario": sealed.scenario,
+        "counts": {name: value.get(name, 0) for name in COUNTS}
+        | {"delivered": sealed.rows["deliveries"]}
+        | {name: sum(n for (anomaly, _), n in found.items() if anomaly == name) for name in names},
         "excused": excused,
-        "compared": {name: int(value.get(f"compared {name}", 0)) for name in names},
+        "compared": {finder.anomaly: _of(finder, "compared", value) for finder in finders},
         "crashed": crashed,
-        "unavailable_s_max": round(value.get("unavailable_s_max", 0.0), 3),
-        "latency_ms": {p: round(value.get(f"{p}_ms", 0.0), 3) for p in ("p50", "p99", "max")},
-        "throughput_per_s": round(value.get("throughput_per_s", 0.0), 1),
-        "findings": [_told(row, explain[row["anomaly"]], about["zero_ns"]) for row in rows],
-        "coverage": coverage([row for row in facts if row["fields"] is not None], value, notes, about["zero_ns"]),
-        "timeline": timeline(spans),
+        "unavailable_s_max": unavailable_s_max(moment_rows),
+        **totals(moment_rows),
+        "findings": [_told(row, explain[row["anomaly"]], sealed.zero_ns) for row in rows],
+        "coverage": coverage(sealed, value),
+        "timeline": timeline(moment_rows),
     }
 
 
-# --- finders --------------------------------------------------------------------------------------
+# --- asking ---------------------------------------------------------------------------------------
 
 
-def _planned(finders: list[Finder], tables: Tables, crashed: Crashed) -> dict[str, tuple[DataFrame, DataFrame]]:
-    """Each finder's findings and its number of compared items, not computed yet."""
-    frames = {}
-    for finder in finders:
-        name = finder.anomaly
-        try:
-            compared = finder.compared(tables).select(
-                "run", f.lit(f"compared {name}").alias("name"), f.col("n").cast("double").alias("value")
-            )
-            frames[name] = (finder.find(tables).select(*COLUMNS), compared)
-        except Exception as error:  # noqa: BLE001  a finder may raise anything; it must not hide the others
-            crashed[name] = _reason(error)
-    return frames
-
-
-def _find(
-    run: RunDir,
-    spark: SparkSession,
-    tables: Tables,
-    frames: Mapping[str, tuple[DataFrame, DataFrame]],
-    crashed: Crashed,
-) -> Rows:
-    """Write all findings; the worst few of each kind come back, each with the number `n` of its kind."""
-    draft = run.path / f".findings.{os.getpid()}"
-
-    def write(found: Mapping[str, DataFrame]) -> None:
-        _dressed(reduce(DataFrame.unionByName, found.values()), tables).write.mode("overwrite").parquet(str(draft))
-
+def _ask(tables: Tables, finders: Sequence[Finder], crashed: Crashed) -> dict[str, int]:
+    """How many rows answer each condition: those of coverage, and each finder's compared and suspected ones."""
+    counted = {table: dict(conditions) for table, conditions in COUNTED.items()}
+    asked = {finder.anomaly: _conditions(finder) for finder in finders}
     try:
-        _together_or_one_by_one({name: find for name, (find, _) in frames.items()}, write, crashed)
-        if not draft.exists():
-            return []
-        if run.findings.is_dir():
-            shutil.rmtree(run.findings)
-        else:
-            run.findings.unlink(missing_ok=True)
-        draft.rename(run.findings)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
-    same_kind = Window.partitionBy("run", "anomaly", "excuse")
-    earliest = same_kind.orderBy(f.col("t").asc_nulls_last(), "partition", "offsets")
-    return _collect(
-        spark.read.parquet(str(run.findings))
-        .withColumns({"rank": f.row_number().over(earliest), "n": f.count(f.lit(1)).over(same_kind)})
-        .where(f.col("rank") <= WORST)
-        .orderBy("run", "anomaly", "excuse", "rank")
-    )
+        return _count(tables, [counted, *asked.values()])
+    except Exception:
+        for name, conditions in asked.items():
+            try:
+                _count(tables, [conditions])
+            except Exception as error:  # noqa: BLE001  a finder may raise anything; it must not hide the others
+                crashed[name] = _reason(error)
+        if not crashed:
+            raise  # no finder is to blame
+        return _count(tables, [counted, *(c for name, c in asked.items() if name not in crashed)])
 
 
-def _numbers(
-    tables: Tables, frames: Mapping[str, tuple[DataFrame, DataFrame]], crashed: Crashed
-) -> Rows:
-    asked: Rows = []
-
-    def collect(compared: Mapping[str, DataFrame]) -> None:
-        rows = _collect(reduce(DataFrame.unionByName, [numbers(tables), totals(tables), *compared.values()]))
-        asked[:] = rows
-
-    _together_or_one_by_one({name: compared for name, (_, compared) in frames.items()}, collect, crashed)
+def _conditions(finder: Finder) -> Conditions:
+    asked: Conditions = {}
+    for number, question in enumerate(finder.questions):
+        names = asked.setdefault(question.of, {})
+        names[f"compared {finder.anomaly} {number}"] = question.compared
+        names[f"suspected {finder.anomaly} {number}"] = question.suspected
     return asked
 
 
-def _together_or_one_by_one(
-    frames: Mapping[str, DataFrame], act: Callable[[Mapping[str, DataFrame]], None], crashed: Crashed
-) -> None:
-    """Do it with all frames at once; if that fails, find out which ones raise, and do it with the others."""
+def _count(tables: Tables, wanted: Sequence[Conditions]) -> dict[str, int]:
+    by_table: Conditions = {}
+    for conditions in wanted:
+        for table, named in conditions.items():
+            by_table.setdefault(table, {}).update(named)
+    # One row a table, with the columns of the others null: so that all tables are one query.
+    counts = [
+        getattr(tables, table).agg(*(f.expr(f"count_if({condition}) AS `{name}`") for name, condition in named.items()))
+        for table, named in by_table.items()
+    ]
+    rows = _collect(reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), counts))
+    return {name: int(n) for row in rows for name, n in row.items() if n is not None}
+
+
+def _of(finder: Finder, what: str, value: Mapping[str, int]) -> int:
+    return sum(value.get(f"{what} {finder.anomaly} {number}", 0) for number in range(len(finder.questions)))
+
+
+def _suspicious(finders: Sequence[Finder], value: Mapping[str, int]) -> list[Finder]:
+    return [finder for finder in finders if _of(finder, "suspected", value)]
+
+
+# --- finding --------------------------------------------------------------------------------------
+
+
+def _find(
+    run: RunDir, spark: SparkSession, tables: Tables, finders: Sequence[Finder], crashed: Crashed
+) -> Rows:
+    """Write all findings; the worst few of each kind come back, each with the number `n` of its kind."""
+    frames = _planned(finders, tables, crashed)
+    draft = run.path / f".findings.{os.getpid()}"
     try:
-        act(frames)
-    except Exception:
-        sound = {}
-        for name, frame in frames.items():
-            try:
-                frame.write.format("noop").mode("overwrite").save()
-                sound[name] = frame
-            except Exception as error:  # noqa: BLE001  recorded under the finder's name, and the verdict is not HELD
-                crashed[name] = _reason(error)
-        if len(sound) == len(frames):
-            raise  # no finder is to blame
-        if sound:
-            act(sound)
+        try:
+            _write(spark, tables, frames.values(), draft)
+        except Exception:
+            sound = {name: frame for name, frame in frames.items() if _works(name, frame, crashed)}
+            if len(sound) == len(frames):
+                raise  # no finder is to blame
+            _write(spark, tables, sound.values(), draft)
+        shutil.rmtree(run.findings, ignore_errors=True)
+        draft.rename(run.findings)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return _worst(spark, run) if frames else []
+
+
+def _planned(finders: Sequence[Finder], tables: Tables, crashed: Crashed) -> dict[str, DataFrame]:
+    frames = {}
+    for finder in finders:
+        try:
+            frames[finder.anomaly] = finder.find(tables).select(*COLUMNS)
+        except Exception as error:  # noqa: BLE001  as above
+            crashed[finder.anomaly] = _reason(error)
+    return frames
+
+
+def _works(name: str, frame: DataFrame, crashed: Crashed) -> bool:
+    try:
+        frame.write.format("noop").mode("overwrite").save()
+    except Exception as error:  # noqa: BLE001  recorded under the finder's name, and the verdict is not HELD
+        crashed[name] = _reason(error)
+        return False
+    return True
+
+
+def _write(spark: SparkSession, tables: Tables, frames: Sequence[DataFrame] | Any, draft: Any) -> None:
+    none = spark.createDataFrame([], ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items()))
+    found = reduce(DataFrame.unionByName, frames, none)
+    _dressed(found, tables).write.mode("overwrite").parquet(str(draft))
 
 
 def _dressed(found: DataFrame, tables: Tables) -> DataFrame:
     """With the topic's name, and the fault window that the finding's time falls into."""
-    spans = tables.windows.groupBy("run").agg(
-        f.sort_array(f.collect_list(f.struct("opened", "closed", "window"))).alias("spans")
-    )
+    spans = tables.windows.groupBy("run").agg(f.expr("sort_array(collect_list(struct(opened, closed, window))) AS spans"))
     about = tables.runs.select("run", "run_id", "topic_name").join(spans, on="run", how="left")
-    inside = f.filter("spans", lambda s: (s["opened"] <= f.col("t")) & (f.col("t") <= s["closed"]))
-    topic = f.when(f.col("topic") == 0, f.col("topic_name")).otherwise(f.concat(f.lit("topic "), f.col("topic")))
-    return (
-        found.join(f.broadcast(about), on="run", how="left")
-        .withColumn("window", f.get(inside, f.lit(0))["window"])
-        .withColumn("topic", topic)
-        .drop("spans", "topic_name")
-        .hint("rebalance")
-    )
+    # Parquet files as many as their bytes need: usually one.
+    return found.join(f.broadcast(about), on="run", how="left").selectExpr(
+        "run_id", *(name for name in COLUMNS if name != "topic"),
+        "CASE WHEN topic = 0 THEN topic_name ELSE 'topic ' || topic END AS topic",
+        "get(filter(spans, s -> s.opened <= t AND t <= s.closed), 0).window AS window",
+    ).hint("rebalance")  # fmt: skip
+
+
+def _worst(spark: SparkSession, run: RunDir) -> Rows:
+    ranked = spark.read.parquet(str(run.findings)).selectExpr(
+        "*", "count(1) OVER (PARTITION BY run, anomaly, excuse) AS n",
+        "row_number() OVER (PARTITION BY run, anomaly, excuse ORDER BY t NULLS LAST, partition, offsets) AS rank",
+    )  # fmt: skip
+    rows = _collect(ranked.where(f"rank <= {WORST}"))
+    return sorted(rows, key=lambda row: (row["anomaly"], row["excuse"] or "", row["rank"]))
 
 
 def _told(row: Mapping[str, Any], explain: Callable[[Mapping[str, Any]], str], zero_ns: int) -> dict[str, Any]:
@@ -207,13 +220,10 @@ def _told(row: Mapping[str, Any], explain: Callable[[Mapping[str, Any]], str], z
     return told | {"text": explain(told)}
 
 
-def _facts(tables: Tables) -> DataFrame:
-    return tables.runs.select("run", "run_id", "scenario", "zero_ns")
-
-
 def _collect(frame: DataFrame) -> Rows:
     return [row.asDict(recursive=True) for row in frame.collect()]
 
 
 def _reason(error: Exception) -> str:
-    return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"[:500]
+    text = str(error).strip()
+    return f"{type(error).__name__}: {text.splitlines()[0] if text else ''}"[:500]

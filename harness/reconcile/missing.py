@@ -5,38 +5,34 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from harness.contracts import Question
 from harness.reconcile.findings import finding, known
-from harness.reconcile.tables import PARTITION, Tables, message_id
+from harness.reconcile.tables import PARTITION, Tables
 
 LOST, EXPIRED, LATE = "lost", "expired", "late"
 
+QUESTION = Question(of="messages", compared="owed", suspected="owed AND NOT visible")
 
-def missing(tables: Tables) -> DataFrame:
-    """Owed messages that are not in the log that is owed, each with its `class`."""
-    gone = tables.messages.where(f.col("owed") & ~f.col("visible")).select(
-        "run", "session", "seq", "t", "t_outcome", "txn", "fate", "outcome", "acked_offset", "offset_min",
-        f.coalesce("acked_partition", "partition_min", f.when(f.col("intended_partition") >= 0, f.col("intended_partition")))
-        .alias("partition"),
-        f.col("intended_topic").alias("topic"), "in_log",
+# It stands in the log behind a transaction that is still open: a read_committed reader will get it later. An acked
+# offset alone is no proof of that: a log cut back by a failover ends below the acks it gave.
+_BEHIND_OPEN = "in_log AND offset_min >= stable"
+_BELOW_START = "acked_offset < start"
+
+
+def missing(tables: Tables, kind: str) -> DataFrame:
+    """Findings of owed messages that are not in the log that is owed: those of one kind."""
+    gone = tables.messages.where(QUESTION.suspected).selectExpr(
+        "*", "intended_topic AS topic",
+        "coalesce(acked_partition, partition_min, CASE WHEN intended_partition >= 0 THEN intended_partition END) AS partition",
     )  # fmt: skip
-    below_start = f.col("acked_offset") < f.col("start")
-    # It stands in the log, behind a transaction that is still open: a read_committed reader will get it later.
-    # An acked offset alone is no proof of that: a log cut back by a failover ends below the acks it gave.
-    behind_open = f.col("in_log") & (f.col("offset_min") >= f.col("stable"))
-    return gone.join(f.broadcast(tables.bounds), on=PARTITION, how="left").withColumn(
-        "class", f.when(below_start, EXPIRED).when(behind_open, LATE).otherwise(LOST)
+    classed = gone.join(f.broadcast(tables.bounds), on=PARTITION, how="left").selectExpr(
+        "*", f"CASE WHEN {_BELOW_START} THEN '{EXPIRED}' WHEN {_BEHIND_OPEN} THEN '{LATE}' ELSE '{LOST}' END AS kind"
     )
-
-
-def missing_findings(tables: Tables, rows: DataFrame, anomaly: str) -> DataFrame:
-    return tables.named(rows).select(*finding(
-        anomaly,
-        messages=f.array(message_id()), offsets=known(f.coalesce("acked_offset", "offset_min")),
-        topic=f.col("topic"), partition=f.col("partition"), sender=f.col("sender"),
-        t=f.coalesce("t_outcome", "t"),
+    return tables.named(classed.where(f"kind = '{kind}'")).selectExpr(*finding(
+        kind,
+        offsets=known("coalesce(acked_offset, offset_min)"), t="coalesce(t_outcome, t)",
         evidence={
-            "t_attempt": f.col("t"), "t_outcome": f.col("t_outcome"), "outcome": f.col("outcome"),
-            "txn": f.col("txn"), "fate": f.col("fate"), "log_start": f.col("start"), "log_end": f.col("end"),
-            "last_stable": f.col("stable"),
+            "t_attempt": "t", "t_outcome": "t_outcome", "outcome": "outcome", "txn": "txn", "fate": "fate",
+            "log_start": "start", "log_end": "end", "last_stable": "stable",
         },
     ))  # fmt: skip

@@ -12,7 +12,7 @@ import os
 import shutil
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +61,7 @@ def seal(run: RunDir) -> Sealed:
     shutil.rmtree(draft, ignore_errors=True)
     try:
         sealed = _Sealing(run, manifest, draft).all()
-        write_json(draft / "sealed.json", asdict(sealed))
+        write_json(draft / "sealed.json", vars(sealed))
         if run.tables.exists():
             shutil.rmtree(run.tables)
         draft.rename(run.tables)

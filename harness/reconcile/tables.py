@@ -3,6 +3,7 @@
 Two groupings answer nearly every question, each a single pass over attempts, log and deliveries: by message
 (`messages`) and by position (`positions`). Both aggregate plain numbers only, which Spark hashes in place;
 whether all of several numbers are the same is asked by comparing their smallest with their largest.
+Conditions are Spark SQL text: they read like the question, and each is one call to the JVM instead of ten.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pyspark.sql import functions as f
 from harness.contracts import Outcome
 from harness.message import BAD_PAYLOAD, FOREIGN_RUN
 from harness.reconcile.schema import SCHEMAS, spark_schema
+from harness.reconcile.seal import Sealed
 
 MESSAGE = ["run", "session", "seq"]
 POSITION = ["run", "topic", "partition", "offset"]
@@ -24,11 +26,15 @@ PARTITION = ["run", "topic", "partition"]
 TRANSACTION = ["run", "session", "txn"]
 
 COMMITTED, ABORTED, UNKNOWN = "committed", "aborted", "unknown"
+ACKED, REJECTED = int(Outcome.ACKED), int(Outcome.REJECTED)
+
+# The payload is intact and of this run, so that its fields can be believed.
+OURS = f"flags & {BAD_PAYLOAD | FOREIGN_RUN} = 0"
 
 
 @dataclass(frozen=True)
 class Tables:
-    """The sealed tables as in harness.reconcile.schema, and five derived ones."""
+    """The sealed tables as in harness.reconcile.schema, and the derived ones."""
 
     runs: DataFrame
     sessions: DataFrame
@@ -44,183 +50,174 @@ class Tables:
 
     # run, session, txn, fate: committed (told, or proven by E2), aborted (certainly not committed) or unknown.
     fates: DataFrame
-    # run, session, seq, source (ack, read_uncommitted, read_committed, delivery), topic, partition, offset, t:
-    # who says that this message stands at this position.
-    claims: DataFrame
-    # One row a message that was attempted, found or delivered. Of the attempt (null without one): attempted,
-    # t, t_outcome, outcome, txn, key, intended_topic, intended_partition, acked_partition, acked_offset, fate.
-    # Of the log: in_log, in_committed, damaged (booleans), topic_min/max, partition_min/max, offset_min/max.
+    # One row a message that was attempted, found or delivered. Of the attempt (null without one): attempted, t,
+    # t_outcome, outcome, phase, txn, key, intended_topic, intended_partition, acked_partition, acked_offset, fate.
+    # Of the log: in_log, in_committed, promised, damaged (booleans), topic_min/max, partition_min/max, offset_min/max.
     # delivered: how often. altered: key or transaction differ from what was sent.
     # owed: it must be in the log. visible: it is in the log that is owed.
     messages: DataFrame
-    # One row a position: session_min/max, seq_min/max of those who claim it, claimants' own in_log,
-    # in_committed, acked (booleans), delivered (times), t_first, t_last of its deliveries, flags of all who read it.
+    # One row a position: session_min/max, seq_min/max of those who claim it; acked, in_log, in_committed, promised,
+    # passed (booleans); delivered (how often), t_first, t_last of its deliveries; flags of all who read it.
     positions: DataFrame
-    # run, topic, partition, reach: the group has been given, or answers for, everything below it.
-    reach: DataFrame
+    # Attempted messages in one partition of the log, at the first place where they stand: run, session, seq, t, topic,
+    # partition, offset, and ahead: the highest seq of the same session that stands before it in this partition.
+    order: DataFrame
+    # run, topic, key, records, partition_min/max: keyed messages whose partition was left to the client.
+    keys: DataFrame
 
     def named(self, frame: DataFrame, *, session: str = "session", sender: str = "sender") -> DataFrame:
         """With the sender's name; a session that nobody began is called by its number."""
-        names = self.sessions.select("run", f.col("session").alias(session), f.col("sender").alias(sender))
-        unknown = f.concat(f.lit("session "), f.col(session).cast("string"))
+        names = self.sessions.selectExpr("run", f"session AS {session}", f"sender AS {sender}")
         return frame.join(f.broadcast(names), on=["run", session], how="left").withColumn(
-            sender, f.coalesce(sender, unknown)
+            sender, f.expr(f"coalesce({sender}, 'session ' || {session})")
         )
 
+    def claims(self) -> DataFrame:
+        """run, session, seq, source, topic, partition, offset, t: who says that a message stands at a position.
+
+        Sources are ack, read_uncommitted, read_committed and delivery.
+        """
+        acks = self.attempts.where("offset IS NOT NULL").selectExpr(
+            *MESSAGE, "'ack' AS source", "topic", "told_partition AS partition", "offset", "t_outcome AS t"
+        )
+        place = ["topic", "partition", "offset", "t"]
+        found = self.log.where(OURS).selectExpr(*MESSAGE, "isolation AS source", *place)
+        given = self.deliveries.where(OURS).selectExpr(*MESSAGE, "'delivery' AS source", *place)
+        return acks.unionByName(found).unionByName(given)
+
     def unpersist(self) -> None:
-        for frame in (self.messages, self.positions, self.fates):
+        for frame in (self.messages, self.positions):
             frame.unpersist()
 
 
-def message_id(sender: str = "sender", seq: str = "seq") -> Column:
-    """The id that people read; as harness.message.message_id."""
-    return f.concat(f.col(sender), f.lit("-"), f.col(seq).cast("string"))
+def load(spark: SparkSession, folder: Path | str, sealed: Sealed) -> Tables:
+    """The tables of a run from its `tables/` folder. Nothing is computed before a question is asked."""
 
+    def read(name: str) -> DataFrame:
+        if sealed.rows[name] == 0:
+            return spark.createDataFrame([], spark_schema(name))  # Spark drops all that depends on it
+        return spark.read.schema(spark_schema(name)).parquet(str(Path(folder) / name))
 
-def load(spark: SparkSession, folder: Path | str) -> Tables:
-    """The tables of a run from its `tables/` folder. Nothing is computed before a finder asks."""
-    return derive(**{
-        name: spark.read.schema(spark_schema(name)).parquet(str(Path(folder) / name)) for name in SCHEMAS
-    })  # fmt: skip
-
-
-def derive(**sealed: DataFrame) -> Tables:
-    attempts, log, deliveries = sealed["attempts"], sealed["log"], sealed["deliveries"]
-    runs = sealed["runs"]
-    claims = _claims(attempts, log, deliveries)
-    fates = _fates(sealed["transactions"], log, deliveries, runs).persist()
+    own = {name: read(name) for name in SCHEMAS}
+    attempts, log, deliveries = own["attempts"], own["log"], own["deliveries"]
+    fates = _fates(own["transactions"], log, deliveries, own["runs"])
     positions = _positions(attempts, log, deliveries).persist()
-    messages = _messages(attempts, log, deliveries, positions, fates, runs).persist()
+    messages = _messages(attempts, log, deliveries, fates, _harmed(positions) if sealed.damaged else None).persist()
     return Tables(
-        **sealed, fates=fates, claims=claims, positions=positions, messages=messages,
-        reach=_reach(sealed["commits"], sealed["bounds"], runs),
+        **own, fates=fates, positions=positions, messages=messages, order=_order(messages), keys=_keys(messages, own["runs"])
     )  # fmt: skip
-
-
-def ours() -> Column:
-    """The payload is intact and of this run, so that its fields can be believed."""
-    return f.col("flags").bitwiseAND(BAD_PAYLOAD | FOREIGN_RUN) == 0
 
 
 def _stack(*frames: DataFrame) -> DataFrame:
     return reduce(lambda above, below: above.unionByName(below, allowMissingColumns=True), frames)
 
 
-def _claims(attempts: DataFrame, log: DataFrame, deliveries: DataFrame) -> DataFrame:
-    place = ["topic", "partition", "offset", "t"]
-    acks = attempts.where(f.col("offset").isNotNull()).select(
-        *MESSAGE, f.lit("ack").alias("source"), "topic", f.col("told_partition").alias("partition"), "offset",
-        f.col("t_outcome").alias("t"),
-    )  # fmt: skip
-    found = log.where(ours()).select(*MESSAGE, f.col("isolation").alias("source"), *place)
-    given = deliveries.where(ours()).select(*MESSAGE, f.lit("delivery").alias("source"), *place)
-    return _stack(acks, found, given)
+def _exprs(*texts: str) -> list[Column]:
+    return [f.expr(text) for text in texts]
 
 
 def _fates(transactions: DataFrame, log: DataFrame, deliveries: DataFrame, runs: DataFrame) -> DataFrame:
     """What became of each transaction. Never asked to commit, or an acked abort: certainly aborted."""
-    asked = f.max((f.col("did") == "commit").cast("int"))
-    ended = f.col("step") == "ended"
-    commit_acked = ended & (f.col("did") == "commit") & (f.col("outcome") == int(Outcome.ACKED))
-    commit_rejected = ended & (f.col("did") == "commit") & (f.col("outcome") == int(Outcome.REJECTED))
-    abort_acked = ended & (f.col("did") == "abort") & (f.col("outcome") == int(Outcome.ACKED))
-    told = transactions.groupBy(*TRANSACTION).agg(
-        f.coalesce(asked, f.lit(0)).alias("asked"),
-        f.max(f.coalesce(commit_acked, f.lit(False))).alias("committed"),
-        f.max(f.coalesce(commit_rejected | abort_acked, f.lit(False))).alias("aborted"),
-    )
+    told = transactions.groupBy(*TRANSACTION).agg(*_exprs(
+        "coalesce(bool_or(did = 'commit'), false) AS asked",
+        f"coalesce(bool_or(step = 'ended' AND did = 'commit' AND outcome = {ACKED}), false) AS committed",
+        f"coalesce(bool_or(step = 'ended' AND (did = 'commit' AND outcome = {REJECTED} "
+        f"OR did = 'abort' AND outcome = {ACKED})), false) AS aborted",
+    ))  # fmt: skip
     # E2: a record of it that a read_committed reader got proves an unknown transaction committed.
-    strict_group = f.broadcast(runs.where(f.col("group_isolation") == "read_committed").select("run"))
+    strict = f.broadcast(runs.where("group_isolation = 'read_committed'").select("run"))
     read = _stack(
-        log.where(f.col("isolation") == "read_committed").where(ours()).select(*TRANSACTION),
-        deliveries.where(ours()).join(strict_group, on="run", how="left_semi").select(*TRANSACTION),
+        log.where(OURS).where("isolation = 'read_committed' AND txn > 0").select(*TRANSACTION),
+        deliveries.where(OURS).where("txn > 0").join(strict, on="run", how="left_semi").select(*TRANSACTION),
     )
-    proven = read.where(f.col("txn") > 0).distinct().withColumn("proven", f.lit(True))
+    proven = read.distinct().withColumn("proven", f.lit(True))
     fate = (
-        f.when(f.col("committed"), COMMITTED)
-        .when(f.col("aborted") | (f.col("asked") == 0), ABORTED)
-        .when(f.col("proven"), COMMITTED)
-        .otherwise(UNKNOWN)
+        f"CASE WHEN committed THEN '{COMMITTED}' WHEN aborted OR NOT asked THEN '{ABORTED}' "
+        f"WHEN proven THEN '{COMMITTED}' ELSE '{UNKNOWN}' END AS fate"
     )
-    return told.join(proven, on=TRANSACTION, how="left").select(*TRANSACTION, fate.alias("fate"))
+    return told.join(proven, on=TRANSACTION, how="left").selectExpr(*TRANSACTION, fate)
 
 
 def _positions(attempts: DataFrame, log: DataFrame, deliveries: DataFrame) -> DataFrame:
-    def source(name: str) -> Column:
-        return f.coalesce(f.max((f.col("source") == name).cast("int")), f.lit(0)) == 1
-
     # What is not ours has a position all the same, and its flags say what is wrong with it; who it is, it cannot say.
-    identity = [f.when(ours(), f.col(name)).alias(name) for name in ("session", "seq")]
-    acks = attempts.where(f.col("offset").isNotNull()).select(
-        "run", "topic", f.col("told_partition").alias("partition"), "offset", f.lit("ack").alias("source"),
-        "session", "seq",
-    )  # fmt: skip
-    found = log.select(*POSITION, f.col("isolation").alias("source"), "flags", *identity)
-    given = deliveries.select(
-        *POSITION, "flags", *identity, f.col("t").alias("t_delivery"), f.lit(1).alias("delivery")
+    identity = [f"CASE WHEN {OURS} THEN {name} END AS {name}" for name in ("session", "seq")]
+    acks = attempts.where("offset IS NOT NULL").selectExpr(
+        "run", "topic", "told_partition AS partition", "offset", "session", "seq", "true AS ack"
     )
-    return _stack(acks, found, given).groupBy(*POSITION).agg(
-        f.min("session").alias("session_min"), f.max("session").alias("session_max"),
-        f.min("seq").alias("seq_min"), f.max("seq").alias("seq_max"),
-        source("ack").alias("acked"),
-        source("read_uncommitted").alias("in_log"),
-        source("read_committed").alias("in_committed"),
-        f.coalesce(f.sum("delivery"), f.lit(0)).alias("delivered"),
-        f.min("t_delivery").alias("t_first"), f.max("t_delivery").alias("t_last"),
-        f.coalesce(f.bit_or("flags"), f.lit(0)).alias("flags"),
+    found = log.selectExpr(
+        *POSITION, *identity, "flags", "promised", "passed",
+        "isolation = 'read_uncommitted' AS uncommitted", "isolation = 'read_committed' AS committed",
     )  # fmt: skip
+    given = deliveries.selectExpr(*POSITION, *identity, "flags", "t", "1 AS delivery")
+    return _stack(acks, found, given).groupBy(*POSITION).agg(*_exprs(
+        "min(session) AS session_min", "max(session) AS session_max", "min(seq) AS seq_min", "max(seq) AS seq_max",
+        "coalesce(bool_or(ack), false) AS acked",
+        "coalesce(bool_or(uncommitted), false) AS in_log",
+        "coalesce(bool_or(committed), false) AS in_committed",
+        "coalesce(bool_or(promised), false) AS promised",
+        "coalesce(bool_or(passed), false) AS passed",
+        "count(delivery) AS delivered", "min(t) AS t_first", "max(t) AS t_last",
+        "coalesce(bit_or(flags), 0) AS flags",
+    ))  # fmt: skip
+
+
+def _harmed(positions: DataFrame) -> DataFrame:
+    """A payload that cannot be read is still the message that was acked there, or that others read there."""
+    return positions.where(f"flags & {BAD_PAYLOAD} != 0 AND (in_log OR in_committed)").selectExpr(
+        "run", "session_min AS session", "seq_min AS seq", "true AS harm"
+    ).where("session IS NOT NULL")  # fmt: skip
 
 
 def _messages(
-    attempts: DataFrame,
-    log: DataFrame,
-    deliveries: DataFrame,
-    positions: DataFrame,
-    fates: DataFrame,
-    runs: DataFrame,
+    attempts: DataFrame, log: DataFrame, deliveries: DataFrame, fates: DataFrame, harmed: DataFrame | None
 ) -> DataFrame:
-    sent = attempts.select(
-        *MESSAGE, f.lit(1).alias("attempt"), "t", "t_outcome", "outcome", "txn", "key",
-        f.col("txn").alias("sent_txn"), f.col("key").alias("sent_key"),
-        f.col("topic").alias("intended_topic"), f.col("partition").alias("intended_partition"),
-        f.col("told_partition").alias("acked_partition"), f.col("offset").alias("acked_offset"),
+    sent = attempts.selectExpr(
+        *MESSAGE, "true AS attempt", "t", "t_outcome", "outcome", "phase", "txn", "key", "txn AS sent_txn",
+        "key AS sent_key", "topic AS intended_topic", "partition AS intended_partition",
+        "told_partition AS acked_partition", "offset AS acked_offset",
     )  # fmt: skip
-    found = log.where(ours()).select(
-        *MESSAGE, "topic", "partition", "offset", "txn", "key", f.lit(1).alias("log"),
-        f.when(f.col("isolation") == "read_committed", 1).alias("committed_log"),
+    found = log.where(OURS).selectExpr(
+        *MESSAGE, "topic", "partition", "offset", "txn", "key", "promised",
+        "isolation = 'read_uncommitted' AS uncommitted", "isolation = 'read_committed' AS committed",
     )  # fmt: skip
-    given = deliveries.where(ours()).select(*MESSAGE, "txn", "key", f.lit(1).alias("delivery"))
-    # A payload that cannot be read is still the message that was acked there, or that others read there.
-    harmed = positions.where(f.col("flags").bitwiseAND(BAD_PAYLOAD) != 0).where(f.col("in_log")).select(
-        "run", f.col("session_min").alias("session"), f.col("seq_min").alias("seq"), f.lit(1).alias("harm"),
+    given = deliveries.where(OURS).selectExpr(*MESSAGE, "txn", "key", "1 AS delivery")
+    harm = [harmed] if harmed is not None else []
+    told = ("t", "t_outcome", "outcome", "phase", "intended_topic", "intended_partition", "acked_partition", "acked_offset")
+    both = _stack(sent, found, given, *harm).groupBy(*MESSAGE).agg(*_exprs(
+        "coalesce(bool_or(attempt), false) AS attempted",
+        *(f"max({name}) AS {name}" for name in told),
+        "coalesce(max(sent_txn), max(txn)) AS txn",
+        "coalesce(max(sent_key), max(key)) AS key",
+        "coalesce(bool_or(uncommitted), false) AS in_log",
+        "coalesce(bool_or(committed), false) AS in_committed",
+        "coalesce(bool_or(promised), false) AS promised",
+        ("coalesce(bool_or(harm), false)" if harm else "false") + " AS damaged",
+        *(f"{side}({name}) AS {name}_{side}" for name in ("topic", "partition", "offset") for side in ("min", "max")),
+        "count(delivery) AS delivered",
+        "min(key) != max(key) OR min(txn) != max(txn) AS altered",
+    ))  # fmt: skip
+    return both.join(f.broadcast(fates), on=TRANSACTION, how="left").selectExpr(
+        "*",
+        f"coalesce(attempted AND (txn = 0 AND outcome = {ACKED} OR fate = '{COMMITTED}' AND outcome != {REJECTED}), false) AS owed",
+        "promised OR damaged AS visible",
     )  # fmt: skip
-    both = _stack(sent, found, given, harmed.where(f.col("session").isNotNull())).groupBy(*MESSAGE).agg(
-        f.max("attempt").isNotNull().alias("attempted"),
-        *(f.max(c).alias(c) for c in ("t", "t_outcome", "outcome", "intended_topic", "intended_partition",
-                                      "acked_partition", "acked_offset")),
-        f.coalesce(f.max("sent_txn"), f.max("txn")).alias("txn"),
-        f.coalesce(f.max("sent_key"), f.max("key")).alias("key"),
-        f.max("log").isNotNull().alias("in_log"),
-        f.max("committed_log").isNotNull().alias("in_committed"),
-        f.max("harm").isNotNull().alias("damaged"),
-        *(side(c).alias(f"{c}_{side.__name__}") for c in ("topic", "partition", "offset") for side in (f.min, f.max)),
-        f.coalesce(f.sum("delivery"), f.lit(0)).alias("delivered"),
-        ((f.min("key") != f.max("key")) | (f.min("txn") != f.max("txn"))).alias("altered"),
-    )  # fmt: skip
-    plain = (f.col("txn") == 0) & (f.col("outcome") == int(Outcome.ACKED))
-    in_commit = (f.col("fate") == COMMITTED) & (f.col("outcome") != int(Outcome.REJECTED))
-    visible = f.when(f.col("transactional"), f.col("in_committed")).otherwise(f.col("in_log")) | f.col("damaged")
-    kind = runs.select("run", "transactional")
-    return (
-        both.join(fates, on=TRANSACTION, how="left")
-        .join(f.broadcast(kind), on="run", how="left")
-        .withColumn("owed", f.col("attempted") & (plain | f.coalesce(in_commit, f.lit(False))))
-        .withColumn("visible", visible)
+
+
+def _order(messages: DataFrame) -> DataFrame:
+    """A message in several partitions is a finding already and has no one place to compare."""
+    placed = messages.where(
+        "attempted AND (in_log OR in_committed) AND partition_min = partition_max AND topic_min = topic_max"
     )
+    return placed.selectExpr(
+        *MESSAGE, "t", "topic_min AS topic", "partition_min AS partition", "offset_min AS offset",
+        "max(seq) OVER (PARTITION BY run, session, topic_min, partition_min ORDER BY offset_min "
+        "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS ahead",
+    )  # fmt: skip
 
 
-def _reach(commits: DataFrame, bounds: DataFrame, runs: DataFrame) -> DataFrame:
-    committed = commits.where(f.col("outcome") == int(Outcome.ACKED)).select(*PARTITION, f.col("offset").alias("reach"))
-    drained = f.broadcast(runs.where(f.col("drained")).select("run"))
-    ends = bounds.join(drained, on="run", how="left_semi").select(*PARTITION, f.col("end").alias("reach"))
-    return _stack(committed, ends).groupBy(*PARTITION).agg(f.max("reach").alias("reach"))
+def _keys(messages: DataFrame, runs: DataFrame) -> DataFrame:
+    keyed = messages.where("attempted AND (in_log OR in_committed) AND key >= 0 AND intended_partition < 0")
+    unchanged = f.broadcast(runs.where("topic_unchanged").select("run"))
+    return keyed.join(unchanged, on="run", how="left_semi").groupBy("run", f.col("topic_min").alias("topic"), "key").agg(
+        *_exprs("count(1) AS records", "min(partition_min) AS partition_min", "max(partition_max) AS partition_max")
+    )  # fmt: skip

@@ -3,51 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
 
+from harness.contracts import Question
 from harness.message import BAD_HEADER, BAD_KEY, BAD_PAYLOAD, BAD_TIMESTAMP
-from harness.reconcile.findings import count, finding, known, place
-from harness.reconcile.tables import Tables, message_id
+from harness.reconcile.findings import ID, finding, known, place
+from harness.reconcile.tables import Tables
 
 _BAD = {"payload": BAD_PAYLOAD, "key": BAD_KEY, "header": BAD_HEADER, "timestamp": BAD_TIMESTAMP}
+_HARMED = f"flags & {sum(_BAD.values())} != 0"
+# Intact by its own checksum, but not what the ledger says was sent under this id.
+_ALTERED = "attempted AND altered"
+_WHAT = ", ".join(f"CASE WHEN flags & {bit} != 0 THEN '{name}' END" for name, bit in _BAD.items())
 
 
 class Corrupted:
-    anomaly = "corrupted"
+    anomaly: ClassVar[str] = "corrupted"
+    questions: ClassVar[tuple[Question, ...]] = (
+        Question(of="positions", compared="in_log OR in_committed OR delivered > 0", suspected=_HARMED),
+        Question(of="messages", compared="false", suspected=_ALTERED),  # the same records once more
+    )
 
     def find(self, tables: Tables) -> DataFrame:
-        anything = f.col("flags").bitwiseAND(sum(_BAD.values())) != 0
-        what = f.concat_ws(",", *(f.when(f.col("flags").bitwiseAND(b) != 0, name) for name, b in _BAD.items()))
         # Who sent it is known from the ack of this position, or from somebody who could read it.
-        harmed = tables.positions.where(anything).withColumnsRenamed({"session_min": "session", "seq_min": "seq"})
-        damaged = tables.named(harmed).select(*finding(
+        harmed = tables.positions.where(_HARMED).withColumnsRenamed({"session_min": "session", "seq_min": "seq"})
+        damaged = tables.named(harmed).selectExpr(*finding(
             self.anomaly,
-            messages=known(message_id()), offsets=f.array("offset"),
-            topic=f.col("topic"), partition=f.col("partition"), sender=f.col("sender"), t=f.col("t_first"),
-            evidence={"bad": what, "in_log": f.col("in_log"), "delivered": f.col("delivered")},
+            messages=known(ID), t="t_first",
+            evidence={"bad": f"concat_ws(',', {_WHAT})", "in_log": "in_log", "delivered": "delivered"},
         ))  # fmt: skip
-        # Intact by its own checksum, but not what the ledger says was sent under this id.
-        altered = tables.named(tables.messages.where(f.col("attempted") & f.col("altered"))).select(*finding(
+        altered = tables.named(tables.messages.where(_ALTERED)).selectExpr(*finding(
             self.anomaly,
-            messages=f.array(message_id()), offsets=known(f.col("offset_min")),
-            topic=f.coalesce("topic_min", f.lit(0)), partition=f.col("partition_min"),
-            sender=f.col("sender"), t=f.col("t"),
-            evidence={"bad": f.lit("key or transaction"), "in_log": f.col("in_log"), "delivered": f.col("delivered")},
+            offsets=known("offset_min"), topic="coalesce(topic_min, 0)", partition="partition_min",
+            evidence={"bad": "'key or transaction'", "in_log": "in_log", "delivered": "delivered"},
         ))  # fmt: skip
         return damaged.unionByName(altered)
 
-    def compared(self, tables: Tables) -> DataFrame:
-        return count(tables.positions.where(f.col("in_log") | (f.col("delivered") > 0)))
-
     def explain(self, row: Mapping[str, Any]) -> str:
-        evidence = row.get("evidence") or {}
         whose = ", ".join(row.get("messages") or []) or "An unknown message"
         return (
             f"{whose} from {row.get('sender') or 'an unknown sender'} stands in {place(row)}. "
-            f"What arrived is not what was sent: its {evidence.get('bad')} differs."
+            f"What arrived is not what was sent: its {(row.get('evidence') or {}).get('bad')} differs."
         )
 
 

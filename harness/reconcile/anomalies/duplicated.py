@@ -3,48 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from harness.reconcile.findings import count, finding, first, when
-from harness.reconcile.tables import MESSAGE, Tables, message_id
+from harness.contracts import Question
+from harness.reconcile.findings import finding, first, when
+from harness.reconcile.tables import MESSAGE, Tables
+
+_ELSEWHERE = "offset_min != offset_max OR partition_min != partition_max OR topic_min != topic_max"
 
 
 class Duplicated:
-    anomaly = "duplicated"
+    anomaly: ClassVar[str] = "duplicated"
+    questions: ClassVar[tuple[Question, ...]] = (
+        Question(of="messages", compared="in_log OR in_committed", suspected=_ELSEWHERE),
+    )
 
     def find(self, tables: Tables) -> DataFrame:
-        elsewhere = (
-            (f.col("offset_min") != f.col("offset_max"))
-            | (f.col("partition_min") != f.col("partition_max"))
-            | (f.col("topic_min") != f.col("topic_max"))
-        )
-        twice = tables.messages.where(f.col("in_log") & elsewhere).select(*MESSAGE, f.col("t").alias("sent"), "outcome")
+        twice = tables.messages.where(_ELSEWHERE).selectExpr(*MESSAGE, "t AS sent", "outcome")
         copies = (
-            tables.claims.where(f.col("source").isin("read_uncommitted", "read_committed"))
+            tables.claims()
+            .where("source IN ('read_uncommitted', 'read_committed')")
             .join(f.broadcast(twice), on=MESSAGE, how="inner")
             .groupBy(*MESSAGE, "sent", "outcome")
-            .agg(f.sort_array(f.collect_set(f.struct("topic", "partition", "offset"))).alias("places"))
+            .agg(f.expr("sort_array(collect_set(struct(topic, partition, offset))) AS places"))
         )
-        return tables.named(copies).select(*finding(
+        return tables.named(copies).selectExpr(*finding(
             self.anomaly,
-            messages=f.array(message_id()), offsets=f.col("places.offset"),
-            topic=f.col("places")[0]["topic"], partition=f.col("places")[0]["partition"],
-            sender=f.col("sender"), t=f.col("sent"),
-            evidence={"copies": f.size("places"), "outcome": f.col("outcome"),
-                      "partitions": f.array_join(f.col("places.partition").cast("array<string>"), ",")},
+            offsets="places.offset", topic="places[0].topic", partition="places[0].partition", t="sent",
+            evidence={"copies": "size(places)", "outcome": "outcome", "partitions": "array_join(places.partition, ',')"},
         ))  # fmt: skip
 
-    def compared(self, tables: Tables) -> DataFrame:
-        return count(tables.messages.where(f.col("in_log")))
-
     def explain(self, row: Mapping[str, Any]) -> str:
-        offsets = ", ".join(map(str, row.get("offsets") or []))
+        offsets = row.get("offsets") or []
         return (
-            f"{row.get('sender')} sent {first(row)} once, {when(row)}. It stands {len(row.get('offsets') or [])} times "
-            f"in {row['topic']}, first in partition {row['partition']}, at offsets {offsets}."
+            f"{row.get('sender')} sent {first(row)} once, {when(row)}. It stands {len(offsets)} times in {row['topic']}, "
+            f"first in partition {row['partition']}, at offsets {', '.join(map(str, offsets))}."
         )
 
 

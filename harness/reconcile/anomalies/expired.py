@@ -1,33 +1,30 @@
-"""expired: owed, and excused: its place is below the log start offset: retention or DeleteRecords took it (E8). Counted, never forbidden."""
+"""expired: owed, and below the log start offset: retention or DeleteRecords took it (E8). Counted, never forbidden."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
 
-from harness.reconcile.findings import count, first, when
-from harness.reconcile.missing import EXPIRED, missing, missing_findings
+from harness.contracts import Question
+from harness.reconcile.findings import first, when
+from harness.reconcile.missing import EXPIRED, QUESTION, missing
 from harness.reconcile.tables import Tables
 
 
 class Expired:
-    anomaly = "expired"
+    anomaly: ClassVar[str] = EXPIRED
+    questions: ClassVar[tuple[Question, ...]] = (QUESTION,)
 
     def find(self, tables: Tables) -> DataFrame:
-        return missing_findings(tables, missing(tables).where(f.col("class") == EXPIRED), self.anomaly)
-
-    def compared(self, tables: Tables) -> DataFrame:
-        return count(tables.messages.where(f.col("owed")))
+        return missing(tables, EXPIRED)
 
     def explain(self, row: Mapping[str, Any]) -> str:
-        known = row.get("evidence") or {}
-        offset = next(iter(row.get("offsets") or []), "unknown")
+        start = (row.get("evidence") or {}).get("log_start")
         return (
-            f"{row.get('sender')} sent {first(row)} {when(row)} and was promised it. Its place, offset {offset} of "
-            f"partition {row.get('partition')}, is below the log start {known.get('log_start')}: it was deleted, not lost."
+            f"{row.get('sender')} sent {first(row)}, acked {when(row)} as offset {row['offsets'][0]} of "
+            f"{row['topic']}/{row['partition']}. The log starts at {start} now: it was deleted, not lost."
         )
 
 

@@ -1,33 +1,30 @@
-"""late: owed, and excused: it stands in the log at or above the last stable offset (E8). Counted, never forbidden."""
+"""late: owed, and at or above the last stable offset of the log (E8). Counted, never forbidden."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
 
-from harness.reconcile.findings import count, first, when
-from harness.reconcile.missing import LATE, missing, missing_findings
+from harness.contracts import Question
+from harness.reconcile.findings import first, place, when
+from harness.reconcile.missing import LATE, QUESTION, missing
 from harness.reconcile.tables import Tables
 
 
 class Late:
-    anomaly = "late"
+    anomaly: ClassVar[str] = LATE
+    questions: ClassVar[tuple[Question, ...]] = (QUESTION,)
 
     def find(self, tables: Tables) -> DataFrame:
-        return missing_findings(tables, missing(tables).where(f.col("class") == LATE), self.anomaly)
-
-    def compared(self, tables: Tables) -> DataFrame:
-        return count(tables.messages.where(f.col("owed")))
+        return missing(tables, LATE)
 
     def explain(self, row: Mapping[str, Any]) -> str:
-        known = row.get("evidence") or {}
-        offset = next(iter(row.get("offsets") or []), "unknown")
+        stable = (row.get("evidence") or {}).get("last_stable")
         return (
-            f"{row.get('sender')} sent {first(row)} {when(row)} in a committed transaction. It stands at offset {offset} "
-            f"of partition {row.get('partition')}, behind the last stable offset {known.get('last_stable')}: late, not lost."
+            f"{row.get('sender')} sent {first(row)} {when(row)} in a committed transaction; it stands in {place(row)}. "
+            f"The last stable offset is {stable}, below it: read_committed readers will get it later."
         )
 
 

@@ -3,35 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
 
-from harness.reconcile.findings import count, first, when
-from harness.reconcile.missing import LOST, missing, missing_findings
+from harness.contracts import Question
+from harness.reconcile.findings import first, when
+from harness.reconcile.missing import LOST, QUESTION, missing
 from harness.reconcile.tables import Tables
 
 
 class Lost:
-    anomaly = "lost"
+    anomaly: ClassVar[str] = LOST
+    questions: ClassVar[tuple[Question, ...]] = (QUESTION,)
 
     def find(self, tables: Tables) -> DataFrame:
-        return missing_findings(tables, missing(tables).where(f.col("class") == LOST), self.anomaly)
-
-    def compared(self, tables: Tables) -> DataFrame:
-        return count(tables.messages.where(f.col("owed")))
+        return missing(tables, LOST)
 
     def explain(self, row: Mapping[str, Any]) -> str:
         evidence = row.get("evidence") or {}
-        if row.get("offsets"):
-            told = f"acked it as {row['topic']}/{row['partition']} offset {row['offsets'][0]}"
-        elif evidence.get("fate"):
+        if evidence.get("fate"):
             told = f"its transaction {evidence.get('txn')} is {evidence['fate']}"
+        elif row.get("offsets"):
+            told = f"it was acked as {row['topic']}/{row['partition']} offset {row['offsets'][0]}"
         else:
-            told = "reported success without a position"
+            told = "its success was reported, without a position"
         return (
-            f"{row.get('sender')} sent {first(row)} {when(row)} and was promised it: the cluster {told}. "
+            f"{row.get('sender')} sent {first(row)}, and {told}, {when(row)}. "
             "The final reader found it nowhere in the log."
         )
 

@@ -3,41 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from harness.reconcile.findings import count, finding, place, when
-from harness.reconcile.tables import POSITION, Tables, message_id
+from harness.contracts import Question
+from harness.reconcile.findings import ID, finding, place, when
+from harness.reconcile.tables import POSITION, Tables
+
+_DIFFERENT = "session_min != session_max OR seq_min != seq_max"
 
 
 class OffsetConflict:
-    anomaly = "offset_conflict"
+    anomaly: ClassVar[str] = "offset_conflict"
+    questions: ClassVar[tuple[Question, ...]] = (
+        Question(of="positions", compared="session_min IS NOT NULL", suspected=_DIFFERENT),
+    )
 
     def find(self, tables: Tables) -> DataFrame:
-        different = (f.col("session_min") != f.col("session_max")) | (f.col("seq_min") != f.col("seq_max"))
-        contested = tables.positions.where(different).select(*POSITION)
-        claims = tables.claims.join(f.broadcast(contested), on=POSITION, how="inner")
-        claimants = (
-            tables.named(claims)
-            .groupBy(*POSITION)
-            .agg(
-                f.sort_array(f.collect_set(message_id())).alias("claimants"),
-                f.sort_array(f.collect_set(f.concat_ws(" by ", message_id(), f.col("source")))).alias("said"),
-                f.min_by("sender", "t").alias("sender"),
-                f.min("t").alias("t"),
-            )
-        )
-        return claimants.select(*finding(
-            self.anomaly,
-            messages=f.col("claimants"), offsets=f.array("offset"),
-            topic=f.col("topic"), partition=f.col("partition"), sender=f.col("sender"), t=f.col("t"),
-            evidence={"claims": f.array_join("said", "; ")},
-        ))  # fmt: skip
-
-    def compared(self, tables: Tables) -> DataFrame:
-        return count(tables.positions.where(f.col("session_min").isNotNull()))
+        contested = tables.positions.where(_DIFFERENT).select(*POSITION)
+        claims = tables.named(tables.claims().join(f.broadcast(contested), on=POSITION, how="inner"))
+        claimants = claims.groupBy(*POSITION).agg(*map(f.expr, (
+            f"sort_array(collect_set({ID})) AS claimants",
+            f"array_join(sort_array(collect_set({ID} || ' by ' || source)), '; ') AS said",
+            "min_by(sender, t) AS sender", "min(t) AS t",
+        )))  # fmt: skip
+        return claimants.selectExpr(*finding(self.anomaly, messages="claimants", evidence={"claims": "said"}))
 
     def explain(self, row: Mapping[str, Any]) -> str:
         claims = (row.get("evidence") or {}).get("claims", "")

@@ -3,37 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
 
+from harness.contracts import Question
 from harness.message import FOREIGN_RUN
-from harness.reconcile.findings import count, finding, first, known, place
-from harness.reconcile.tables import Tables, message_id
+from harness.reconcile.findings import finding, first, known, place
+from harness.reconcile.tables import Tables
+
+_FOREIGN = f"flags & {FOREIGN_RUN} != 0"
 
 
 class Phantom:
-    anomaly = "phantom"
+    anomaly: ClassVar[str] = "phantom"
+    questions: ClassVar[tuple[Question, ...]] = (
+        Question(of="messages", compared="in_log OR in_committed OR delivered > 0", suspected="NOT attempted"),
+        Question(of="positions", compared=_FOREIGN, suspected=_FOREIGN),
+    )
 
     def find(self, tables: Tables) -> DataFrame:
-        nobodys = tables.named(tables.messages.where(~f.col("attempted"))).select(*finding(
+        nobodys = tables.named(tables.messages.where("NOT attempted")).selectExpr(*finding(
             self.anomaly,
-            messages=f.array(message_id()), offsets=known(f.col("offset_min")),
-            topic=f.coalesce("topic_min", f.lit(0)), partition=f.col("partition_min"),
-            sender=f.col("sender"), t=f.lit(None),
-            evidence={"origin": f.lit("no attempt"), "in_log": f.col("in_log"), "delivered": f.col("delivered")},
+            offsets=known("offset_min"), topic="coalesce(topic_min, 0)", partition="partition_min", t="NULL",
+            evidence={"origin": "'no attempt'", "in_log": "in_log", "delivered": "delivered"},
         ))  # fmt: skip
-        foreign = tables.positions.where(f.col("flags").bitwiseAND(FOREIGN_RUN) != 0).select(*finding(
+        foreign = tables.positions.where(_FOREIGN).selectExpr(*finding(
             self.anomaly,
-            messages=f.array(), offsets=f.array("offset"), topic=f.col("topic"), partition=f.col("partition"),
-            t=f.col("t_first"),
-            evidence={"origin": f.lit("another run"), "in_log": f.col("in_log"), "delivered": f.col("delivered")},
+            messages="array()", sender="NULL", t="t_first",
+            evidence={"origin": "'another run'", "in_log": "in_log", "delivered": "delivered"},
         ))  # fmt: skip
         return nobodys.unionByName(foreign)
-
-    def compared(self, tables: Tables) -> DataFrame:
-        return count(tables.messages.where(f.col("in_log") | (f.col("delivered") > 0)))
 
     def explain(self, row: Mapping[str, Any]) -> str:
         if (row.get("evidence") or {}).get("origin") == "another run":

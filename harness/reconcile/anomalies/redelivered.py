@@ -3,39 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from harness.reconcile.findings import count, finding, known, place, when
-from harness.reconcile.tables import POSITION, Tables, message_id
+from harness.contracts import Question
+from harness.reconcile.findings import ID, finding, known, place, when
+from harness.reconcile.tables import POSITION, Tables
+
+_AGAIN = "delivered > 1"
 
 
 class Redelivered:
-    anomaly = "redelivered"
+    anomaly: ClassVar[str] = "redelivered"
+    questions: ClassVar[tuple[Question, ...]] = (
+        Question(of="positions", compared="delivered > 0", suspected=_AGAIN),
+    )
 
     def find(self, tables: Tables) -> DataFrame:
-        again = tables.positions.where(f.col("delivered") > 1).select(
-            *POSITION, "delivered", f.col("session_min").alias("session"), f.col("seq_min").alias("seq"),
-            "t_first", "t_last",
-        )  # fmt: skip
-        readers = (
-            tables.deliveries.join(f.broadcast(again.select(*POSITION)), on=POSITION, how="left_semi")
-            .groupBy(*POSITION)
-            .agg(f.sort_array(f.collect_list(f.struct("t", "reader"))).alias("times"))
+        again = tables.positions.where(_AGAIN).withColumnsRenamed({"session_min": "session", "seq_min": "seq"})
+        readers = tables.deliveries.groupBy(*POSITION).agg(
+            f.expr("sort_array(collect_list(struct(t, reader))).reader AS readers")
         )
-        return tables.named(again.join(readers, on=POSITION, how="left")).select(*finding(
+        return tables.named(again.join(readers, on=POSITION, how="inner")).selectExpr(*finding(
             self.anomaly,
-            messages=known(message_id()), offsets=f.array("offset"),
-            topic=f.col("topic"), partition=f.col("partition"), sender=f.col("sender"),
-            reader=f.element_at("times.reader", -1), t=f.col("t_last"),
-            evidence={"times": f.col("delivered"), "readers": f.array_join("times.reader", ","),
-                      "seconds_between": (f.col("t_last") - f.col("t_first")) / 1e9},
+            messages=known(ID), reader="element_at(readers, -1)", t="t_last",
+            evidence={"times": "delivered", "readers": "array_join(readers, ',')",
+                      "seconds_between": "round((t_last - t_first) / 1e9, 3)"},
         ))  # fmt: skip
-
-    def compared(self, tables: Tables) -> DataFrame:
-        return count(tables.positions.where(f.col("delivered") > 0))
 
     def explain(self, row: Mapping[str, Any]) -> str:
         evidence = row.get("evidence") or {}

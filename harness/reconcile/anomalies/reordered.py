@@ -8,58 +8,37 @@ partitions, which are findings already.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as f
+from pyspark.sql import DataFrame
 
-from harness.reconcile.findings import count, finding, when
-from harness.reconcile.tables import MESSAGE, Tables, message_id
+from harness.contracts import Question
+from harness.reconcile.findings import finding, when
+from harness.reconcile.tables import Tables
+
+_BEHIND = "ahead > seq"
 
 
 class Reordered:
-    anomaly = "reordered"
+    anomaly: ClassVar[str] = "reordered"
+    questions: ClassVar[tuple[Question, ...]] = (Question(of="order", compared="true", suspected=_BEHIND),)
 
     def find(self, tables: Tables) -> DataFrame:
-        in_log_order = (
-            Window.partitionBy("run", "session", "topic", "partition")
-            .orderBy("offset")
-            .rowsBetween(Window.unboundedPreceding, -1)
-        )
-        ahead = f.max(f.struct("seq", "offset")).over(in_log_order)
-        behind = (
-            _in_order(tables)
-            .select(*MESSAGE, "topic", "partition", "offset", "t", ahead.alias("ahead"))
-            .where(f.col("ahead.seq") > f.col("seq"))
-            .withColumn("ahead_seq", f.col("ahead.seq"))
-        )
-        return tables.named(behind).select(*finding(
+        ahead = tables.order.selectExpr("run", "session", "topic", "partition", "seq AS ahead", "offset AS ahead_offset")
+        pairs = tables.order.where(_BEHIND).join(ahead, on=["run", "session", "topic", "partition", "ahead"], how="inner")
+        return tables.named(pairs).selectExpr(*finding(
             self.anomaly,
-            messages=f.array(message_id(seq="ahead_seq"), message_id()),
-            offsets=f.array("ahead.offset", "offset"),
-            topic=f.col("topic"), partition=f.col("partition"), sender=f.col("sender"), t=f.col("t"),
-            evidence={"overtaken_by": f.col("ahead_seq") - f.col("seq")},
+            messages="array(sender || '-' || ahead, sender || '-' || seq)", offsets="array(ahead_offset, offset)",
+            evidence={"overtaken_by": "ahead - seq"},
         ))  # fmt: skip
 
-    def compared(self, tables: Tables) -> DataFrame:
-        return count(_in_order(tables))
-
     def explain(self, row: Mapping[str, Any]) -> str:
-        ahead, behind = (row.get("messages") or ["?", "?"])[:2]
-        before, after = (row.get("offsets") or ["?", "?"])[:2]
+        ahead, behind = row["messages"]
+        before, after = row["offsets"]
         return (
             f"{row.get('sender')} sent {behind} {when(row)}, before {ahead}. In {row['topic']}/{row['partition']} they "
             f"stand the other way round: {ahead} at offset {before}, {behind} at offset {after}."
         )
-
-
-def _in_order(tables: Tables) -> DataFrame:
-    """Attempted messages with the one place where they first stand."""
-    one_partition = (f.col("partition_min") == f.col("partition_max")) & (f.col("topic_min") == f.col("topic_max"))
-    return tables.messages.where(f.col("attempted") & f.col("in_log") & one_partition).select(
-        *MESSAGE, "t", f.col("topic_min").alias("topic"), f.col("partition_min").alias("partition"),
-        f.col("offset_min").alias("offset"),
-    )  # fmt: skip
 
 
 finder_class = Reordered

@@ -1,0 +1,37 @@
+"""Debian packages, for those who may install them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Sequence
+
+from harness.errors import SetupError
+from harness.provision import tool
+from harness.provision.cache import Progress, lock, timed
+
+
+def may_install() -> bool:
+    return os.geteuid() == 0 and shutil.which("apt-get") is not None
+
+
+def install_first(
+    packages: Sequence[str], *, log: str, there: Callable[[], object], by_hand: str, progress: Progress
+) -> None:
+    """Install the first of the packages that this Debian has, unless another start did it meanwhile."""
+    quiet = {"DEBIAN_FRONTEND": "noninteractive"}
+    wait = ["-o", "DPkg::Lock::Timeout=300"]
+    with lock("apt", progress):
+        if there():
+            return
+        with timed(f"installing {packages[0]} by apt-get", progress):
+            try:
+                tool.run(["apt-get", *wait, "update"], log=log, env=quiet)
+                for package in packages:
+                    if tool.output(["apt-cache", "show", package]):
+                        install = ["apt-get", *wait, "install", "-y", "--no-install-recommends", package]
+                        # A broken-off dpkg would have to be repaired by hand.
+                        tool.run(install, log=log, env=quiet, outlives_us=True)
+                        return
+            except SetupError as error:
+                raise SetupError(f"{packages[0]} could not be installed: {error}; {by_hand}") from error

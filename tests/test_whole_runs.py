@@ -1,0 +1,69 @@
+"""Whole runs without Kafka: real workers and clients on mock brokers, real Spark, every verdict.
+
+The honest reader gives HELD. The same run read by a liar gives VIOLATED with the lie named: a harness that misses
+it is blind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from harness.assess import assess
+from harness.campaign import Campaign
+from harness.clusters.memory import PARTITIONS, MemoryCluster
+from harness.contracts import Mode, Verdict
+from harness.reconcile.session import spark
+from harness.rundir import read_json
+from harness.scenario import ConsumerSettings, ProducerSettings, Scenario, Timings, TopicSettings
+
+HONEST = Scenario(
+    name="honest",
+    mode=Mode.IDEMPOTENT,
+    topic=TopicSettings(partitions=PARTITIONS),
+    producers=ProducerSettings(records_per_s=1000),
+    consumers=ConsumerSettings(members=1),
+    timings=Timings(warm_up_s=0.1, cool_down_s=0.1, drain_limit_s=20),
+    produce_s=0.3,
+)
+
+
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Campaign]:
+    folder = tmp_path_factory.mktemp("whole")
+    with MemoryCluster(folder / "cluster") as cluster, Campaign(cluster, folder / "runs") as campaign:
+        yield campaign
+
+
+def test_an_honest_run_is_held_and_can_be_reconciled_again(campaign: Campaign) -> None:
+    result = campaign.run(HONEST).result()
+    assert result.verdict is Verdict.HELD, result.explain()
+    assert result.count("acked") == result.count("attempted") > 0
+    assert result.count("in_log") == result.count("delivered") == result.count("acked")
+    # Again from disk: the same counts and the same verdict.
+    stored = read_json(result.run.verdict, "")
+    reconciled, judgement = assess(result.run, spark())
+    assert judgement.to_json() == stored
+    assert reconciled["counts"] == result.reconciled["counts"]
+    assert reconciled["compared"] == result.reconciled["compared"]
+
+
+def test_every_lie_is_seen(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONCEPROOF_LIE", "lose,repeat,swap,corrupt")
+    result = campaign.run(replace(HONEST, name="lies", client="lying")).result()
+    assert result.verdict is Verdict.VIOLATED, result.explain()
+    assert result.violations >= {"lost", "duplicated", "reordered", "corrupted"}, result.explain()
+    for anomaly in ("lost", "duplicated", "reordered", "corrupted"):
+        evidence = [f for f in result.reconciled["findings"] if f["anomaly"] == anomaly]
+        assert evidence, f"no evidence of {anomaly}"
+        assert all(f["messages"] and f["text"] for f in evidence)
+
+
+def test_a_worker_that_fails_makes_the_run_inconclusive(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONCEPROOF_LIE", "no such lie")
+    timings = replace(HONEST.timings, warm_up_limit_s=5, drain_limit_s=1, final_read_limit_s=5)
+    result = campaign.run(replace(HONEST, name="failing", client="lying", timings=timings)).result()
+    assert result.verdict is Verdict.INCONCLUSIVE, result.explain()
+    assert any("no such lie" in text for text in result.judgement.inconclusive), result.explain()
