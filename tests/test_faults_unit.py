@@ -201,3 +201,8 @@ def test_when_every_broker_is_hit_nobody_is_left_to_lead(arena: FakeArena) -> No
     with Kill().hold(arena, arena.cluster.brokers) as bite:
         assert bite.bit
         assert "no broker is left that could lead orders-0, orders-1, the controller quorum" in bite.proof
+
+
+def test_a_worker_heals_whatever_the_cluster_does(arena: FakeArena) -> None:
+    arena.cluster.dumb = True
+    assert Kill().healed(arena, [arena.workers[0]]).healed

@@ -6,6 +6,7 @@ import shutil
 import socket
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -114,17 +115,18 @@ class LocalCluster:
 
     def stop(self) -> None:
         """End everything at once by SIGKILL: a quorum that is asked to leave together waits for itself."""
-        for node in self._nodes:
-            node.kill()
-        if self._toxiproxy is not None:
-            self._toxiproxy.stop()
-        if not self._keep:
-            _stale.clear(self.folder)
-        if self._registration is not None:
-            self._registration.remove()
-        if self._block is not None:
-            self._block.release()
-            self._block = None
+        with ExitStack() as ends:  # whatever fails, the rest is done; last first
+            if self._block is not None:
+                ends.callback(self._block.release)
+                self._block = None
+            if self._registration is not None:
+                ends.callback(self._registration.remove)
+            if not self._keep:
+                ends.callback(_stale.clear, self.folder)
+            if self._toxiproxy is not None:
+                ends.callback(self._toxiproxy.stop)
+            for node in self._nodes:
+                ends.callback(node.kill)
 
     def bootstrap_servers(self, lane: Lane) -> str:
         return self._started().bootstrap_servers(lane)

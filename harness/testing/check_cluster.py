@@ -31,7 +31,7 @@ def check_cluster(cluster: Cluster, logs: Path) -> None:
         if isinstance(node, DiskBreakable):
             check_disk_breakable(cluster, node)
         if isinstance(node, Pausable):
-            check_pausable(cluster, node)
+            check_pausable(node)
         if isinstance(node, Killable):
             check_killable(cluster, node)
     check_stop(cluster, logs)
@@ -90,14 +90,21 @@ def check_disk_breakable(cluster: Cluster, node: DiskBreakable) -> None:
     wait_until(lambda: view.produce_round_trip_ms(node.name) < 200, 20.0, f"{node.name} still appends slowly")
 
 
-def check_pausable(cluster: Cluster, node: Pausable) -> None:
-    """Resuming is fine at any time, and a paused node comes back."""
+def check_pausable(node: Pausable) -> None:
+    """A paused node takes no requests, and takes them again when resumed; resuming is fine at any time."""
     node.resume()
-    node.pause()
-    node.resume()
-    brokers = set(cluster.view().registered_brokers()) | {node.name}
-    seen = {node.name for node in cluster.nodes()} & brokers
-    assert node.name in seen
+    if not isinstance(node, Severable):
+        return
+    towards = next(link for link in node.links() if link.destination == node.name)
+    try:
+        node.pause()
+        assert not node.passes(towards)[Direction.REQUESTS], f"{node.name} is paused and yet answers"
+    finally:
+        node.resume()
+        node.resume()
+    wait_until(
+        lambda: all(node.passes(towards).values()), 20.0, f"{node.name} does not answer after resuming"
+    )
 
 
 def check_killable(cluster: Cluster, node: Killable) -> None:
