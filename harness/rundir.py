@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.errors import LedgerError
+from harness.errors import LedgerError, UsageError
 
 
 @dataclass(frozen=True)
@@ -90,3 +90,28 @@ def read_json(path: Path, hint: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise LedgerError(f"{path}: a JSON object is expected ({hint})")
     return value
+
+
+def find_runs(paths: Sequence[Path]) -> list[RunDir]:
+    """Every run folder at or beneath the paths, each once, in the order given, then by start."""
+    found: dict[Path, RunDir] = {}
+    for path in paths:
+        manifests = sorted(_manifests(path), key=lambda p: (p.parent.name, p.parent.parent.name))
+        if not manifests:
+            reason = (
+                "no run folder is in it: none has a manifest.json"
+                if path.exists()
+                else "there is no such folder"
+            )
+            raise UsageError(f"{path}: {reason}")
+        for manifest in manifests:
+            folder = manifest.parent.resolve()
+            found.setdefault(folder, RunDir(folder))
+    return list(found.values())
+
+
+def _manifests(path: Path) -> Iterator[Path]:
+    if (path / "manifest.json").exists():
+        yield path / "manifest.json"
+    else:
+        yield from path.rglob("manifest.json")

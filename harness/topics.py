@@ -56,7 +56,7 @@ def delete_topic(cluster: Cluster, name: str) -> None:
 
 
 def _admin(cluster: Cluster) -> AdminClient:
-    return AdminClient({"bootstrap.servers": cluster.bootstrap_servers(Lane.CONTROL), "log_level": 3})
+    return AdminClient({"bootstrap.servers": cluster.bootstrap_servers(Lane.CONTROL), "log_level": 0})
 
 
 def _full(cluster: Cluster, name: str, partitions: int) -> bool:
@@ -77,7 +77,7 @@ class GroupWatch:
                 "group.id": group,  # never subscribes, so it is no member
                 "isolation.level": isolation,
                 "enable.auto.commit": False,
-                "log_level": 3,
+                "log_level": 0,
             }
         )
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import multiprocessing
 import os
 import random
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -16,8 +15,6 @@ import pytest
 from harness import ledger
 from harness.contracts import Outcome
 from harness.errors import LedgerError
-
-ROOT = Path(__file__).resolve().parent.parent
 
 
 def test_attempts_and_outcomes_come_back(tmp_path: Path) -> None:
@@ -88,44 +85,39 @@ def test_a_torn_last_line_is_recognised_and_a_broken_one_before_is_an_error(tmp_
         list(ledger.read_events(path))
 
 
-# A writer that "sends" by writing the number to a pipe after its attempt was recorded, and records an outcome
-# before it tells the pipe that it was acked. Whatever the pipe got has to be in the ledger of a killed writer.
-WRITER = """
-import os, sys, time
-from pathlib import Path
-from harness import ledger
-book = ledger.Ledger(Path(sys.argv[1]), "p")
-journal, seq, late = book.attempts(1), 0, sys.argv[2] == "late"
-while True:
-    if not late: journal.attempt(seq, -1, 0)
-    os.write(1, b"s%d\\n" % seq)
-    if late:
-        time.sleep(0.005)
-        journal.attempt(seq, -1, 0)
-    if seq % 2:
-        journal.outcome(seq, 1, 0, seq, 0)
-        os.write(1, b"a%d\\n" % seq)
-    seq += 1
-"""
+def _write_until_killed(folder: Path, out: int, late: bool) -> None:
+    """Send by telling the pipe, after the attempt was recorded; tell of an ack after its outcome was recorded.
+
+    Whatever the pipe got has to be in the ledger of a killed writer. `late` is the mistake: send first.
+    """
+    journal = ledger.Ledger(folder, "p").attempts(1)
+    for seq in itertools.count():
+        if not late:
+            journal.attempt(seq, -1, 0)
+        os.write(out, b"s%d\n" % seq)
+        if late:
+            time.sleep(0.005)
+            journal.attempt(seq, -1, 0)
+        if seq % 2:
+            journal.outcome(seq, Outcome.ACKED, 0, seq, 0)
+            os.write(out, b"a%d\n" % seq)
 
 
-def _kill_a_writer(folder: Path, after_s: float, when: str) -> tuple[list[int], list[int]]:
+def _kill_a_writer(folder: Path, after_s: float, *, late: bool = False) -> tuple[list[int], list[int]]:
     """Numbers that were sent and acked before the writer was killed."""
-    writer = subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(folder), when],
-        stdout=subprocess.PIPE,
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
-    assert writer.stdout is not None
-    os.set_blocking(writer.stdout.fileno(), True)
-    told = [writer.stdout.readline()]  # it has begun
-    deadline = time.monotonic() + after_s
-    while time.monotonic() < deadline:
-        told.append(writer.stdout.readline())
-    writer.send_signal(signal.SIGKILL)
-    told += writer.stdout.readlines()
-    writer.wait()
+    source, out = os.pipe()
+    # A fork: starting an interpreter for each kill would cost more than all kills together.
+    writer = multiprocessing.get_context("fork").Process(target=_write_until_killed, args=(folder, out, late))
+    writer.start()
+    os.close(out)
+    with os.fdopen(source, "rb") as pipe:
+        told = [pipe.readline()]  # it has begun
+        deadline = time.monotonic() + after_s
+        while time.monotonic() < deadline:
+            told.append(pipe.readline())
+        writer.kill()
+        told += pipe.readlines()
+    writer.join()
     whole = [line for line in told if line.endswith(b"\n")]
     return ([int(x[1:]) for x in whole if x[:1] == b"s"], [int(x[1:]) for x in whole if x[:1] == b"a"])
 
@@ -135,7 +127,7 @@ def test_twenty_kills_lose_no_attempt_and_no_ack(tmp_path: Path) -> None:
     for number in range(20):
         folder = tmp_path / str(number)
         folder.mkdir()
-        sent, acked = _kill_a_writer(folder, moments.uniform(0.0, 0.1), "early")
+        sent, acked = _kill_a_writer(folder, moments.uniform(0.0, 0.1))
         rows = ledger.read_attempts(folder / "p.1.attempts")
         assert sent
         assert acked
@@ -149,6 +141,6 @@ def test_the_kills_would_catch_a_writer_that_records_too_late(tmp_path: Path) ->
     for number in range(5):
         folder = tmp_path / str(number)
         folder.mkdir()
-        sent, _ = _kill_a_writer(folder, 0.05, "late")
+        sent, _ = _kill_a_writer(folder, 0.05, late=True)
         missing += len(ledger.read_attempts(folder / "p.1.attempts")) < sent[-1] + 1
     assert missing > 0

@@ -68,7 +68,7 @@ COMMON: Mapping[str, Any] = {
     "log_level": 3,
 }
 PRODUCER: Mapping[str, Any] = {
-    "linger.ms": 5,
+    "linger.ms": 20,
     "partitioner": "murmur2_random",  # as Java clients place keys
     "message.timeout.ms": 30000,
     "request.timeout.ms": 4000,

@@ -87,7 +87,7 @@ class MemoryCluster:
             )
         from confluent_kafka.admin import AdminClient
 
-        AdminClient({"bootstrap.servers": self._bootstrap, "log_level": 3}).list_topics(name, timeout=10)
+        AdminClient({"bootstrap.servers": self._bootstrap, "log_level": 0}).list_topics(name, timeout=10)
 
     def delete_topic(self, name: str) -> None:
         """Gone with the process; mock brokers cannot delete."""
@@ -106,7 +106,7 @@ def serve(address: Path, brokers: int) -> None:
 
     from confluent_kafka import Producer
 
-    producer = Producer({"bootstrap.servers": "-", "test.mock.num.brokers": brokers, "log_level": 3})
+    producer = Producer({"bootstrap.servers": "-", "test.mock.num.brokers": brokers, "log_level": 0})
     known = producer.list_topics(timeout=10).brokers.values()
     draft = address.with_suffix(".part")
     draft.write_text(json.dumps(",".join(f"{b.host}:{b.port}" for b in known)), encoding="ascii")

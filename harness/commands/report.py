@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import UsageError
-from harness.rundir import RunDir
+from harness.rundir import find_runs
 
 if TYPE_CHECKING:
     from reports.model import RunReport
@@ -46,31 +46,6 @@ def run(args: argparse.Namespace) -> int:
     print(closing(shown))
     print(out)
     return 0
-
-
-def find_runs(paths: Sequence[Path]) -> list[RunDir]:
-    """Every run folder at or beneath the paths, each once, in the order given, then by start."""
-    found: dict[Path, RunDir] = {}
-    for path in paths:
-        manifests = sorted(_manifests(path), key=lambda p: (p.parent.name, p.parent.parent.name))
-        if not manifests:
-            reason = (
-                "no run folder is in it: none has a manifest.json"
-                if path.exists()
-                else "there is no such folder"
-            )
-            raise UsageError(f"{path}: {reason}")
-        for manifest in manifests:
-            folder = manifest.parent.resolve()
-            found.setdefault(folder, RunDir(folder))
-    return list(found.values())
-
-
-def _manifests(path: Path) -> Iterator[Path]:
-    if (path / "manifest.json").exists():
-        yield path / "manifest.json"
-    else:
-        yield from path.rglob("manifest.json")
 
 
 def _versions(shown: Iterable[RunReport]) -> dict[str, Any]:

@@ -21,8 +21,6 @@ COUNTED: Mapping[str, Mapping[str, str]] = {
         "progress_before": f"outcome = {int(Outcome.ACKED)} AND coalesce(phase, {BEFORE}) = {BEFORE}",
         "progress_after": f"outcome = {int(Outcome.ACKED)} AND coalesce(phase, {AFTER}) = {AFTER}",
     },
-    # `in_log` is of the log that is owed: in exactly-once what read_committed shows.
-    "positions": {"in_log": "promised", "in_log_uncommitted": "in_log"},
     "fates": {f"transactions_{fate}": f"fate = '{fate}'" for fate in (COMMITTED, ABORTED, UNKNOWN)},
 }
 

@@ -29,7 +29,7 @@ from harness.rundir import RunDir, write_json
 
 VERSION = 1
 WORST = 5  # findings of each kind that are told in full
-COUNTS = ("attempted", "acked", "rejected", "unknown", "in_log", "delivered", "in_log_uncommitted")
+OUTCOMES = ("attempted", "acked", "rejected", "unknown")
 
 Rows = list[dict[str, Any]]
 Conditions = dict[str, dict[str, str]]  # table -> name -> condition
@@ -75,7 +75,8 @@ def _result(
         "version": VERSION,
         "run_id": sealed.run_id,
         "scenario": sealed.scenario,
-        "counts": {name: value.get(name, 0) for name in COUNTS}
+        "counts": {name: value.get(name, 0) for name in OUTCOMES}
+        | {"in_log": sealed.in_log, "in_log_uncommitted": sealed.in_log_uncommitted}
         | {"delivered": sealed.rows["deliveries"]}
         | {name: sum(n for (anomaly, _), n in found.items() if anomaly == name) for name in names},
         "excused": excused,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -52,16 +53,41 @@ def records(rows: npt.NDArray[np.void], reader: str) -> Columns:
     return {"reader": np.full(len(rows), reader), **{name: _wide(rows[name]) for name in plain}}
 
 
-def log(rows: npt.NDArray[np.void], reader: str, isolation: str, owed: str, group: str, reach: Reach) -> Columns:
-    """One final reading. `owed`: the isolation whose log is promised; `group`: the one the group reads."""
+_SAME = ("topic", "partition", "offset", "session", "seq", "txn", "key", "flags")
+
+
+def log(
+    readings: Mapping[str, npt.NDArray[np.void]], owed: str, group: str, passed: Reach
+) -> tuple[npt.NDArray[np.void], Columns]:
+    """Both final readings as one table: a record that both found is one row. Gives the records and their columns.
+
+    `readings` are by isolation; `owed` is the isolation whose log is promised, `group` the one that the group reads.
+    """
+    uncommitted, committed = readings["read_uncommitted"], readings["read_committed"]
+    both = np.concatenate([uncommitted, committed])
+    strict = np.arange(len(both)) >= len(uncommitted)
+    order = np.lexsort((strict, both["seq"], both["session"], both["offset"], both["partition"], both["topic"]))
+    both, strict = both[order], strict[order]
+    again = np.zeros(len(both), dtype=bool)
+    again[1:] = np.logical_and.reduce([both[name][1:] == both[name][:-1] for name in _SAME])
+    first = np.flatnonzero(~again)
+    rows = both[first]
+    # Copies of one record stand side by side, so a sum over each stretch tells which readings found it.
+    found = {
+        "read_uncommitted": np.add.reduceat(~strict, first, dtype=np.int64) > 0 if len(first) else strict,
+        "read_committed": np.add.reduceat(strict, first, dtype=np.int64) > 0 if len(first) else strict,
+    }
     limit = np.zeros(len(rows), dtype=np.int64)
-    for (topic, partition), offset in reach.items():
+    for (topic, partition), offset in passed.items():
         limit[(rows["topic"] == topic) & (rows["partition"] == partition)] = offset
-    return {
-        **records(rows, reader),
-        "isolation": np.full(len(rows), isolation),
-        "promised": np.full(len(rows), isolation == owed),
-        "passed": (rows["offset"] < limit) & (isolation == group),
+    neighbours = np.zeros(len(rows) + 1, dtype=bool)
+    neighbours[1:-1] = np.logical_and.reduce([rows[name][1:] == rows[name][:-1] for name in _SAME[:3]])
+    return rows, {
+        "contested": neighbours[1:] | neighbours[:-1],
+        "uncommitted": found["read_uncommitted"],
+        "committed": found["read_committed"],
+        "promised": found[owed],
+        "passed": found[group] & (rows["offset"] < limit),
     }
 
 

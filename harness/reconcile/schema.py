@@ -68,9 +68,11 @@ SCHEMAS: dict[str, pa.Schema] = {
     "deliveries": pa.schema(_RECORD),
     "log": pa.schema([
         *_RECORD,
-        ("isolation", pa.string()),
-        ("promised", pa.bool_()),  # of the log that is owed: in exactly-once the read_committed one
-        ("passed", pa.bool_()),  # of the log that the group reads, and below what it has committed or drained
+        ("uncommitted", pa.bool_()),  # the final read_uncommitted reading found it
+        ("committed", pa.bool_()),  # the final read_committed reading found it
+        ("promised", pa.bool_()),  # found in the log that is owed: in exactly-once the read_committed one
+        ("contested", pa.bool_()),  # the readings found another record at this position
+        ("passed", pa.bool_()),  # found in the log that the group reads, below what it has committed or drained
     ]),
     "transactions": pa.schema([
         _RUN,

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from harness import ledger
 from harness.contracts import Mode
 from harness.errors import LedgerError
-from harness.message import BAD_PAYLOAD, run_number
+from harness.message import BAD_PAYLOAD, FOREIGN_RUN, run_number
 from harness.reconcile import rows as make
 from harness.reconcile.rows import Columns, Event, Reach
 from harness.reconcile.schema import SCHEMAS
@@ -44,7 +44,9 @@ class Sealed:
     torn: list[str] = field(default_factory=list)
     gaps: list[str] = field(default_factory=list)
     rows: Counter[str] = field(default_factory=Counter)  # of each table
-    damaged: int = 0  # records whose payload cannot be read
+    strange: int = 0  # records, wherever read, that cannot say which message of this run they are
+    in_log: int = 0  # records in the log that is owed
+    in_log_uncommitted: int = 0
     readers: int = 0
     rebalances: int = 0
     commits: int = 0
@@ -101,15 +103,17 @@ class _Sealing:
         self._span: tuple[int, int] | None = None
 
     def all(self) -> Sealed:
-        for name, schema in SCHEMAS.items():
+        for name in SCHEMAS:
             (self._into / name).mkdir(parents=True)
-            self._write(name, "none", {column: [] for column in schema.names}, 0)
         self._read_events()
         self._seal_events()
         self._seal_attempts()
         self._seal_deliveries()
         self._seal_log()
         self._judge_torn()
+        for name, schema in SCHEMAS.items():
+            if not any((self._into / name).iterdir()):
+                self._write(name, "none", {column: [] for column in schema.names}, 0)
         if not self._manifest.get("complete", False):
             self._sealed.gaps.append("the run did not come to its end: its harness was stopped")
         return self._sealed
@@ -222,25 +226,29 @@ class _Sealing:
                 raise LedgerError(f"{path}: missing, but {event['_at']} committed what it was given")
 
     def _seal_log(self) -> None:
-        seen = set()
+        found: dict[str, list[npt.NDArray[np.void]]] = {isolation: [] for isolation in ISOLATIONS}
+        reader = "final-reader"
         for path in sorted(self._run.ledger.glob("*.log")):
             reader, _, isolation = path.stem.rpartition(".")
             if isolation not in ISOLATIONS:
                 raise LedgerError(f"{path}: the name of a final reading is <reader>.<isolation>.log")
-            rows = self._records_of(path, reader)
-            columns = make.log(rows, reader, isolation, self._owed_isolation, self._group_isolation, self._reach)
-            self._write("log", path.stem, columns, len(rows))
-            seen.add(isolation)
+            found[isolation].append(self._records_of(path, reader))
         for event in self._events["read"]:
-            if event.get("complete") and event.get("isolation") not in seen:
+            if event.get("complete") and not found.get(str(event.get("isolation"))):
                 raise LedgerError(f"{self._run.ledger}: no *.{event.get('isolation')}.log, but {event['_at']} read it")
+        none = np.zeros(0, dtype=ledger.DELIVERY)
+        readings = {isolation: np.concatenate([none, *rows]) for isolation, rows in found.items()}
+        rows, more = make.log(readings, self._owed_isolation, self._group_isolation, self._reach)
+        self._sealed.in_log = int(np.count_nonzero(more["promised"]))
+        self._sealed.in_log_uncommitted = int(np.count_nonzero(more["uncommitted"]))
+        self._write("log", "final", {**make.records(rows, reader), **more}, len(rows))
 
     def _records_of(self, path: Path, reader: str) -> npt.NDArray[np.void]:
         self._need_events_of(reader, path)
         rows, torn = ledger.read_deliveries(path)
         if torn:
             self._torn.append((reader, f"{path.name}: its last row is torn ({torn} bytes)"))
-        self._sealed.damaged += int(np.count_nonzero(rows["flags"] & BAD_PAYLOAD))
+        self._sealed.strange += int(np.count_nonzero(rows["flags"] & (BAD_PAYLOAD | FOREIGN_RUN)))
         seen = set(np.unique(rows["session"][rows["flags"] == 0]).tolist())
         for session in sorted(seen & self._sessions.keys() - self._attempted):
             missing = self._run.ledger / f"{self._sessions[session]['writer']}.{session}.attempts"

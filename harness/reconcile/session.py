@@ -96,7 +96,7 @@ def _start(master: str, memory_mb: int) -> SparkSession:
         "spark.app.name": "onceproof",
         "spark.driver.memory": f"{memory_mb}m",
         # C1 alone: compiling hard does not pay for jobs of a second or two.
-        "spark.driver.extraJavaOptions": f"-XX:+UseParallelGC -XX:TieredStopAtLevel=1 -Djava.io.tmpdir={scratch}",
+        "spark.driver.extraJavaOptions": f"-XX:+UseParallelGC -XX:ReservedCodeCacheSize=256m -Djava.io.tmpdir={scratch}",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
@@ -106,6 +106,8 @@ def _start(master: str, memory_mb: int) -> SparkSession:
         "spark.local.dir": str(scratch / "local"),
         "spark.sql.shuffle.partitions": str(SHUFFLE_PARTITIONS),
         "spark.sql.session.timeZone": "UTC",
+        # The default of 100 compiled classes is fewer than one run's questions need: each run would compile all again.
+        "spark.sql.codegen.cache.maxEntries": "4000",
     }
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     # The JVM says on stderr, before any setting is read, that it uses an incubator module. That goes to a file,

@@ -52,13 +52,18 @@ class Tables:
     fates: DataFrame
     # One row a message that was attempted, found or delivered. Of the attempt (null without one): attempted, t,
     # t_outcome, outcome, phase, txn, key, intended_topic, intended_partition, acked_partition, acked_offset, fate.
-    # Of the log: in_log, in_committed, promised, damaged (booleans), topic_min/max, partition_min/max, offset_min/max.
-    # delivered: how often. altered: key or transaction differ from what was sent.
+    # Of the log: in_log, in_committed, promised, passed, damaged (booleans), topic_min/max, partition_min/max,
+    # offset_min/max. delivered: how often. altered: key or transaction differ from what was sent. claimed: an ack, a
+    # reading or a delivery gave it a position; wandered: not all of them the same, or not to it alone.
     # owed: it must be in the log. visible: it is in the log that is owed.
     messages: DataFrame
     # One row a position: session_min/max, seq_min/max of those who claim it; acked, in_log, in_committed, promised,
-    # passed (booleans); delivered (how often), t_first, t_last of its deliveries; flags of all who read it.
+    # passed (booleans); delivered (how often), t_first, t_last of its deliveries; flags of all who read it. Computed
+    # when a finder looks closer: while every message has one position and every record is a message, asking
+    # messages is enough to know that there is nothing to find.
     positions: DataFrame
+    # The positions whose records cannot say which message of this run they are: damaged, or of another run.
+    strange: DataFrame
     # Attempted messages in one partition of the log, at the first place where they stand: run, session, seq, t, topic,
     # partition, offset, and ahead: the highest seq of the same session that stands before it in this partition.
     order: DataFrame
@@ -75,13 +80,13 @@ class Tables:
     def claims(self) -> DataFrame:
         """run, session, seq, source, topic, partition, offset, t: who says that a message stands at a position.
 
-        Sources are ack, read_uncommitted, read_committed and delivery.
+        Sources are ack, final read and delivery.
         """
         acks = self.attempts.where("offset IS NOT NULL").selectExpr(
             *MESSAGE, "'ack' AS source", "topic", "told_partition AS partition", "offset", "t_outcome AS t"
         )
         place = ["topic", "partition", "offset", "t"]
-        found = self.log.where(OURS).selectExpr(*MESSAGE, "isolation AS source", *place)
+        found = self.log.where(OURS).selectExpr(*MESSAGE, "'final read' AS source", *place)
         given = self.deliveries.where(OURS).selectExpr(*MESSAGE, "'delivery' AS source", *place)
         return acks.unionByName(found).unionByName(given)
 
@@ -94,17 +99,20 @@ def load(spark: SparkSession, folder: Path | str, sealed: Sealed) -> Tables:
     """The tables of a run from its `tables/` folder. Nothing is computed before a question is asked."""
 
     def read(name: str) -> DataFrame:
+        frame = spark.read.schema(spark_schema(name)).parquet(str(Path(folder) / name))
         if sealed.rows[name] == 0:
-            return spark.createDataFrame([], spark_schema(name))  # Spark drops all that depends on it
-        return spark.read.schema(spark_schema(name)).parquet(str(Path(folder) / name))
+            return frame.where("false")  # said aloud, so that Spark drops all that depends on it from its plans
+        return frame
 
     own = {name: read(name) for name in SCHEMAS}
     attempts, log, deliveries = own["attempts"], own["log"], own["deliveries"]
     fates = _fates(own["transactions"], log, deliveries, own["runs"])
     positions = _positions(attempts, log, deliveries).persist()
-    messages = _messages(attempts, log, deliveries, fates, _harmed(positions) if sealed.damaged else None).persist()
+    messages = _messages(attempts, log, deliveries, fates, _harmed(positions) if sealed.strange else None).persist()
     return Tables(
-        **own, fates=fates, positions=positions, messages=messages, order=_order(messages), keys=_keys(messages, own["runs"])
+        **own, fates=fates, positions=positions, messages=messages,
+        strange=positions.where(f"NOT ({OURS})" if sealed.strange else "false"),
+        order=_order(messages), keys=_keys(messages, own["runs"]),
     )  # fmt: skip
 
 
@@ -127,7 +135,7 @@ def _fates(transactions: DataFrame, log: DataFrame, deliveries: DataFrame, runs:
     # E2: a record of it that a read_committed reader got proves an unknown transaction committed.
     strict = f.broadcast(runs.where("group_isolation = 'read_committed'").select("run"))
     read = _stack(
-        log.where(OURS).where("isolation = 'read_committed' AND txn > 0").select(*TRANSACTION),
+        log.where(OURS).where("committed AND txn > 0").select(*TRANSACTION),
         deliveries.where(OURS).where("txn > 0").join(strict, on="run", how="left_semi").select(*TRANSACTION),
     )
     proven = read.distinct().withColumn("proven", f.lit(True))
@@ -144,10 +152,7 @@ def _positions(attempts: DataFrame, log: DataFrame, deliveries: DataFrame) -> Da
     acks = attempts.where("offset IS NOT NULL").selectExpr(
         "run", "topic", "told_partition AS partition", "offset", "session", "seq", "true AS ack"
     )
-    found = log.selectExpr(
-        *POSITION, *identity, "flags", "promised", "passed",
-        "isolation = 'read_uncommitted' AS uncommitted", "isolation = 'read_committed' AS committed",
-    )  # fmt: skip
+    found = log.selectExpr(*POSITION, *identity, "flags", "promised", "passed", "uncommitted", "committed")
     given = deliveries.selectExpr(*POSITION, *identity, "flags", "t", "1 AS delivery")
     return _stack(acks, found, given).groupBy(*POSITION).agg(*_exprs(
         "min(session) AS session_min", "max(session) AS session_max", "min(seq) AS seq_min", "max(seq) AS seq_max",
@@ -174,13 +179,16 @@ def _messages(
     sent = attempts.selectExpr(
         *MESSAGE, "true AS attempt", "t", "t_outcome", "outcome", "phase", "txn", "key", "txn AS sent_txn",
         "key AS sent_key", "topic AS intended_topic", "partition AS intended_partition",
-        "told_partition AS acked_partition", "offset AS acked_offset",
+        "told_partition AS acked_partition", "offset AS acked_offset", "offset AS any_offset",
+        "CASE WHEN offset IS NOT NULL THEN told_partition END AS any_partition",
     )  # fmt: skip
     found = log.where(OURS).selectExpr(
-        *MESSAGE, "topic", "partition", "offset", "txn", "key", "promised",
-        "isolation = 'read_uncommitted' AS uncommitted", "isolation = 'read_committed' AS committed",
+        *MESSAGE, "topic", "partition", "offset", "partition AS any_partition", "offset AS any_offset", "txn", "key",
+        "promised", "passed", "uncommitted", "committed", "contested", "flags",
     )  # fmt: skip
-    given = deliveries.where(OURS).selectExpr(*MESSAGE, "txn", "key", "1 AS delivery")
+    given = deliveries.where(OURS).selectExpr(
+        *MESSAGE, "partition AS any_partition", "offset AS any_offset", "txn", "key", "flags", "1 AS delivery"
+    )
     harm = [harmed] if harmed is not None else []
     told = ("t", "t_outcome", "outcome", "phase", "intended_topic", "intended_partition", "acked_partition", "acked_offset")
     both = _stack(sent, found, given, *harm).groupBy(*MESSAGE).agg(*_exprs(
@@ -191,9 +199,14 @@ def _messages(
         "coalesce(bool_or(uncommitted), false) AS in_log",
         "coalesce(bool_or(committed), false) AS in_committed",
         "coalesce(bool_or(promised), false) AS promised",
+        "coalesce(bool_or(passed), false) AS passed",
         ("coalesce(bool_or(harm), false)" if harm else "false") + " AS damaged",
         *(f"{side}({name}) AS {name}_{side}" for name in ("topic", "partition", "offset") for side in ("min", "max")),
         "count(delivery) AS delivered",
+        "coalesce(bit_or(flags), 0) AS flags",
+        "coalesce(min(any_partition) != max(any_partition) OR min(any_offset) != max(any_offset), false) "
+        "OR coalesce(bool_or(contested), false) AS wandered",
+        "max(any_offset) IS NOT NULL AS claimed",
         "min(key) != max(key) OR min(txn) != max(txn) AS altered",
     ))  # fmt: skip
     return both.join(f.broadcast(fates), on=TRANSACTION, how="left").selectExpr(

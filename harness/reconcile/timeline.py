@@ -1,7 +1,13 @@
-"""How fast, how late and how long not at all: one aggregate over time, with what follows from it."""
+"""How fast, how late and how long not at all: one aggregate over time, and what follows from it.
+
+Latencies are counted in bins two percent wide, so that the percentiles of any stretch of time come from adding
+up counts; they are right to one percent.
+"""
 
 from __future__ import annotations
 
+import math
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any
@@ -13,75 +19,95 @@ from harness.contracts import Outcome
 from harness.reconcile.tables import Tables
 
 BUCKET_S = 0.25
+_BIN = math.log(1.02)
 _ACKED = int(Outcome.ACKED)
 
 Row = Mapping[str, Any]
 
 
 def moments(tables: Tables) -> DataFrame:
-    """run, bucket, place, kind, attempted, acked, delivered, first, last, p50_ms, p99_ms, max_ms at three grains.
+    """run, bucket, place, bin, attempted, acked, delivered, began, first, last, max_ms.
 
-    kind 0: of a partition (`place`) in a bucket; 1: of a bucket; 3: of the whole run. `first` and `last` are the
-    times of its first and last ack, the latencies those of the acks that came in it.
+    Of each bucket of time and partition (`place`), acks apart by the bin of their latency; `first` and `last` are the
+    times of the first and the last ack, `began` that of the first attempt.
     """
-    sent = tables.attempts.selectExpr("run", "t", "partition AS place", "1 AS attempted")
+    sent = tables.attempts.selectExpr("run", "t", "partition AS place", "1 AS attempted", "t AS sent")
     acked = tables.attempts.where(f"outcome = {_ACKED}").selectExpr(
         "run", "t_outcome AS t", "coalesce(told_partition, partition) AS place", "1 AS acked", "t_outcome AS ack",
-        "(t_outcome - t) / 1e6 AS latency_ms",
+        "(t_outcome - t) / 1e6 AS ms", f"CAST(floor(ln(greatest((t_outcome - t) / 1e6, 0.001)) / {_BIN}) AS int) AS bin",
     )  # fmt: skip
     given = tables.deliveries.selectExpr("run", "t", "partition AS place", "1 AS delivered")
     together = sent.unionByName(acked, allowMissingColumns=True).unionByName(given, allowMissingColumns=True)
-    bucket = f"CAST(floor((t - zero_ns) / {int(BUCKET_S * 1e9)}) AS int) AS bucket"
     timed = together.join(f.broadcast(tables.runs.select("run", "zero_ns")), on="run", how="inner")
-    grains = [[f.col(c) for c in g] for g in (("run", "bucket", "place"), ("run", "bucket"), ("run",))]
+    bucket = f.expr(f"CAST(floor((t - zero_ns) / {int(BUCKET_S * 1e9)}) AS int) AS bucket")
     aggregates = [
-        "CAST(grouping_id(run, bucket, place) AS int) AS kind",
         *(f"count({name}) AS {name}" for name in ("attempted", "acked", "delivered")),
-        "min(ack) AS first", "max(ack) AS last", "min(t) AS began", "max(latency_ms) AS max_ms",
-        "percentile_approx(latency_ms, 0.5) AS p50_ms", "percentile_approx(latency_ms, 0.99) AS p99_ms",
+        "min(sent) AS began", "min(ack) AS first", "max(ack) AS last", "max(ms) AS max_ms",
     ]  # fmt: skip
-    return timed.selectExpr("*", bucket).groupingSets(grains, "run", "bucket", "place").agg(*map(f.expr, aggregates))
+    return timed.groupBy("run", bucket, "place", "bin").agg(*map(f.expr, aggregates))
 
 
 # --- pure: from what was collected to what is written ----------------------------------------------
 
 
+def percentile(bins: Mapping[int, int], share: float) -> float | None:
+    """The latency in ms that `share` of the acks did not exceed; None without acks."""
+    total = sum(bins.values())
+    seen = 0
+    for number, count in sorted(bins.items()):
+        seen += count
+        if seen >= share * total:
+            return round(math.exp((number + 0.5) * _BIN), 3)
+    return None
+
+
 def unavailable_s_max(rows: Iterable[Row]) -> float:
     """The longest time between two acks of one partition. Gaps within a bucket are too short to matter."""
-    places: dict[Any, list[tuple[int, int]]] = {}
+    spans: dict[tuple[Any, int], tuple[int, int]] = {}
     for row in rows:
-        if row["kind"] == 0 and row["first"] is not None:
-            places.setdefault(row["place"], []).append((row["first"], row["last"]))
+        if row["acked"]:
+            at = row["place"], row["bucket"]
+            first, last = spans.get(at, (row["first"], row["last"]))
+            spans[at] = min(first, row["first"]), max(last, row["last"])
+    places: dict[Any, list[tuple[int, int]]] = defaultdict(list)
+    for (place, _), span in spans.items():
+        places[place].append(span)
     gaps = [after[0] - before[1] for acks in places.values() for before, after in pairwise(sorted(acks))]
     return round(max(gaps, default=0) / 1e9, 3)
 
 
 def totals(rows: Iterable[Row]) -> dict[str, Any]:
     """`latency_ms` and `throughput_per_s` of the run."""
-    whole = next((row for row in rows if row["kind"] == 3 and row["acked"]), None)
-    if whole is None:
-        return {"latency_ms": {"p50": None, "p99": None, "max": None}, "throughput_per_s": 0.0}
-    span_s = (whole["last"] - whole["began"]) / 1e9
-    latency = {p: round(float(whole[f"{p}_ms"]), 3) for p in ("p50", "p99", "max")}
-    return {"latency_ms": latency, "throughput_per_s": round(whole["acked"] / span_s, 1) if span_s > 0 else 0.0}
+    acks = [row for row in rows if row["acked"]]
+    bins = Counter[int]()
+    for row in acks:
+        bins[row["bin"]] += row["acked"]
+    began = min((row["began"] for row in rows if row["began"] is not None), default=0)
+    span_s = (max((row["last"] for row in acks), default=began) - began) / 1e9
+    longest = max((row["max_ms"] for row in acks), default=None)
+    return {
+        "latency_ms": {
+            "p50": percentile(bins, 0.5),
+            "p99": percentile(bins, 0.99),
+            "max": None if longest is None else round(longest, 3),
+        },
+        "throughput_per_s": round(sum(bins.values()) / span_s, 1) if span_s > 0 else 0.0,
+    }
 
 
 def timeline(rows: Iterable[Row]) -> dict[str, Any]:
     """The `timeline` of reconciled.json, without holes: a bucket in which nothing happened has zeros."""
-    at = {int(row["bucket"]): row for row in rows if row["kind"] == 1}
-    span = range(min(at), max(at) + 1) if at else range(0)
-
-    def column(name: str) -> list[int]:
-        return [int(at[b][name]) if b in at else 0 for b in span]
-
-    def latency(name: str) -> list[float | None]:
-        known = [at[b][name] if b in at else None for b in span]
-        return [None if v is None else round(float(v), 3) for v in known]
-
+    counts: dict[int, Counter[str]] = defaultdict(Counter)
+    bins: dict[int, Counter[int]] = defaultdict(Counter)
+    for row in rows:
+        counts[row["bucket"]].update({name: row[name] for name in ("attempted", "acked", "delivered")})
+        if row["acked"]:
+            bins[row["bucket"]][row["bin"]] += row["acked"]
+    span = range(min(counts), max(counts) + 1) if counts else range(0)
     return {
         "bucket_s": BUCKET_S,
         "t_s": [round(b * BUCKET_S, 3) for b in span],
-        **{name: column(name) for name in ("attempted", "acked", "delivered")},
-        "latency_p50_ms": latency("p50_ms"),
-        "latency_p99_ms": latency("p99_ms"),
+        **{name: [counts[b][name] for b in span] for name in ("attempted", "acked", "delivered")},
+        "latency_p50_ms": [percentile(bins[b], 0.5) for b in span],
+        "latency_p99_ms": [percentile(bins[b], 0.99) for b in span],
     }

@@ -39,7 +39,7 @@ class ProducerRole:
                 due = pace.due()
                 if due:
                     session.send(producer, session.next_messages(due))
-                producer.poll(0.002)
+                producer.poll(0.01)
                 session.show(done)
             left = producer.flush(self._spec["flush_limit_s"])
             session.show(done)

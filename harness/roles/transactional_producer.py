@@ -45,7 +45,7 @@ class TransactionalProducerRole:
         while not until():
             owed += pace.due()
             if owed < size:
-                producer.poll(0.002)
+                producer.poll(0.01)
                 continue
             owed = 0
             txn += 1

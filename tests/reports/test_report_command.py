@@ -9,7 +9,7 @@ import pytest
 
 from harness.commands import report
 from harness.errors import UsageError
-from harness.rundir import RunDir
+from harness.rundir import RunDir, find_runs
 
 
 def parsed(*arguments: object) -> argparse.Namespace:
@@ -31,7 +31,7 @@ def test_a_folder_of_folders_is_searched(
 
 def test_a_run_named_twice_is_shown_once(sample: list[RunDir]) -> None:
     one = sample[4].path
-    assert report.find_runs([one, one.parent, one]) == [RunDir(one.resolve())]
+    assert find_runs([one, one.parent, one]) == [RunDir(one.resolve())]
 
 
 def test_a_place_without_runs_is_bad_use(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ class AbortedRead:
         columns = [*MESSAGE, "topic", "partition", "offset", "reader", "t"]
         chosen = tables.runs.selectExpr("run", "group_isolation AS isolation")
         given = tables.deliveries.where(OURS).select(*columns).join(f.broadcast(chosen), on="run", how="inner")
-        final = tables.log.where(OURS).where("isolation = 'read_committed'").select(*columns, "isolation")
+        final = tables.log.where(OURS).where("committed").selectExpr(*columns, "'read_committed' AS isolation")
         aborted = tables.messages.where(_ABORTED).select(*MESSAGE, "txn")
         got = (
             given.unionByName(final)

@@ -22,8 +22,8 @@ _WHAT = ", ".join(f"CASE WHEN flags & {bit} != 0 THEN '{name}' END" for name, bi
 class Corrupted:
     anomaly: ClassVar[str] = "corrupted"
     questions: ClassVar[tuple[Question, ...]] = (
-        Question(of="positions", compared="in_log OR in_committed OR delivered > 0", suspected=_HARMED),
-        Question(of="messages", compared="false", suspected=_ALTERED),  # the same records once more
+        Question(of="messages", compared="in_log OR in_committed OR delivered > 0", suspected=f"{_HARMED} OR {_ALTERED}"),
+        Question(of="strange", compared="true", suspected=_HARMED),
     )
 
     def find(self, tables: Tables) -> DataFrame:

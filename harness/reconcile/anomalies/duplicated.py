@@ -25,7 +25,7 @@ class Duplicated:
         twice = tables.messages.where(_ELSEWHERE).selectExpr(*MESSAGE, "t AS sent", "outcome")
         copies = (
             tables.claims()
-            .where("source IN ('read_uncommitted', 'read_committed')")
+            .where("source = 'final read'")
             .join(f.broadcast(twice), on=MESSAGE, how="inner")
             .groupBy(*MESSAGE, "sent", "outcome")
             .agg(f.expr("sort_array(collect_set(struct(topic, partition, offset))) AS places"))

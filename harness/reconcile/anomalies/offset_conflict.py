@@ -17,8 +17,10 @@ _DIFFERENT = "session_min != session_max OR seq_min != seq_max"
 
 class OffsetConflict:
     anomaly: ClassVar[str] = "offset_conflict"
+    # The log holds one record a position. Where two messages claim one, at least one of them is claimed to stand
+    # where the log has it not.
     questions: ClassVar[tuple[Question, ...]] = (
-        Question(of="positions", compared="session_min IS NOT NULL", suspected=_DIFFERENT),
+        Question(of="messages", compared="claimed", suspected="wandered OR claimed AND NOT in_log"),
     )
 
     def find(self, tables: Tables) -> DataFrame:

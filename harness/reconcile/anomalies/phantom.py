@@ -19,7 +19,7 @@ class Phantom:
     anomaly: ClassVar[str] = "phantom"
     questions: ClassVar[tuple[Question, ...]] = (
         Question(of="messages", compared="in_log OR in_committed OR delivered > 0", suspected="NOT attempted"),
-        Question(of="positions", compared=_FOREIGN, suspected=_FOREIGN),
+        Question(of="strange", compared=_FOREIGN, suspected=_FOREIGN),
     )
 
     def find(self, tables: Tables) -> DataFrame:

@@ -18,7 +18,8 @@ _AGAIN = "delivered > 1"
 class Redelivered:
     anomaly: ClassVar[str] = "redelivered"
     questions: ClassVar[tuple[Question, ...]] = (
-        Question(of="positions", compared="delivered > 0", suspected=_AGAIN),
+        Question(of="messages", compared="delivered > 0", suspected=_AGAIN),
+        Question(of="strange", compared="delivered > 0", suspected=_AGAIN),
     )
 
     def find(self, tables: Tables) -> DataFrame:

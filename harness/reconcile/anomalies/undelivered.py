@@ -16,7 +16,10 @@ _NEVER = "passed AND delivered = 0"
 
 class Undelivered:
     anomaly: ClassVar[str] = "undelivered"
-    questions: ClassVar[tuple[Question, ...]] = (Question(of="positions", compared="passed", suspected=_NEVER),)
+    questions: ClassVar[tuple[Question, ...]] = (
+        Question(of="messages", compared="passed", suspected=f"{_NEVER} OR passed AND wandered"),
+        Question(of="strange", compared="passed", suspected=_NEVER),
+    )
 
     def find(self, tables: Tables) -> DataFrame:
         passed_over = tables.positions.where(_NEVER).withColumnsRenamed({"session_min": "session", "seq_min": "seq"})
