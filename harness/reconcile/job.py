@@ -33,6 +33,7 @@ OUTCOMES = ("attempted", "acked", "rejected", "unknown")
 
 Rows = list[dict[str, Any]]
 Conditions = dict[str, dict[str, str]]  # table -> name -> condition
+Values = dict[int, dict[str, int]]  # run -> name of a condition -> how many rows answer it
 Crashed = dict[str, str]
 
 
@@ -44,14 +45,14 @@ def reconcile(run: RunDir, spark: SparkSession, finders: Sequence[Finder] | None
     """Seal the ledger, ask every finder, write the results and give what reconciled.json holds."""
     began = time.monotonic()
     sealed = seal(run)
-    tables = load(spark, run.tables, sealed)
+    tables = load(spark, {run.tables: sealed})
     chosen = list(all_finders() if finders is None else finders)
     crashed: Crashed = {}
     try:
         with ThreadPoolExecutor(1) as beside:
             spans = beside.submit(_collect, moments(tables))
-            value = _ask(tables, chosen, crashed)
-            rows = _find(run, spark, tables, _suspicious(chosen, value), crashed)
+            value = ask(tables, chosen, crashed).get(sealed.run, {})
+            rows = _find(run, spark, tables, suspicious(chosen, value), crashed)
             moment_rows = spans.result()
     finally:
         tables.unpersist()
@@ -93,8 +94,8 @@ def _result(
 # --- asking ---------------------------------------------------------------------------------------
 
 
-def _ask(tables: Tables, finders: Sequence[Finder], crashed: Crashed) -> dict[str, int]:
-    """How many rows answer each condition: those of coverage, and each finder's compared and suspected ones."""
+def ask(tables: Tables, finders: Sequence[Finder], crashed: Crashed) -> Values:
+    """How many rows of each run answer each condition: coverage's, and each finder's compared and suspected ones."""
     counted = {table: dict(conditions) for table, conditions in COUNTED.items()}
     asked = {finder.anomaly: _conditions(finder) for finder in finders}
     try:
@@ -119,25 +120,28 @@ def _conditions(finder: Finder) -> Conditions:
     return asked
 
 
-def _count(tables: Tables, wanted: Sequence[Conditions]) -> dict[str, int]:
+def _count(tables: Tables, wanted: Sequence[Conditions]) -> Values:
     by_table: Conditions = {}
     for conditions in wanted:
         for table, named in conditions.items():
             by_table.setdefault(table, {}).update(named)
-    # One row a table, with the columns of the others null: so that all tables are one query.
+    # One row a table and run, with the columns of the other tables null: so that all tables are one query.
     counts = [
-        getattr(tables, table).agg(*(f.expr(f"count_if({condition}) AS `{name}`") for name, condition in named.items()))
+        getattr(tables, table).groupBy("run").agg(*(f.expr(f"count_if({condition}) AS `{name}`") for name, condition in named.items()))
         for table, named in by_table.items()
     ]
-    rows = _collect(reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), counts))
-    return {name: int(n) for row in rows for name, n in row.items() if n is not None}
+    values: Values = {}
+    for row in _collect(reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), counts)):
+        known = {name: int(n) for name, n in row.items() if n is not None}
+        values.setdefault(known.pop("run"), {}).update(known)
+    return values
 
 
 def _of(finder: Finder, what: str, value: Mapping[str, int]) -> int:
     return sum(value.get(f"{what} {finder.anomaly} {number}", 0) for number in range(len(finder.questions)))
 
 
-def _suspicious(finders: Sequence[Finder], value: Mapping[str, int]) -> list[Finder]:
+def suspicious(finders: Sequence[Finder], value: Mapping[str, int]) -> list[Finder]:
     return [finder for finder in finders if _of(finder, "suspected", value)]
 
 

@@ -38,6 +38,7 @@ COUNTED_ONLY = ("txn", "commit", "assignment", "bounds", "session")  # may be ma
 class Sealed:
     """What sealing saw besides the tables. `torn` is the normal end of a killed worker; `gaps` cast doubt on the run."""
 
+    run: int  # the run's number in all tables
     run_id: str
     scenario: str
     zero_ns: int
@@ -93,8 +94,8 @@ class _Sealing:
         self._scenario = manifest["scenario"]
         run_id = str(manifest.get("run_id", run.run_id))
         zero_ns = int(manifest["clock"]["monotonic_ns"])
-        self._sealed = Sealed(run_id, str(self._scenario.get("name", "")), zero_ns)
         self._number = int(np.uint64(run_number(run_id)).astype(np.int64))
+        self._sealed = Sealed(self._number, run_id, str(self._scenario.get("name", "")), zero_ns)
         self._events: dict[str, list[Event]] = defaultdict(list)  # by kind
         self._torn: list[tuple[str, str]] = []  # writer, what
         self._sessions: dict[int, Event] = {}

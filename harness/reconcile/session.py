@@ -96,7 +96,7 @@ def _start(master: str, memory_mb: int) -> SparkSession:
         "spark.app.name": "onceproof",
         "spark.driver.memory": f"{memory_mb}m",
         # C1 alone: compiling hard does not pay for jobs of a second or two.
-        "spark.driver.extraJavaOptions": f"-XX:+UseParallelGC -XX:ReservedCodeCacheSize=256m -Djava.io.tmpdir={scratch}",
+        "spark.driver.extraJavaOptions": f"-XX:+UseParallelGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -Djava.io.tmpdir={scratch}",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",

@@ -8,6 +8,7 @@ Conditions are Spark SQL text: they read like the question, and each is one call
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -95,12 +96,13 @@ class Tables:
             frame.unpersist()
 
 
-def load(spark: SparkSession, folder: Path | str, sealed: Sealed) -> Tables:
-    """The tables of a run from its `tables/` folder. Nothing is computed before a question is asked."""
+def load(spark: SparkSession, sealed: Mapping[Path, Sealed]) -> Tables:
+    """The tables of one or many runs from their `tables/` folders. Nothing is computed before a question is asked."""
+    strange = any(one.strange for one in sealed.values())
 
     def read(name: str) -> DataFrame:
-        frame = spark.read.schema(spark_schema(name)).parquet(str(Path(folder) / name))
-        if sealed.rows[name] == 0:
+        frame = spark.read.schema(spark_schema(name)).parquet(*(str(folder / name) for folder in sealed))
+        if not any(one.rows[name] for one in sealed.values()):
             return frame.where("false")  # said aloud, so that Spark drops all that depends on it from its plans
         return frame
 
@@ -108,10 +110,10 @@ def load(spark: SparkSession, folder: Path | str, sealed: Sealed) -> Tables:
     attempts, log, deliveries = own["attempts"], own["log"], own["deliveries"]
     fates = _fates(own["transactions"], log, deliveries, own["runs"])
     positions = _positions(attempts, log, deliveries).persist()
-    messages = _messages(attempts, log, deliveries, fates, _harmed(positions) if sealed.strange else None).persist()
+    messages = _messages(attempts, log, deliveries, fates, _harmed(positions) if strange else None).persist()
     return Tables(
         **own, fates=fates, positions=positions, messages=messages,
-        strange=positions.where(f"NOT ({OURS})" if sealed.strange else "false"),
+        strange=positions.where(f"NOT ({OURS})" if strange else "false"),
         order=_order(messages), keys=_keys(messages, own["runs"]),
     )  # fmt: skip
 

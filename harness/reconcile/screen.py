@@ -1,0 +1,167 @@
+"""Screening: one pass of Spark over a ledger that says how much was compared and which blocks need a closer look.
+
+Spark reads and distributes the tables, kernels (harness.reconcile.blocks) turn batches of rows into block summaries
+inside its tasks, Spark merges the summaries by block, and a last kernel keeps what the driver needs: totals, times,
+and the blocks that are not sound. What comes back is small: it follows the number of doubtful blocks and the length
+of the run, never the number of records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from harness.reconcile import blocks
+from harness.reconcile.blocks import Count, Facts, Fate, Ints, Space, Summary
+
+SCHEMA = ", ".join(f"{name} bigint" for name in blocks.SUMMARY)
+_ARROW = pa.schema([(name, pa.int64()) for name in blocks.SUMMARY])
+Kernel = Callable[[Mapping[str, Any], Facts], Summary]
+
+# The columns that each kernel reads; null is told as -1.
+READ: Mapping[str, tuple[Kernel, tuple[str, ...]]] = {
+    "attempts": (
+        blocks.screen_attempts,
+        ("session", "seq", "t", "topic", "partition", "key", "txn", "outcome", "t_outcome", "told_partition", "offset", "phase"),
+    ),
+    "log": (
+        blocks.screen_log,
+        ("topic", "partition", "offset", "session", "seq", "txn", "key", "intended_partition", "flags", "uncommitted",
+         "committed", "promised", "passed"),
+    ),
+    "deliveries": (
+        blocks.screen_deliveries,
+        ("topic", "partition", "offset", "session", "seq", "txn", "key", "flags", "t"),
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Screened:
+    """What screening found, of one run or of many: merged summary rows, those that are not sound marked."""
+
+    rows: Summary
+    unsound: blocks.Bools
+
+    def of(self, run: int) -> Screened:
+        mine = self.rows["run"] == run
+        return Screened({name: values[mine] for name, values in self.rows.items()}, self.unsound[mine])
+
+    def space(self, space: Space) -> Summary:
+        chosen = self.rows["space"] == space
+        return {name: values[chosen] for name, values in self.rows.items()}
+
+    def doubtful(self, space: Space) -> Summary:
+        chosen = (self.rows["space"] == space) & self.unsound
+        return {name: values[chosen] for name, values in self.rows.items()}
+
+    def count(self, count: Count) -> int:
+        return int(self._total(count)["n0"].sum())
+
+    def highest(self, count: Count) -> int | None:
+        x = self._total(count)["x"]
+        return int(x.max()) if len(x) else None
+
+    def _total(self, count: Count) -> Summary:
+        totals = self.space(Space.TOTAL)
+        chosen = totals["a"] == count
+        return {name: values[chosen] for name, values in totals.items()}
+
+
+def screen(tables: Mapping[str, DataFrame], facts: Sequence[Facts]) -> Screened:
+    """Screen attempts, log and deliveries of the runs that `facts` tell of."""
+    by_run = {fact.run: fact for fact in facts}
+    parts = [
+        tables[name].select("run", *columns).mapInArrow(_mapped(kernel, columns, by_run), SCHEMA)
+        for name, (kernel, columns) in READ.items()
+    ]
+    aggregates = [
+        *(f.expr(f"bit_or({name}) AS {name}") for name in blocks.MASKS),
+        *(f.expr(f"sum({name}) AS {name}") for name in blocks.SUMS),
+        *(f.expr(f"bit_xor({name}) AS {name}") for name in blocks.HASHES),
+        *(f.expr(f"max({name}) AS {name}") for name in blocks.HIGHEST),
+    ]
+    merged = reduce(DataFrame.unionAll, parts).groupBy(*blocks.KEYS).agg(*aggregates)
+    kept = merged.select(*blocks.SUMMARY).mapInArrow(_keep, SCHEMA)
+    table = kept.toArrow()
+    rows = {name: table.column(name).to_numpy().astype(np.int64) for name in blocks.SUMMARY}
+    return Screened(*_weighed(rows))
+
+
+def _mapped(
+    kernel: Kernel, columns: Sequence[str], by_run: Mapping[int, Facts]
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            run = _column(batch, "run")
+            c = {name: _column(batch, name) for name in columns}
+            for number in np.unique(run).tolist():
+                mine = run == number
+                chosen = c if mine.all() else {name: values[mine] for name, values in c.items()}
+                yield _batch(kernel(chosen, by_run[number]))
+
+    return work
+
+
+def _column(batch: pa.RecordBatch, name: str) -> Any:
+    column = batch.column(name)
+    if pa.types.is_boolean(column.type):
+        return column.to_numpy(zero_copy_only=False).astype(np.bool_)
+    if column.null_count:
+        column = column.fill_null(-1)
+    return column.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+
+
+def _batch(rows: Summary) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array(rows[name]) for name in blocks.SUMMARY], schema=_ARROW)
+
+
+def _keep(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Sound blocks are counted and let go; everything else passes."""
+    for batch in batches:
+        rows = {name: _column(batch, name) for name in blocks.SUMMARY}
+        unsound = blocks.weigh(rows)
+        in_blocks = np.isin(rows["space"], (Space.MESSAGE, Space.POSITION, Space.KEY))
+        yield _batch({name: values[~in_blocks | unsound] for name, values in rows.items()})
+        for run in np.unique(rows["run"]).tolist():
+            yield _batch(blocks.counted({name: values[rows["run"] == run] for name, values in rows.items()}))
+
+
+def _weighed(rows: Summary) -> tuple[Summary, blocks.Bools]:
+    unsound = blocks.weigh(rows)
+    return rows, unsound
+
+
+def told_fates(transactions: DataFrame) -> dict[int, tuple[Ints, Ints]]:
+    """Of each run, its transactions as session << 32 | txn, sorted, and what the events alone tell of each."""
+    table = (
+        transactions.groupBy("run", "session", "txn")
+        .agg(
+            f.expr("coalesce(bool_or(did = 'commit'), false) AS asked"),
+            f.expr("coalesce(bool_or(step = 'ended' AND did = 'commit' AND outcome = 1), false) AS committed"),
+            f.expr(
+                "coalesce(bool_or(step = 'ended' AND (did = 'commit' AND outcome = 2 OR did = 'abort' AND outcome = 1)), false) AS aborted"
+            ),
+        )
+        .toArrow()
+    )
+    c = {name: table.column(name).to_numpy(zero_copy_only=False) for name in table.column_names}
+    told = np.where(
+        c["committed"].astype(bool),
+        Fate.COMMITTED,
+        np.where(c["aborted"].astype(bool) | ~c["asked"].astype(bool), Fate.ABORTED, Fate.OPEN),
+    )
+    fates = {}
+    for run in np.unique(c["run"]).tolist():
+        mine = c["run"] == run
+        packed = c["session"][mine].astype(np.int64) << 32 | c["txn"][mine].astype(np.int64)
+        order = np.argsort(packed)
+        fates[run] = packed[order], told[mine][order].astype(np.int64)
+    return fates
