@@ -317,7 +317,7 @@ class Fault(Protocol):
 
 @dataclass(frozen=True)
 class Question:
-    """What a finder asks of the rows of one table: conditions in Spark SQL. It may suspect too many, never too few."""
+    """What a finder asks of the rows of one table: a condition in Spark SQL. It may suspect too many, never too few."""
 
     of: str  # an attribute of harness.reconcile.tables.Tables
     compared: str  # the row is asked about
@@ -327,10 +327,12 @@ class Question:
 class Finder(Protocol):
     """Finds one anomaly. Its questions are data, so that all finders' questions are asked in one pass.
 
-    `find` is only called when an item is suspected; how many were compared (E9) comes from the questions.
+    `find` is only called when an item is suspected. How many were compared (E9) is the sum of these counts of the
+    screening, names of harness.reconcile.blocks.Count: the closer look sees doubtful rows only.
     """
 
     anomaly: ClassVar[str]
+    compared: ClassVar[tuple[str, ...]]
     questions: ClassVar[tuple[Question, ...]]
 
     def find(self, tables: Tables) -> DataFrame: ...

@@ -43,7 +43,9 @@ NO_PHASE, BEFORE, DURING, AFTER = -1, 0, 1, 2
 class Space(IntEnum):
     """What a and b of a summary row say, and its columns."""
 
-    MESSAGE = 0  # session, seq block | m0 attempted, m1 owed, m2 logged, m3 promised, n0 log rows, n1 acked places
+    MESSAGE = (
+        0  # session, seq block | m0 attempted, m1 owed, m2 logged, m3 promised, n0 log rows, n1 acked places
+    )
     #              h0 contents sent against contents found, h1 places acked against places found, x 1: look closer
     POSITION = 1  # place, offset block | m0 for the group to read, m1 passed by it, m2 logged, m3 delivered,
     #               n0 log rows, n1 deliveries, h0 contents to read against contents delivered, x 1: look closer
@@ -193,7 +195,9 @@ def screen_attempts(c: Columns, facts: Facts) -> Summary:
         total(run, Count.REJECTED, int((c["outcome"] == Outcome.REJECTED).sum())),
         total(run, Count.UNKNOWN, int((c["outcome"] == Outcome.UNKNOWN).sum())),
         total(run, Count.PROGRESS_BEFORE, int((acked & (c["phase"] <= BEFORE)).sum())),
-        total(run, Count.PROGRESS_AFTER, int((acked & ((c["phase"] == AFTER) | (c["phase"] == NO_PHASE))).sum())),
+        total(
+            run, Count.PROGRESS_AFTER, int((acked & ((c["phase"] == AFTER) | (c["phase"] == NO_PHASE))).sum())
+        ),
         total(run, Count.OWED, int(owed.sum())),
     ]
     return joined([messages, *counts, *_times_of_attempts(c, facts, acked)])
@@ -343,12 +347,16 @@ def weigh(s: Summary) -> Bools:
     unsound_position = (
         (s["n0"] != logged)  # two records at one position
         | ((m1 & ~m3) != 0)  # passed and not delivered
-        | (m0 != m3)  # delivered and not to be read, or the reverse: then the hashes cannot be compared either
+        | (
+            m0 != m3
+        )  # delivered and not to be read, or the reverse: then the hashes cannot be compared either
         | (s["n1"] != delivered)  # more deliveries than positions
         | (s["h0"] != 0)
     )
     split_key = (s["space"] == Space.KEY) & ((m0 & m1) != 0)
-    return (s["x"] != 0) & (message | position) | message & unsound_message | position & unsound_position | split_key
+    marked = (s["x"] != 0) & (message | position)
+    unsound: Bools = marked | (message & unsound_message) | (position & unsound_position) | split_key
+    return unsound
 
 
 def counted(s: Summary) -> Summary:

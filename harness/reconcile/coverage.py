@@ -5,43 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from harness.contracts import Outcome
-from harness.reconcile.rows import AFTER, BEFORE
+from harness.reconcile.blocks import Count, Facts, Fate
+from harness.reconcile.screen import Screened
 from harness.reconcile.seal import Sealed
-from harness.reconcile.tables import ABORTED, COMMITTED, UNKNOWN
-
-# What is counted of each table, in the same pass as the finders' questions.
-COUNTED: Mapping[str, Mapping[str, str]] = {
-    "messages": {
-        "attempted": "attempted",
-        "acked": f"outcome = {int(Outcome.ACKED)}",
-        "rejected": f"outcome = {int(Outcome.REJECTED)}",
-        "unknown": f"outcome = {int(Outcome.UNKNOWN)}",
-        # Acks before the first window was opened and after the last one was closed; without windows, all.
-        "progress_before": f"outcome = {int(Outcome.ACKED)} AND coalesce(phase, {BEFORE}) = {BEFORE}",
-        "progress_after": f"outcome = {int(Outcome.ACKED)} AND coalesce(phase, {AFTER}) = {AFTER}",
-    },
-    "fates": {f"transactions_{fate}": f"fate = '{fate}'" for fate in (COMMITTED, ABORTED, UNKNOWN)},
-}
 
 
-def coverage(sealed: Sealed, value: Mapping[str, int]) -> dict[str, Any]:
-    """The `coverage` of reconciled.json; `value` has what was counted."""
+def coverage(sealed: Sealed, facts: Facts, screened: Screened) -> dict[str, Any]:
+    """The `coverage` of reconciled.json."""
     lines = sealed.events
     drains = [e for e in lines if e["event"] == "drain"]
     reads = {"read_uncommitted": False, "read_committed": False}
     reads |= {str(e.get("isolation")): bool(e.get("complete")) for e in lines if e["event"] == "read"}
     return {
         "windows": windows([e for e in lines if e["event"] == "window"], sealed.zero_ns),
-        "progress_before": value.get("progress_before", 0),
-        "progress_after": value.get("progress_after", 0),
+        "progress_before": screened.count(Count.PROGRESS_BEFORE),
+        "progress_after": screened.count(Count.PROGRESS_AFTER),
         "drained": bool(drains) and all(bool(d.get("complete")) for d in drains),
         "drain_detail": "; ".join(str(d["detail"]) for d in drains if d.get("detail")),
         "reads": reads,
         "gaps": sealed.gaps,
         "notes": sealed.torn,
-        "errors": [f"{e.get('where', e.get('writer'))}: {e.get('text')}" for e in lines if e["event"] == "error"],
-        "transactions": {fate: value.get(f"transactions_{fate}", 0) for fate in (COMMITTED, ABORTED, UNKNOWN)},
+        "errors": [
+            f"{e.get('where', e.get('writer'))}: {e.get('text')}" for e in lines if e["event"] == "error"
+        ],
+        "transactions": {
+            name: int((facts.fates == fate).sum())
+            for name, fate in (
+                ("committed", Fate.COMMITTED),
+                ("aborted", Fate.ABORTED),
+                ("unknown", Fate.OPEN),
+            )
+        },
         "rebalances": sealed.rebalances,
         "commits": sealed.commits,
         "sessions": sealed.rows["sessions"],
@@ -60,7 +54,11 @@ def windows(events: Iterable[Mapping[str, Any]], zero_ns: int) -> list[dict[str,
         if step in ("open", "bite", "heal", "healed"):
             life[f"{step}_s"] = seconds(event["t"], zero_ns)
         if step == "bite":
-            life |= {"bit": bool(event.get("bit")), "proof": event.get("proof", ""), "measured": event.get("measured", {})}
+            life |= {
+                "bit": bool(event.get("bit")),
+                "proof": event.get("proof", ""),
+                "measured": event.get("measured", {}),
+            }
         elif step == "healed":
             life |= {"healed": bool(event.get("healed")), "heal_proof": event.get("proof", "")}
         elif step == "error":

@@ -1,6 +1,7 @@
-"""The Spark entry: one run folder in, findings.parquet and reconciled.json out. Only this file collects.
+"""The Spark entry: one run folder in, findings.parquet and reconciled.json out.
 
-First all questions of all finders are asked in one pass; then those finders that suspect something look closer,
+First the ledger is screened block by block in one pass (harness.reconcile.screen). Rows of blocks that are not sound,
+and only those, are then asked all questions of all finders at once, and finders that suspect something look closer,
 again in one query. When a query fails, each finder runs by itself and the one that raised is named: it never
 hides the others.
 """
@@ -11,7 +12,6 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from typing import Any
 
@@ -20,16 +20,20 @@ from pyspark.sql import functions as f
 
 from harness import registry
 from harness.contracts import Finder
-from harness.reconcile.coverage import COUNTED, coverage, seconds
+from harness.reconcile.coverage import coverage, seconds
 from harness.reconcile.findings import COLUMNS
 from harness.reconcile.seal import Sealed, seal
-from harness.reconcile.tables import Tables, load
-from harness.reconcile.timeline import moments, timeline, totals, unavailable_s_max
+from harness.reconcile.session import without_codegen
+from harness.reconcile.blocks import Count, Facts
+from harness.reconcile.look import choose
+from harness.reconcile.screen import Screened, facts, screen
+from harness.reconcile.tables import Tables, derive, read
+from harness.reconcile.times import latency_and_throughput, recovery, timeline, unavailable_s_max
 from harness.rundir import RunDir, write_json
 
 VERSION = 1
 WORST = 5  # findings of each kind that are told in full
-OUTCOMES = ("attempted", "acked", "rejected", "unknown")
+OUTCOMES = (Count.ATTEMPTED, Count.ACKED, Count.REJECTED, Count.UNKNOWN)
 
 Rows = list[dict[str, Any]]
 Conditions = dict[str, dict[str, str]]  # table -> name -> condition
@@ -45,25 +49,44 @@ def reconcile(run: RunDir, spark: SparkSession, finders: Sequence[Finder] | None
     """Seal the ledger, ask every finder, write the results and give what reconciled.json holds."""
     began = time.monotonic()
     sealed = seal(run)
-    tables = load(spark, {run.tables: sealed})
+    own = read(spark, {run.tables: sealed})
+    known = facts(own, [sealed])
+    screened = screen(own, known)
     chosen = list(all_finders() if finders is None else finders)
     crashed: Crashed = {}
-    try:
-        with ThreadPoolExecutor(1) as beside:
-            spans = beside.submit(_collect, moments(tables))
-            value = ask(tables, chosen, crashed).get(sealed.run, {})
-            rows = _find(run, spark, tables, suspicious(chosen, value), crashed)
-            moment_rows = spans.result()
-    finally:
-        tables.unpersist()
-    result = _result(sealed, [x for x in chosen if x.anomaly not in crashed], value, rows, moment_rows, crashed)
+    rows = _look(run, spark, own, screened, sealed, chosen, crashed)
+    result = _result(sealed, [x for x in chosen if x.anomaly not in crashed], known[0], screened, rows, crashed)
     result["seconds"] = round(time.monotonic() - began, 3)
     write_json(run.reconciled, result)
     return result
 
 
+def _look(
+    run: RunDir,
+    spark: SparkSession,
+    own: Mapping[str, DataFrame],
+    screened: Screened,
+    sealed: Sealed,
+    finders: Sequence[Finder],
+    crashed: Crashed,
+) -> Rows:
+    """What finders find in the blocks that are not sound."""
+    doubtful = choose(spark, own, screened)
+    if doubtful is None:
+        none = derive(own, strange=False)
+        return _find(run, spark, none, [], crashed)
+    tables = derive(own, strange=screened.count(Count.STRANGE) > 0, chosen=doubtful)
+    try:
+        with without_codegen(spark):
+            value = ask(tables, finders, crashed).get(sealed.run, {})
+            return _find(run, spark, tables, suspicious(finders, value), crashed)
+    finally:
+        tables.unpersist()
+        doubtful.unpersist()
+
+
 def _result(
-    sealed: Sealed, finders: list[Finder], value: Mapping[str, int], rows: Rows, moment_rows: Rows, crashed: Crashed
+    sealed: Sealed, finders: list[Finder], known: Facts, screened: Screened, rows: Rows, crashed: Crashed
 ) -> dict[str, Any]:
     found = {(row["anomaly"], row["excuse"]): int(row["n"]) for row in rows}
     excused: dict[str, dict[str, int]] = {}
@@ -72,22 +95,25 @@ def _result(
             excused.setdefault(anomaly, {})[excuse] = n
     names = [finder.anomaly for finder in finders]
     explain = {finder.anomaly: finder.explain for finder in finders}
+    seen = coverage(sealed, known, screened)
+    for window, recovered_s in zip(seen["windows"], recovery(screened, seen["windows"]), strict=True):
+        window["recovered_s"] = recovered_s
     return {
         "version": VERSION,
         "run_id": sealed.run_id,
         "scenario": sealed.scenario,
-        "counts": {name: value.get(name, 0) for name in OUTCOMES}
+        "counts": {count.name.lower(): screened.count(count) for count in OUTCOMES}
         | {"in_log": sealed.in_log, "in_log_uncommitted": sealed.in_log_uncommitted}
-        | {"delivered": sealed.rows["deliveries"]}
+        | {"delivered": screened.count(Count.DELIVERIES)}
         | {name: sum(n for (anomaly, _), n in found.items() if anomaly == name) for name in names},
         "excused": excused,
-        "compared": {finder.anomaly: _of(finder, "compared", value) for finder in finders},
+        "compared": {finder.anomaly: sum(screened.count(Count[c]) for c in finder.compared) for finder in finders},
         "crashed": crashed,
-        "unavailable_s_max": unavailable_s_max(moment_rows),
-        **totals(moment_rows),
+        "unavailable_s_max": unavailable_s_max(screened),
+        **latency_and_throughput(screened),
         "findings": [_told(row, explain[row["anomaly"]], sealed.zero_ns) for row in rows],
-        "coverage": coverage(sealed, value),
-        "timeline": timeline(moment_rows),
+        "coverage": seen,
+        "timeline": timeline(screened),
     }
 
 
@@ -95,11 +121,10 @@ def _result(
 
 
 def ask(tables: Tables, finders: Sequence[Finder], crashed: Crashed) -> Values:
-    """How many rows of each run answer each condition: coverage's, and each finder's compared and suspected ones."""
-    counted = {table: dict(conditions) for table, conditions in COUNTED.items()}
+    """How many rows of each run are asked about, and suspected, by each finder."""
     asked = {finder.anomaly: _conditions(finder) for finder in finders}
     try:
-        return _count(tables, [counted, *asked.values()])
+        return _count(tables, list(asked.values()))
     except Exception:
         for name, conditions in asked.items():
             try:
@@ -108,7 +133,7 @@ def ask(tables: Tables, finders: Sequence[Finder], crashed: Crashed) -> Values:
                 crashed[name] = _reason(error)
         if not crashed:
             raise  # no finder is to blame
-        return _count(tables, [counted, *(c for name, c in asked.items() if name not in crashed)])
+        return _count(tables, [c for name, c in asked.items() if name not in crashed])
 
 
 def _conditions(finder: Finder) -> Conditions:

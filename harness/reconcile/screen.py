@@ -20,6 +20,7 @@ from pyspark.sql import functions as f
 
 from harness.reconcile import blocks
 from harness.reconcile.blocks import Count, Facts, Fate, Ints, Space, Summary
+from harness.reconcile.seal import Sealed
 
 SCHEMA = ", ".join(f"{name} bigint" for name in blocks.SUMMARY)
 _ARROW = pa.schema([(name, pa.int64()) for name in blocks.SUMMARY])
@@ -92,7 +93,7 @@ def screen(tables: Mapping[str, DataFrame], facts: Sequence[Facts]) -> Screened:
     kept = merged.select(*blocks.SUMMARY).mapInArrow(_keep, SCHEMA)
     table = kept.toArrow()
     rows = {name: table.column(name).to_numpy().astype(np.int64) for name in blocks.SUMMARY}
-    return Screened(*_weighed(rows))
+    return Screened(rows, blocks.weigh(rows))
 
 
 def _mapped(
@@ -134,9 +135,17 @@ def _keep(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield _batch(blocks.counted({name: values[rows["run"] == run] for name, values in rows.items()}))
 
 
-def _weighed(rows: Summary) -> tuple[Summary, blocks.Bools]:
-    unsound = blocks.weigh(rows)
-    return rows, unsound
+def facts(tables: Mapping[str, DataFrame], sealed: Sequence[Sealed]) -> list[Facts]:
+    """What the kernels have to know of each run."""
+    fates = told_fates(tables["transactions"]) if any(one.rows["transactions"] for one in sealed) else {}
+    none = np.zeros(0, dtype=np.int64)
+    return [
+        Facts(
+            one.run, one.zero_ns, one.group_isolation == "read_committed", one.topic_unchanged,
+            *fates.get(one.run, (none, none)),
+        )
+        for one in sealed
+    ]  # fmt: skip
 
 
 def told_fates(transactions: DataFrame) -> dict[int, tuple[Ints, Ints]]:
@@ -145,7 +154,9 @@ def told_fates(transactions: DataFrame) -> dict[int, tuple[Ints, Ints]]:
         transactions.groupBy("run", "session", "txn")
         .agg(
             f.expr("coalesce(bool_or(did = 'commit'), false) AS asked"),
-            f.expr("coalesce(bool_or(step = 'ended' AND did = 'commit' AND outcome = 1), false) AS committed"),
+            f.expr(
+                "coalesce(bool_or(step = 'ended' AND did = 'commit' AND outcome = 1), false) AS committed"
+            ),
             f.expr(
                 "coalesce(bool_or(step = 'ended' AND (did = 'commit' AND outcome = 2 OR did = 'abort' AND outcome = 1)), false) AS aborted"
             ),

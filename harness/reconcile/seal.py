@@ -42,6 +42,8 @@ class Sealed:
     run_id: str
     scenario: str
     zero_ns: int
+    group_isolation: str  # what the group's readers were promised to read
+    topic_unchanged: bool  # the topic's number of partitions stayed the same
     torn: list[str] = field(default_factory=list)
     gaps: list[str] = field(default_factory=list)
     rows: Counter[str] = field(default_factory=Counter)  # of each table
@@ -95,7 +97,14 @@ class _Sealing:
         run_id = str(manifest.get("run_id", run.run_id))
         zero_ns = int(manifest["clock"]["monotonic_ns"])
         self._number = int(np.uint64(run_number(run_id)).astype(np.int64))
-        self._sealed = Sealed(self._number, run_id, str(self._scenario.get("name", "")), zero_ns)
+        self._sealed = Sealed(
+            run=self._number,
+            run_id=run_id,
+            scenario=str(self._scenario.get("name", "")),
+            zero_ns=zero_ns,
+            group_isolation=str(self._scenario.get("consumers", {}).get("isolation", "read_committed")),
+            topic_unchanged=bool(manifest.get("topic_unchanged", True)),
+        )
         self._events: dict[str, list[Event]] = defaultdict(list)  # by kind
         self._torn: list[tuple[str, str]] = []  # writer, what
         self._sessions: dict[int, Event] = {}
@@ -179,13 +188,9 @@ class _Sealing:
             "scenario": self._sealed.scenario,
             "zero_ns": self._sealed.zero_ns,
             "topic_name": str(self._manifest.get("topic", "topic-0")),
-            "topic_unchanged": bool(self._manifest.get("topic_unchanged", True)),
-            "group_isolation": self._group_isolation,
+            "topic_unchanged": self._sealed.topic_unchanged,
+            "group_isolation": self._sealed.group_isolation,
         }
-
-    @property
-    def _group_isolation(self) -> str:
-        return str(self._scenario.get("consumers", {}).get("isolation", "read_committed"))
 
     @property
     def _owed_isolation(self) -> str:
@@ -239,7 +244,7 @@ class _Sealing:
                 raise LedgerError(f"{self._run.ledger}: no *.{event.get('isolation')}.log, but {event['_at']} read it")
         none = np.zeros(0, dtype=ledger.DELIVERY)
         readings = {isolation: np.concatenate([none, *rows]) for isolation, rows in found.items()}
-        rows, more = make.log(readings, self._owed_isolation, self._group_isolation, self._reach)
+        rows, more = make.log(readings, self._owed_isolation, self._sealed.group_isolation, self._reach)
         self._sealed.in_log = int(np.count_nonzero(more["promised"]))
         self._sealed.in_log_uncommitted = int(np.count_nonzero(more["uncommitted"]))
         self._write("log", "final", {**make.records(rows, reader), **more}, len(rows))

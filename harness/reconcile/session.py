@@ -14,6 +14,8 @@ import shutil
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -77,6 +79,20 @@ def start_in_background() -> threading.Thread:
     return thread
 
 
+@contextmanager
+def without_codegen(spark: SparkSession) -> Iterator[None]:
+    """For queries over few rows: compiling code for each of them takes longer than interpreting it."""
+    settings = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+    before = {name: spark.conf.get(name) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            spark.conf.set(name, old)  # type: ignore[arg-type]
+
+
 def _start(master: str, memory_mb: int) -> SparkSession:
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
@@ -106,6 +122,8 @@ def _start(master: str, memory_mb: int) -> SparkSession:
         "spark.local.dir": str(scratch / "local"),
         "spark.sql.shuffle.partitions": str(SHUFFLE_PARTITIONS),
         "spark.sql.session.timeZone": "UTC",
+        # Kernels work on whole batches; the default of 10,000 rows costs more calls than work.
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
         # The default of 100 compiled classes is fewer than one run's questions need: each run would compile all again.
         "spark.sql.codegen.cache.maxEntries": "4000",
     }

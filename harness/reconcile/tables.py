@@ -18,6 +18,7 @@ from pyspark.sql import functions as f
 
 from harness.contracts import Outcome
 from harness.message import BAD_PAYLOAD, FOREIGN_RUN
+from harness.reconcile.look import Chosen
 from harness.reconcile.schema import SCHEMAS, spark_schema
 from harness.reconcile.seal import Sealed
 
@@ -96,26 +97,38 @@ class Tables:
             frame.unpersist()
 
 
-def load(spark: SparkSession, sealed: Mapping[Path, Sealed]) -> Tables:
-    """The tables of one or many runs from their `tables/` folders. Nothing is computed before a question is asked."""
-    strange = any(one.strange for one in sealed.values())
+def read(spark: SparkSession, sealed: Mapping[Path, Sealed]) -> dict[str, DataFrame]:
+    """The sealed tables of one or many runs from their `tables/` folders."""
 
-    def read(name: str) -> DataFrame:
+    def read_one(name: str) -> DataFrame:
         frame = spark.read.schema(spark_schema(name)).parquet(*(str(folder / name) for folder in sealed))
         if not any(one.rows[name] for one in sealed.values()):
             return frame.where("false")  # said aloud, so that Spark drops all that depends on it from its plans
         return frame
 
-    own = {name: read(name) for name in SCHEMAS}
-    attempts, log, deliveries = own["attempts"], own["log"], own["deliveries"]
-    fates = _fates(own["transactions"], log, deliveries, own["runs"])
-    positions = _positions(attempts, log, deliveries).persist()
-    messages = _messages(attempts, log, deliveries, fates, _harmed(positions) if strange else None).persist()
+    return {name: read_one(name) for name in SCHEMAS}
+
+
+def derive(own: Mapping[str, DataFrame], *, strange: bool, chosen: Chosen | None = None) -> Tables:
+    """All tables, of every row or of the chosen ones. Nothing is computed before a question is asked."""
+    by_message, by_position = (chosen.by_message, chosen.by_position) if chosen else (own, own)
+    own = {**own, **chosen.either} if chosen else own
+    fates = _fates(own["transactions"], own["log"], own["deliveries"], own["runs"])
+    positions = _positions(by_position["attempts"], by_position["log"], by_position["deliveries"]).persist()
+    harmed = _harmed(positions) if strange else None
+    messages = _messages(
+        by_message["attempts"], by_message["log"], by_message["deliveries"], fates, harmed
+    ).persist()
     return Tables(
         **own, fates=fates, positions=positions, messages=messages,
         strange=positions.where(f"NOT ({OURS})" if strange else "false"),
         order=_order(messages), keys=_keys(messages, own["runs"]),
     )  # fmt: skip
+
+
+def load(spark: SparkSession, sealed: Mapping[Path, Sealed]) -> Tables:
+    """The tables of one or many runs, of every row: what finders see without screening."""
+    return derive(read(spark, sealed), strange=any(one.strange for one in sealed.values()))
 
 
 def _stack(*frames: DataFrame) -> DataFrame:

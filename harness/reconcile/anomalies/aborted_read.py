@@ -22,6 +22,7 @@ _ABORTED = f"{_READ} AND fate = '{ABORTED}'"
 
 class AbortedRead:
     anomaly: ClassVar[str] = "aborted_read"
+    compared: ClassVar[tuple[str, ...]] = ("READ_IN_TXN",)
     questions: ClassVar[tuple[Question, ...]] = (Question(of="messages", compared=_READ, suspected=_ABORTED),)
 
     def find(self, tables: Tables) -> DataFrame:

@@ -21,6 +21,7 @@ _WHAT = ", ".join(f"CASE WHEN flags & {bit} != 0 THEN '{name}' END" for name, bi
 
 class Corrupted:
     anomaly: ClassVar[str] = "corrupted"
+    compared: ClassVar[tuple[str, ...]] = ("LOG_ROWS", "DELIVERIES")
     questions: ClassVar[tuple[Question, ...]] = (
         Question(of="messages", compared="in_log OR in_committed OR delivered > 0", suspected=f"{_HARMED} OR {_ALTERED}"),
         Question(of="strange", compared="true", suspected=_HARMED),

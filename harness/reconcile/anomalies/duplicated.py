@@ -17,6 +17,7 @@ _ELSEWHERE = "offset_min != offset_max OR partition_min != partition_max OR topi
 
 class Duplicated:
     anomaly: ClassVar[str] = "duplicated"
+    compared: ClassVar[tuple[str, ...]] = ("LOGGED",)
     questions: ClassVar[tuple[Question, ...]] = (
         Question(of="messages", compared="in_log OR in_committed", suspected=_ELSEWHERE),
     )

@@ -15,6 +15,7 @@ from harness.reconcile.tables import Tables
 
 class Lost:
     anomaly: ClassVar[str] = LOST
+    compared: ClassVar[tuple[str, ...]] = ("OWED",)
     questions: ClassVar[tuple[Question, ...]] = (QUESTION,)
 
     def find(self, tables: Tables) -> DataFrame:

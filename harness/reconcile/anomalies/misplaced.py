@@ -26,6 +26,7 @@ _SPLIT = "partition_min != partition_max"
 
 class Misplaced:
     anomaly: ClassVar[str] = "misplaced"
+    compared: ClassVar[tuple[str, ...]] = ("PLACED", "KEYS")
     questions: ClassVar[tuple[Question, ...]] = (
         Question(of="messages", compared=f"{_PLACED} AND intended_partition >= 0", suspected=_ELSEWHERE),
         Question(of="keys", compared="records > 1", suspected=_SPLIT),

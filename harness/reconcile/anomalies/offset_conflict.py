@@ -17,6 +17,7 @@ _DIFFERENT = "session_min != session_max OR seq_min != seq_max"
 
 class OffsetConflict:
     anomaly: ClassVar[str] = "offset_conflict"
+    compared: ClassVar[tuple[str, ...]] = ("CLAIMED", "LOG_ROWS", "DELIVERIES")
     # The log holds one record a position. Where two messages claim one, at least one of them is claimed to stand
     # where the log has it not.
     questions: ClassVar[tuple[Question, ...]] = (

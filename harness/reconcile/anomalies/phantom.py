@@ -17,6 +17,7 @@ _FOREIGN = f"flags & {FOREIGN_RUN} != 0"
 
 class Phantom:
     anomaly: ClassVar[str] = "phantom"
+    compared: ClassVar[tuple[str, ...]] = ("LOGGED",)
     questions: ClassVar[tuple[Question, ...]] = (
         Question(of="messages", compared="in_log OR in_committed OR delivered > 0", suspected="NOT attempted"),
         Question(of="strange", compared=_FOREIGN, suspected=_FOREIGN),

@@ -17,6 +17,7 @@ _AGAIN = "delivered > 1"
 
 class Redelivered:
     anomaly: ClassVar[str] = "redelivered"
+    compared: ClassVar[tuple[str, ...]] = ("DELIVERED",)
     questions: ClassVar[tuple[Question, ...]] = (
         Question(of="messages", compared="delivered > 0", suspected=_AGAIN),
         Question(of="strange", compared="delivered > 0", suspected=_AGAIN),

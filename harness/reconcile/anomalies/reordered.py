@@ -21,6 +21,7 @@ _BEHIND = "ahead > seq"
 
 class Reordered:
     anomaly: ClassVar[str] = "reordered"
+    compared: ClassVar[tuple[str, ...]] = ("LOGGED",)
     questions: ClassVar[tuple[Question, ...]] = (Question(of="order", compared="true", suspected=_BEHIND),)
 
     def find(self, tables: Tables) -> DataFrame:

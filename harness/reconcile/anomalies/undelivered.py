@@ -16,6 +16,7 @@ _NEVER = "passed AND delivered = 0"
 
 class Undelivered:
     anomaly: ClassVar[str] = "undelivered"
+    compared: ClassVar[tuple[str, ...]] = ("PASSED",)
     questions: ClassVar[tuple[Question, ...]] = (
         Question(of="messages", compared="passed", suspected=f"{_NEVER} OR passed AND wandered"),
         Question(of="strange", compared="passed", suspected=_NEVER),
