@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.contracts import Mode
@@ -14,10 +15,18 @@ if TYPE_CHECKING:
 
 def assess(run: RunDir, spark: SparkSession) -> tuple[dict[str, Any], Judgement]:
     """What reconciliation found and the verdict on it; both are written into the run folder."""
-    from harness.reconcile.job import reconcile  # a client worker never loads Spark
+    return assess_many([run], spark)[0]
 
-    manifest = run.read_manifest()
-    reconciled = reconcile(run, spark)
-    judgement = judge(reconciled, Mode(manifest["scenario"]["guarantee"]), Settings.of(manifest, reconciled))
-    write_json(run.verdict, judgement.to_json())
-    return reconciled, judgement
+
+def assess_many(runs: Sequence[RunDir], spark: SparkSession) -> list[tuple[dict[str, Any], Judgement]]:
+    """The same for many runs, reconciled in one job."""
+    from harness.reconcile.job import reconcile_many  # a client worker never loads Spark
+
+    assessed = []
+    for run, reconciled in zip(runs, reconcile_many(runs, spark), strict=True):
+        manifest = run.read_manifest()
+        settings = Settings.of(manifest, reconciled)
+        judgement = judge(reconciled, Mode(manifest["scenario"]["guarantee"]), settings)
+        write_json(run.verdict, judgement.to_json())
+        assessed.append((reconciled, judgement))
+    return assessed

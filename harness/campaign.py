@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import queue
+import threading
 import time
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from harness.assess import assess
+from harness.assess import assess_many
 from harness.contracts import Cluster, Verdict
 from harness.execute import execute
 from harness.rundir import RunDir
@@ -54,7 +56,11 @@ Execute = Callable[[Scenario], Result]  # the fixture `execute` of suites
 
 
 class Campaign:
-    """Owns the Spark session's thread; the cluster is the caller's."""
+    """Executes runs and reconciles them beside, in one thread that takes all that wait at once.
+
+    A job of ten runs costs little more than a job of one, so reconciliation keeps up however slow the machine is.
+    The cluster is the caller's.
+    """
 
     def __init__(
         self,
@@ -67,10 +73,9 @@ class Campaign:
     ) -> None:
         self._cluster, self._runs, self._say = cluster, runs, say
         self._command_for, self._versions = command_for, versions
-        # One thread: Spark's two cores are shared with the cluster, and the first run is not kept waiting.
-        self._spark_thread = ThreadPoolExecutor(1, thread_name_prefix="reconcile")
-        self._spark_ready = self._spark_thread.submit(_start_spark)
-        self.busy_s = 0.0
+        self._waiting: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._reconcile_all, name="reconcile", daemon=True)
+        self._thread.start()
 
     def __enter__(self) -> Self:
         return self
@@ -78,7 +83,9 @@ class Campaign:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._spark_thread.shutdown(wait=True, cancel_futures=kind is not None)
+        self._waiting.put(None)
+        if kind is None:
+            self._thread.join()  # after an error nobody waits for results: the thread ends with the process
 
     def run(self, scenario: Scenario) -> Future[Result]:
         """Execute now; the future is the reconciled and judged result."""
@@ -92,16 +99,43 @@ class Campaign:
             versions=self._versions,
         )
         self._say(scenario.name, f"ran {time.monotonic() - began:.1f} s, reconciling")
-        return self._spark_thread.submit(self._reconcile, scenario, run)
+        future: Future[Result] = Future()
+        self._waiting.put(_Waiting(scenario, run, future))
+        return future
 
-    def _reconcile(self, scenario: Scenario, run: RunDir) -> Result:
-        began = time.monotonic()
-        reconciled, judgement = assess(run, self._spark_ready.result())
-        self.busy_s += time.monotonic() - began
-        return Result(run, scenario, reconciled, judgement)
+    def _reconcile_all(self) -> None:
+        from harness.reconcile.session import start_in_background
+
+        start_in_background()  # beside the cluster's start and the first run
+        while (first := self._waiting.get()) is not None:
+            batch, more = [first], True
+            while more and not self._waiting.empty():
+                following = self._waiting.get()
+                if following is None:
+                    self._waiting.put(None)  # for the loop above
+                    more = False
+                else:
+                    batch.append(following)
+            self._reconcile(batch)
+
+    def _reconcile(self, batch: Sequence[_Waiting]) -> None:
+        from harness.reconcile.session import spark
+
+        try:
+            assessed = assess_many([one.run for one in batch], spark())
+        except Exception as error:  # noqa: BLE001  whatever it is, it belongs to those who wait for a result
+            if len(batch) > 1:
+                for one in batch:  # a ledger that cannot be read must not hide the other runs
+                    self._reconcile([one])
+            else:
+                batch[0].future.set_exception(error)
+            return
+        for one, (reconciled, judgement) in zip(batch, assessed, strict=True):
+            one.future.set_result(Result(one.run, one.scenario, reconciled, judgement))
 
 
-def _start_spark() -> Any:
-    from harness.reconcile.session import spark
-
-    return spark()
+@dataclass(frozen=True)
+class _Waiting:
+    scenario: Scenario
+    run: RunDir
+    future: Future[Result]

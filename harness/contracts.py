@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from harness.ledger import Ledger
     from harness.message import Message
+    from harness.reconcile.blocks import Space, Why
     from harness.reconcile.tables import Tables
     from harness.scenario import TopicSettings
 
@@ -315,25 +316,16 @@ class Fault(Protocol):
 # --- reconciliation -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Question:
-    """What a finder asks of the rows of one table: a condition in Spark SQL. It may suspect too many, never too few."""
-
-    of: str  # an attribute of harness.reconcile.tables.Tables
-    compared: str  # the row is asked about
-    suspected: str  # the row may be, or be part of, an anomaly
-
-
 class Finder(Protocol):
-    """Finds one anomaly. Its questions are data, so that all finders' questions are asked in one pass.
+    """Finds one anomaly in the rows of blocks that are not sound (harness.reconcile.screen).
 
-    `find` is only called when an item is suspected. How many were compared (E9) is the sum of these counts of the
-    screening, names of harness.reconcile.blocks.Count: the closer look sees doubtful rows only.
+    It is called only when screening saw one of the reasons that wake it. How many items were compared (E9) is the sum
+    of these counts of the screening, which sees every row.
     """
 
     anomaly: ClassVar[str]
-    compared: ClassVar[tuple[str, ...]]
-    questions: ClassVar[tuple[Question, ...]]
+    compared: ClassVar[tuple[str, ...]]  # names of harness.reconcile.blocks.Count
+    woken_by: ClassVar[Mapping[Space, Why]]
 
     def find(self, tables: Tables) -> DataFrame: ...
     def explain(self, row: Mapping[str, Any]) -> str: ...

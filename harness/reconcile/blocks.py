@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import IntEnum
+from enum import IntEnum, IntFlag
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ Columns = Mapping[str, npt.NDArray[Any]]
 Summary = dict[str, Ints]
 
 KEYS = ("run", "space", "a", "b")
-MASKS, SUMS, HASHES, HIGHEST = ("m0", "m1", "m2", "m3"), ("n0", "n1", "n2"), ("h0", "h1"), ("x",)
+MASKS, SUMS, HASHES, HIGHEST = ("m0", "m1", "m2", "m3", "why"), ("n0", "n1", "n2"), ("h0", "h1"), ("x",)
 SUMMARY = (*KEYS, *MASKS, *SUMS, *HASHES, *HIGHEST)
 BITS = 6  # 64 items a block
 
@@ -46,9 +46,9 @@ class Space(IntEnum):
     MESSAGE = (
         0  # session, seq block | m0 attempted, m1 owed, m2 logged, m3 promised, n0 log rows, n1 acked places
     )
-    #              h0 contents sent against contents found, h1 places acked against places found, x 1: look closer
+    #              h0 contents sent against contents found, h1 places acked against places found, why: Why bits
     POSITION = 1  # place, offset block | m0 for the group to read, m1 passed by it, m2 logged, m3 delivered,
-    #               n0 log rows, n1 deliveries, h0 contents to read against contents delivered, x 1: look closer
+    #               n0 log rows, n1 deliveries, h0 contents to read against contents delivered, why: Why bits
     KEY = 2  # topic and key, 0 | m0 and m1 the partitions or-ed, plain and inverted; n0 records
     RUN_OF_ORDER = 3  # session and place, first offset | m0 last offset, m1 least seq, m2 highest seq, n0 1
     ACK_SLOTS = 4  # place, block of slots | m0 slots with an ack
@@ -81,6 +81,21 @@ class Count(IntEnum):
     KEYS = 17
     CLAIMED = 18  # acks that told a place
     PROMISED = 19  # messages in the log that is owed
+
+
+class Why(IntFlag):
+    """Why a block is not sound. The first ones are seen in a record, the others when both sides are merged."""
+
+    MISPLACED = 1
+    READ_UNCOMMITTED = 2  # read although its transaction is not told to be committed
+    OVERTAKEN = 4
+    OPEN_TXN = 8  # what became of its transaction is for the readers to tell
+    FLAGGED = 16
+    MISSING = 32  # owed and not there, or to be read and not delivered
+    NOBODYS = 64  # in the log and not attempted, or delivered and not to be read
+    REPEATED = 128
+    CONTENT = 256  # differs, or cannot be compared since the sides hold different items
+    PLACE = 512  # likewise
 
 
 class Fate(IntEnum):
@@ -161,6 +176,10 @@ _MERGE: Mapping[str, Any] = {
 }
 
 
+def _why(where: Bools, why: Why) -> Ints:
+    return np.where(where, np.int64(why), np.int64(0))
+
+
 def total(run: int, count: Count, n: int, x: int = 0) -> Summary:
     one = np.ones(1, dtype=np.int64)
     return folded(run, Space.TOTAL, one * count, one * 0, n0=one * n, x=one * x)
@@ -187,7 +206,7 @@ def screen_attempts(c: Columns, facts: Facts) -> Summary:
         m0=bit_of(seq), m1=bit_of(seq, owed), n1=placed.astype(np.int64),
         h0=mixed(seq, c["key"], c["txn"]),
         h1=np.where(placed, mixed(seq, place_of(c["topic"], c["told_partition"]), c["offset"]), 0),
-        x=(in_txn & (fate == Fate.OPEN)).astype(np.int64),
+        why=_why(in_txn & (fate == Fate.OPEN), Why.OPEN_TXN),
     )  # fmt: skip
     counts = [
         total(run, Count.ATTEMPTED, len(seq)),
@@ -235,7 +254,7 @@ def screen_log(c: Columns, facts: Facts) -> Summary:
     positions = folded(
         run, Space.POSITION, place, offset >> BITS,
         m0=bit_of(offset, for_group), m1=bit_of(offset, c["passed"]), m2=bit_of(offset),
-        n0=np.ones_like(offset), h0=np.where(for_group, content, 0), x=(c["flags"] != 0).astype(np.int64),
+        n0=np.ones_like(offset), h0=np.where(for_group, content, 0), why=_why(c["flags"] != 0, Why.FLAGGED),
     )  # fmt: skip
     ours = (c["flags"] & (BAD_PAYLOAD | FOREIGN_RUN)) == 0
     strange = total(run, Count.STRANGE, int((~ours).sum()))
@@ -248,13 +267,13 @@ def _messages_in_log(c: Columns, facts: Facts) -> list[Summary]:
     named = c["intended_partition"] >= 0
     elsewhere = (named & (c["intended_partition"] != c["partition"])) | (c["topic"] != 0)
     read_in_txn = (c["txn"] > 0) & c["committed"]
-    doubtful = elsewhere | (read_in_txn & (facts.fate_of(session, c["txn"]) != Fate.COMMITTED))
+    unsure = read_in_txn & (facts.fate_of(session, c["txn"]) != Fate.COMMITTED)
     order, overtaken = _order(c, facts, place)
     messages = folded(
         run, Space.MESSAGE, session, seq >> BITS,
         m2=bit_of(seq), m3=bit_of(seq, c["promised"]), n0=np.ones_like(seq),
         h0=mixed(seq, c["key"], c["txn"]), h1=mixed(seq, place, c["offset"]),
-        x=(doubtful | overtaken).astype(np.int64),
+        why=_why(elsewhere, Why.MISPLACED) | _why(unsure, Why.READ_UNCOMMITTED) | _why(overtaken, Why.OVERTAKEN),
     )  # fmt: skip
     parts = [
         messages,
@@ -310,7 +329,7 @@ def screen_deliveries(c: Columns, facts: Facts) -> Summary:
     positions = folded(
         run, Space.POSITION, place_of(c["topic"], c["partition"]), offset >> BITS,
         m3=bit_of(offset), n1=np.ones_like(offset),
-        h0=mixed(session, seq, c["txn"], c["key"], offset), x=(c["flags"] != 0).astype(np.int64),
+        h0=mixed(session, seq, c["txn"], c["key"], offset), why=_why(c["flags"] != 0, Why.FLAGGED),
     )  # fmt: skip
     ours = (c["flags"] & (BAD_PAYLOAD | FOREIGN_RUN)) == 0
     in_txn = ours & (c["txn"] > 0)
@@ -324,39 +343,54 @@ def screen_deliveries(c: Columns, facts: Facts) -> Summary:
     ]
     if doubtful.any():
         blocks = seq[doubtful] >> BITS
-        parts.append(folded(run, Space.MESSAGE, session[doubtful], blocks, x=np.ones_like(blocks)))
+        parts.append(
+            folded(
+                run, Space.MESSAGE, session[doubtful], blocks, why=np.full_like(blocks, Why.READ_UNCOMMITTED)
+            )
+        )
     return joined(parts)
 
 
 # --- weighing -------------------------------------------------------------------------------------
 
 
-def weigh(s: Summary) -> Bools:
-    """Which merged rows cannot be taken as sound: for those, records are compared one by one."""
-    message, position = s["space"] == Space.MESSAGE, s["space"] == Space.POSITION
-    m0, m1, m2, m3 = (s[name] for name in MASKS)
-    logged = np.bitwise_count(m2.view(np.uint64)).astype(np.int64)
-    delivered = np.bitwise_count(m3.view(np.uint64)).astype(np.int64)
-    unsound_message = (
-        ((m1 & ~m3) != 0)  # owed and not there
-        | (m0 != m2)  # attempted and not logged, or the reverse: then the hashes cannot be compared either
-        | (s["n0"] != logged)  # more rows than messages
-        | (s["h0"] != 0)
-        | ((s["n1"] > 0) & (s["h1"] != 0))  # with acks=0 nobody told a place
+def weigh(s: Summary) -> Ints:
+    """Why each merged row cannot be taken as sound, as bits of Why; 0: it is sound, or not a block.
+
+    Hashes of two sides can be compared only when both hold the same items, each once.
+    """
+    m0, m1, m2, m3 = (s[name] for name in MASKS[:4])
+    logged, delivered = _bits(m2), _bits(m3)
+    missing, extra_rows = (m1 & ~m3) != 0, s["n0"] != logged
+    differ = (m0 != m2) | extra_rows
+    claimed = s["n1"] > 0  # with acks=0 nobody told a place
+    message = (
+        _why(missing, Why.MISSING)
+        | _why((m2 & ~m0) != 0, Why.NOBODYS)
+        | _why(extra_rows, Why.REPEATED)
+        | _why(differ | (s["h0"] != 0), Why.CONTENT)
+        | _why(claimed & (differ | (s["h1"] != 0)), Why.PLACE)
     )
-    unsound_position = (
-        (s["n0"] != logged)  # two records at one position
-        | ((m1 & ~m3) != 0)  # passed and not delivered
-        | (
-            m0 != m3
-        )  # delivered and not to be read, or the reverse: then the hashes cannot be compared either
-        | (s["n1"] != delivered)  # more deliveries than positions
-        | (s["h0"] != 0)
+    again = s["n1"] != delivered
+    apart = (m0 != m3) | again | extra_rows
+    position = (
+        _why(missing, Why.MISSING)
+        | _why((m3 & ~m0) != 0, Why.NOBODYS)
+        | _why(again, Why.REPEATED)
+        | _why(extra_rows, Why.PLACE)
+        | _why(apart | (s["h0"] != 0), Why.CONTENT)
     )
-    split_key = (s["space"] == Space.KEY) & ((m0 & m1) != 0)
-    marked = (s["x"] != 0) & (message | position)
-    unsound: Bools = marked | (message & unsound_message) | (position & unsound_position) | split_key
-    return unsound
+    split = _why((m0 & m1) != 0, Why.MISPLACED)
+    space = s["space"]
+    merged = np.select(
+        [space == Space.MESSAGE, space == Space.POSITION, space == Space.KEY], [message, position, split], 0
+    )
+    why: Ints = merged | s["why"]
+    return why
+
+
+def _bits(mask: Ints) -> Ints:
+    return np.bitwise_count(mask.view(np.uint64)).astype(np.int64)
 
 
 def counted(s: Summary) -> Summary:
@@ -367,7 +401,7 @@ def counted(s: Summary) -> Summary:
     message, position, key = (s["space"] == space for space in (Space.MESSAGE, Space.POSITION, Space.KEY))
 
     def bits(mask: Ints) -> int:
-        return int(np.bitwise_count(mask.view(np.uint64)).sum(dtype=np.int64))
+        return int(_bits(mask).sum())
 
     return joined(
         [

@@ -1,9 +1,8 @@
-"""The Spark entry: one run folder in, findings.parquet and reconciled.json out.
+"""The Spark entry: run folders in, findings.parquet and reconciled.json out. One run or many, in one job.
 
-First the ledger is screened block by block in one pass (harness.reconcile.screen). Rows of blocks that are not sound,
-and only those, are then asked all questions of all finders at once, and finders that suspect something look closer,
-again in one query. When a query fails, each finder runs by itself and the one that raised is named: it never
-hides the others.
+First the ledgers are screened block by block in one pass (harness.reconcile.screen). Where a block is not sound, its
+rows, and only those, go to the finders that its reasons wake, all in one query. When that query fails, each finder
+runs by itself and the one that raised is named: it never hides the others.
 """
 
 from __future__ import annotations
@@ -13,20 +12,23 @@ import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from harness import registry
 from harness.contracts import Finder
+from harness.reconcile.blocks import Count, Facts, Space, Why
 from harness.reconcile.coverage import coverage, seconds
 from harness.reconcile.findings import COLUMNS
+from harness.reconcile.look import choose, stitched
+from harness.reconcile.screen import Screened, facts, screen
 from harness.reconcile.seal import Sealed, seal
 from harness.reconcile.session import without_codegen
-from harness.reconcile.blocks import Count, Facts
-from harness.reconcile.look import choose
-from harness.reconcile.screen import Screened, facts, screen
 from harness.reconcile.tables import Tables, derive, read
 from harness.reconcile.times import latency_and_throughput, recovery, timeline, unavailable_s_max
 from harness.rundir import RunDir, write_json
@@ -34,10 +36,9 @@ from harness.rundir import RunDir, write_json
 VERSION = 1
 WORST = 5  # findings of each kind that are told in full
 OUTCOMES = (Count.ATTEMPTED, Count.ACKED, Count.REJECTED, Count.UNKNOWN)
+_NO_FINDINGS = pa.schema([("run_id", pa.string()), ("anomaly", pa.string())])
 
 Rows = list[dict[str, Any]]
-Conditions = dict[str, dict[str, str]]  # table -> name -> condition
-Values = dict[int, dict[str, int]]  # run -> name of a condition -> how many rows answer it
 Crashed = dict[str, str]
 
 
@@ -47,39 +48,57 @@ def all_finders() -> list[Finder]:
 
 def reconcile(run: RunDir, spark: SparkSession, finders: Sequence[Finder] | None = None) -> dict[str, Any]:
     """Seal the ledger, ask every finder, write the results and give what reconciled.json holds."""
+    return reconcile_many([run], spark, finders)[0]
+
+
+def reconcile_many(
+    runs: Sequence[RunDir], spark: SparkSession, finders: Sequence[Finder] | None = None
+) -> list[dict[str, Any]]:
+    """The same for many runs at once, in their order: the cost of a query is paid once."""
     began = time.monotonic()
-    sealed = seal(run)
-    own = read(spark, {run.tables: sealed})
-    known = facts(own, [sealed])
-    screened = screen(own, known)
     chosen = list(all_finders() if finders is None else finders)
+    sealed = [seal(run) for run in runs]
+    own = read(spark, {run.tables: one for run, one in zip(runs, sealed, strict=True)})
+    known = facts(own, sealed)
+    screened = screen(own, known)
     crashed: Crashed = {}
-    rows = _look(run, spark, own, screened, sealed, chosen, crashed)
-    result = _result(sealed, [x for x in chosen if x.anomaly not in crashed], known[0], screened, rows, crashed)
-    result["seconds"] = round(time.monotonic() - began, 3)
-    write_json(run.reconciled, result)
-    return result
+    rows = _look(runs, spark, own, screened, chosen, crashed)
+    sound = [finder for finder in chosen if finder.anomaly not in crashed]
+    results = []
+    for run, one, fact in zip(runs, sealed, known, strict=True):
+        mine = [row for row in rows if row["run"] == one.run]
+        result = _result(one, sound, fact, screened.of(one.run), mine, crashed)
+        result["seconds"] = round(time.monotonic() - began, 3)
+        write_json(run.reconciled, result)
+        results.append(result)
+    return results
+
+
+def woken(finders: Sequence[Finder], screened: Screened) -> list[Finder]:
+    """Those finders that have a reason to look closer."""
+    reasons = {space: screened.reasons(space) for space in Space}
+    if len(stitched(screened.space(Space.RUN_OF_ORDER))["a"]):
+        reasons[Space.RUN_OF_ORDER] |= Why.OVERTAKEN
+    return [x for x in finders if any(reasons[space] & why for space, why in x.woken_by.items())]
 
 
 def _look(
-    run: RunDir,
+    runs: Sequence[RunDir],
     spark: SparkSession,
     own: Mapping[str, DataFrame],
     screened: Screened,
-    sealed: Sealed,
     finders: Sequence[Finder],
     crashed: Crashed,
 ) -> Rows:
-    """What finders find in the blocks that are not sound."""
+    """What finders find in the blocks that are not sound; all findings are written, the worst come back."""
     doubtful = choose(spark, own, screened)
     if doubtful is None:
-        none = derive(own, strange=False)
-        return _find(run, spark, none, [], crashed)
+        _put_findings(runs, None)
+        return []
     tables = derive(own, strange=screened.count(Count.STRANGE) > 0, chosen=doubtful)
     try:
-        with without_codegen(spark):
-            value = ask(tables, finders, crashed).get(sealed.run, {})
-            return _find(run, spark, tables, suspicious(finders, value), crashed)
+        with without_codegen(spark):  # doubtful rows are few: compiling code takes longer than doing without
+            return _find(runs, spark, tables, woken(finders, screened), crashed)
     finally:
         tables.unpersist()
         doubtful.unpersist()
@@ -107,7 +126,9 @@ def _result(
         | {"delivered": screened.count(Count.DELIVERIES)}
         | {name: sum(n for (anomaly, _), n in found.items() if anomaly == name) for name in names},
         "excused": excused,
-        "compared": {finder.anomaly: sum(screened.count(Count[c]) for c in finder.compared) for finder in finders},
+        "compared": {
+            finder.anomaly: sum(screened.count(Count[c]) for c in finder.compared) for finder in finders
+        },
         "crashed": crashed,
         "unavailable_s_max": unavailable_s_max(screened),
         **latency_and_throughput(screened),
@@ -117,81 +138,27 @@ def _result(
     }
 
 
-# --- asking ---------------------------------------------------------------------------------------
-
-
-def ask(tables: Tables, finders: Sequence[Finder], crashed: Crashed) -> Values:
-    """How many rows of each run are asked about, and suspected, by each finder."""
-    asked = {finder.anomaly: _conditions(finder) for finder in finders}
-    try:
-        return _count(tables, list(asked.values()))
-    except Exception:
-        for name, conditions in asked.items():
-            try:
-                _count(tables, [conditions])
-            except Exception as error:  # noqa: BLE001  a finder may raise anything; it must not hide the others
-                crashed[name] = _reason(error)
-        if not crashed:
-            raise  # no finder is to blame
-        return _count(tables, [c for name, c in asked.items() if name not in crashed])
-
-
-def _conditions(finder: Finder) -> Conditions:
-    asked: Conditions = {}
-    for number, question in enumerate(finder.questions):
-        names = asked.setdefault(question.of, {})
-        names[f"compared {finder.anomaly} {number}"] = question.compared
-        names[f"suspected {finder.anomaly} {number}"] = question.suspected
-    return asked
-
-
-def _count(tables: Tables, wanted: Sequence[Conditions]) -> Values:
-    by_table: Conditions = {}
-    for conditions in wanted:
-        for table, named in conditions.items():
-            by_table.setdefault(table, {}).update(named)
-    # One row a table and run, with the columns of the other tables null: so that all tables are one query.
-    counts = [
-        getattr(tables, table).groupBy("run").agg(*(f.expr(f"count_if({condition}) AS `{name}`") for name, condition in named.items()))
-        for table, named in by_table.items()
-    ]
-    values: Values = {}
-    for row in _collect(reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), counts)):
-        known = {name: int(n) for name, n in row.items() if n is not None}
-        values.setdefault(known.pop("run"), {}).update(known)
-    return values
-
-
-def _of(finder: Finder, what: str, value: Mapping[str, int]) -> int:
-    return sum(value.get(f"{what} {finder.anomaly} {number}", 0) for number in range(len(finder.questions)))
-
-
-def suspicious(finders: Sequence[Finder], value: Mapping[str, int]) -> list[Finder]:
-    return [finder for finder in finders if _of(finder, "suspected", value)]
-
-
 # --- finding --------------------------------------------------------------------------------------
 
 
 def _find(
-    run: RunDir, spark: SparkSession, tables: Tables, finders: Sequence[Finder], crashed: Crashed
+    runs: Sequence[RunDir], spark: SparkSession, tables: Tables, finders: Sequence[Finder], crashed: Crashed
 ) -> Rows:
     """Write all findings; the worst few of each kind come back, each with the number `n` of its kind."""
     frames = _planned(finders, tables, crashed)
-    draft = run.path / f".findings.{os.getpid()}"
+    draft = runs[0].path / f".findings.{os.getpid()}"
     try:
         try:
-            _write(spark, tables, frames.values(), draft)
+            rows = _write(spark, tables, list(frames.values()), draft)
         except Exception:
             sound = {name: frame for name, frame in frames.items() if _works(name, frame, crashed)}
             if len(sound) == len(frames):
                 raise  # no finder is to blame
-            _write(spark, tables, sound.values(), draft)
-        shutil.rmtree(run.findings, ignore_errors=True)
-        draft.rename(run.findings)
+            rows = _write(spark, tables, list(sound.values()), draft)
+        _put_findings(runs, draft)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-    return _worst(spark, run) if frames else []
+    return rows
 
 
 def _planned(finders: Sequence[Finder], tables: Tables, crashed: Crashed) -> dict[str, DataFrame]:
@@ -199,7 +166,7 @@ def _planned(finders: Sequence[Finder], tables: Tables, crashed: Crashed) -> dic
     for finder in finders:
         try:
             frames[finder.anomaly] = finder.find(tables).select(*COLUMNS)
-        except Exception as error:  # noqa: BLE001  as above
+        except Exception as error:  # noqa: BLE001  a finder may raise anything; it must not hide the others
             crashed[finder.anomaly] = _reason(error)
     return frames
 
@@ -213,45 +180,59 @@ def _works(name: str, frame: DataFrame, crashed: Crashed) -> bool:
     return True
 
 
-def _write(spark: SparkSession, tables: Tables, frames: Sequence[DataFrame] | Any, draft: Any) -> None:
-    none = spark.createDataFrame([], ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items()))
-    found = reduce(DataFrame.unionByName, frames, none)
-    _dressed(found, tables).write.mode("overwrite").parquet(str(draft))
+def _write(spark: SparkSession, tables: Tables, frames: Sequence[DataFrame], draft: Path) -> Rows:
+    """Write all findings, a folder a run; the worst few of each kind come back."""
+    if not frames:
+        return []
+    found = _dressed(reduce(DataFrame.unionByName, frames), tables)
+    found.write.mode("overwrite").partitionBy("folder").parquet(str(draft))
+    ranked = spark.read.parquet(str(draft)).selectExpr(
+        "*", "count(1) OVER (PARTITION BY run, anomaly, excuse) AS n",
+        "row_number() OVER (PARTITION BY run, anomaly, excuse ORDER BY t NULLS LAST, partition, offsets) AS rank",
+    )  # fmt: skip
+    rows = [row.asDict(recursive=True) for row in ranked.where(f"rank <= {WORST}").collect()]
+    return sorted(rows, key=lambda row: (row["anomaly"], row["excuse"] or "", row["rank"]))
+
+
+def _put_findings(runs: Sequence[RunDir], draft: Path | None) -> None:
+    """Move each run's findings to its place; a run without any gets an empty table: it was looked for."""
+    for run in runs:
+        made = draft / f"folder={run.path.parent.name}%2F{run.path.name}" if draft else None
+        shutil.rmtree(run.findings, ignore_errors=True)
+        if made is not None and made.is_dir():
+            shutil.move(made, run.findings)
+        else:
+            run.findings.mkdir()
+            pq.write_table(_NO_FINDINGS.empty_table(), run.findings / "none.parquet")
 
 
 def _dressed(found: DataFrame, tables: Tables) -> DataFrame:
     """With the topic's name, and the fault window that the finding's time falls into."""
-    spans = tables.windows.groupBy("run").agg(f.expr("sort_array(collect_list(struct(opened, closed, window))) AS spans"))
+    spans = tables.windows.groupBy("run").agg(
+        f.expr("sort_array(collect_list(struct(opened, closed, window))) AS spans")
+    )
     about = tables.runs.select("run", "run_id", "topic_name").join(spans, on="run", how="left")
     # Parquet files as many as their bytes need: usually one.
     return found.join(f.broadcast(about), on="run", how="left").selectExpr(
-        "run_id", *(name for name in COLUMNS if name != "topic"),
+        "run_id", "run_id AS folder", *(name for name in COLUMNS if name != "topic"),
         "CASE WHEN topic = 0 THEN topic_name ELSE 'topic ' || topic END AS topic",
         "get(filter(spans, s -> s.opened <= t AND t <= s.closed), 0).window AS window",
     ).hint("rebalance")  # fmt: skip
 
 
-def _worst(spark: SparkSession, run: RunDir) -> Rows:
-    ranked = spark.read.parquet(str(run.findings)).selectExpr(
-        "*", "count(1) OVER (PARTITION BY run, anomaly, excuse) AS n",
-        "row_number() OVER (PARTITION BY run, anomaly, excuse ORDER BY t NULLS LAST, partition, offsets) AS rank",
-    )  # fmt: skip
-    rows = _collect(ranked.where(f"rank <= {WORST}"))
-    return sorted(rows, key=lambda row: (row["anomaly"], row["excuse"] or "", row["rank"]))
-
-
-def _told(row: Mapping[str, Any], explain: Callable[[Mapping[str, Any]], str], zero_ns: int) -> dict[str, Any]:
+def _told(
+    row: Mapping[str, Any], explain: Callable[[Mapping[str, Any]], str], zero_ns: int
+) -> dict[str, Any]:
     """A finding in full, as reconciled.json has it."""
-    told = {name: row[name] for name in ("anomaly", "topic", "partition", "messages", "offsets", "sender", "reader")}
+    told = {
+        name: row[name]
+        for name in ("anomaly", "topic", "partition", "messages", "offsets", "sender", "reader")
+    }
     evidence = {k: v for k, v in (row["evidence"] or {}).items() if v is not None}
     told |= {"t_s": seconds(row["t"], zero_ns), "window": row["window"], "evidence": evidence}
     if row["excuse"] is not None:
         told["excuse"] = row["excuse"]
     return told | {"text": explain(told)}
-
-
-def _collect(frame: DataFrame) -> Rows:
-    return [row.asDict(recursive=True) for row in frame.collect()]
 
 
 def _reason(error: Exception) -> str:

@@ -16,9 +16,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from harness.reconcile.blocks import BITS, Space, Summary
+from harness.message import BAD_PAYLOAD, FOREIGN_RUN
+from harness.reconcile.blocks import BITS, Space, Summary, Why, weigh
 from harness.reconcile.screen import Screened
 
+# The payload is intact and of this run, so that its fields can be believed.
+OURS = f"flags & {BAD_PAYLOAD | FOREIGN_RUN} = 0"
+
+_STRANGERS = Why.NOBODYS | Why.CONTENT | Why.PLACE
 _MESSAGE = ["run", "session", "seq_block"]
 _POSITION = ["run", "place", "offset_block"]
 _SEQ_BLOCK = f"shiftright(seq, {BITS}) AS seq_block"
@@ -69,13 +74,17 @@ def stitched(runs: Summary) -> Summary:
 def choose(spark: SparkSession, tables: Mapping[str, DataFrame], screened: Screened) -> Chosen | None:
     """The rows that need a closer look; None when every block is sound."""
     messages, positions = screened.doubtful(Space.MESSAGE), screened.doubtful(Space.POSITION)
+    screened_why = weigh(positions)
     keys, breaks = screened.doubtful(Space.KEY), stitched(screened.space(Space.RUN_OF_ORDER))
     if not any(len(part["a"]) for part in (messages, positions, keys, breaks)):
         return None
     blocks = [_frame(spark, run=messages["run"], session=messages["a"], seq_block=messages["b"])]
     blocks += _blocks_of_keys(spark, tables["log"], keys) + _blocks_of_breaks(spark, tables["log"], breaks)
-    by_message = _fixed(spark, reduce(DataFrame.unionByName, blocks), _MESSAGE)
     places = [_frame(spark, run=positions["run"], place=positions["a"], offset_block=positions["b"])]
+    # Who was delivered at a position where the log has nobody, or somebody else, is a doubtful message too.
+    strangers = {name: values[(screened_why & _STRANGERS) != 0] for name, values in positions.items()}
+    blocks += _blocks_of_strangers(spark, tables["deliveries"], strangers)
+    by_message = _fixed(spark, reduce(DataFrame.unionByName, blocks), _MESSAGE)
     if by_message.count():
         places += [
             _placed(name, _semi(frame, by_message, _MESSAGE, _SEQ_BLOCK)) for name, frame in _large(tables)
@@ -115,6 +124,14 @@ def _placed(name: str, frame: DataFrame) -> DataFrame:
     """The blocks of positions where these rows stand, or are said to stand."""
     place = _TOLD_PLACE if name == "attempts" else _PLACE
     return frame.where("offset IS NOT NULL").selectExpr("run", place, _OFFSET_BLOCK)
+
+
+def _blocks_of_strangers(spark: SparkSession, deliveries: DataFrame, positions: Summary) -> list[DataFrame]:
+    if not len(positions["a"]):
+        return []
+    places = _frame(spark, run=positions["run"], place=positions["a"], offset_block=positions["b"])
+    rows = deliveries.where(OURS).selectExpr("run", "session", _PLACE, _OFFSET_BLOCK, _SEQ_BLOCK)
+    return [rows.join(f.broadcast(places), on=_POSITION, how="left_semi").select(*_MESSAGE)]
 
 
 def _blocks_of_keys(spark: SparkSession, log: DataFrame, keys: Summary) -> list[DataFrame]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from harness.contracts import Question
 from harness.reconcile.findings import finding, known
 from harness.reconcile.tables import PARTITION, Tables
 
 LOST, EXPIRED, LATE = "lost", "expired", "late"
 
-QUESTION = Question(of="messages", compared="owed", suspected="owed AND NOT visible")
+NOT_THERE = "owed AND NOT visible"
 
 # It stands in the log behind a transaction that is still open: a read_committed reader will get it later. An acked
 # offset alone is no proof of that: a log cut back by a failover ends below the acks it gave.
@@ -21,12 +20,13 @@ _BELOW_START = "acked_offset < start"
 
 def missing(tables: Tables, kind: str) -> DataFrame:
     """Findings of owed messages that are not in the log that is owed: those of one kind."""
-    gone = tables.messages.where(QUESTION.suspected).selectExpr(
+    gone = tables.messages.where(NOT_THERE).selectExpr(
         "*", "intended_topic AS topic",
         "coalesce(acked_partition, partition_min, CASE WHEN intended_partition >= 0 THEN intended_partition END) AS partition",
     )  # fmt: skip
     classed = gone.join(f.broadcast(tables.bounds), on=PARTITION, how="left").selectExpr(
-        "*", f"CASE WHEN {_BELOW_START} THEN '{EXPIRED}' WHEN {_BEHIND_OPEN} THEN '{LATE}' ELSE '{LOST}' END AS kind"
+        "*",
+        f"CASE WHEN {_BELOW_START} THEN '{EXPIRED}' WHEN {_BEHIND_OPEN} THEN '{LATE}' ELSE '{LOST}' END AS kind",
     )
     return tables.named(classed.where(f"kind = '{kind}'")).selectExpr(*finding(
         kind,

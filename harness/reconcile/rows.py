@@ -34,7 +34,9 @@ def attempts(rows: npt.NDArray[np.void], session: int, acks: str, span: tuple[in
         "t": rows["t_attempt"],
         **{name: _wide(rows[name]) for name in ("topic", "partition", "key", "txn", "outcome", "error")},
         "t_outcome": pa.array(rows["t_outcome"], mask=rows["t_outcome"] < 0),
-        "told_partition": pa.array(_wide(rows["told_partition"]), mask=rows["told_partition"] < 0, type=pa.int32()),
+        "told_partition": pa.array(
+            _wide(rows["told_partition"]), mask=rows["told_partition"] < 0, type=pa.int32()
+        ),
         "offset": pa.array(rows["offset"], mask=~placed),
         "phase": _phase(rows["t_outcome"], span),
     }
@@ -66,7 +68,9 @@ def log(
     uncommitted, committed = readings["read_uncommitted"], readings["read_committed"]
     both = np.concatenate([uncommitted, committed])
     strict = np.arange(len(both)) >= len(uncommitted)
-    order = np.lexsort((strict, both["seq"], both["session"], both["offset"], both["partition"], both["topic"]))
+    order = np.lexsort(
+        (strict, both["seq"], both["session"], both["offset"], both["partition"], both["topic"])
+    )
     both, strict = both[order], strict[order]
     again = np.zeros(len(both), dtype=bool)
     again[1:] = np.logical_and.reduce([both[name][1:] == both[name][:-1] for name in _SAME])

@@ -26,7 +26,10 @@ _RECORD = [
     ("txn", pa.int64()),
     ("key", pa.int32()),
     ("intended_partition", pa.int32()),
-    ("flags", pa.int32()),  # message.BAD_*, FOREIGN_RUN; with BAD_PAYLOAD all that comes from the payload is 0
+    (
+        "flags",
+        pa.int32(),
+    ),  # message.BAD_*, FOREIGN_RUN; with BAD_PAYLOAD all that comes from the payload is 0
     ("leader_epoch", pa.int32()),
 ]
 

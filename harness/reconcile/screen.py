@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from harness.reconcile import blocks
-from harness.reconcile.blocks import Count, Facts, Fate, Ints, Space, Summary
+from harness.reconcile.blocks import Count, Facts, Fate, Ints, Space, Summary, Why
 from harness.reconcile.seal import Sealed
 
 SCHEMA = ", ".join(f"{name} bigint" for name in blocks.SUMMARY)
@@ -49,19 +49,23 @@ class Screened:
     """What screening found, of one run or of many: merged summary rows, those that are not sound marked."""
 
     rows: Summary
-    unsound: blocks.Bools
+    why: Ints  # of each row, as bits of blocks.Why
 
     def of(self, run: int) -> Screened:
         mine = self.rows["run"] == run
-        return Screened({name: values[mine] for name, values in self.rows.items()}, self.unsound[mine])
+        return Screened({name: values[mine] for name, values in self.rows.items()}, self.why[mine])
 
     def space(self, space: Space) -> Summary:
         chosen = self.rows["space"] == space
         return {name: values[chosen] for name, values in self.rows.items()}
 
     def doubtful(self, space: Space) -> Summary:
-        chosen = (self.rows["space"] == space) & self.unsound
+        chosen = (self.rows["space"] == space) & (self.why != 0)
         return {name: values[chosen] for name, values in self.rows.items()}
+
+    def reasons(self, space: Space) -> Why:
+        """Why blocks of this space are not sound, all together."""
+        return Why(int(np.bitwise_or.reduce(self.why[self.rows["space"] == space], initial=0)))
 
     def count(self, count: Count) -> int:
         return int(self._total(count)["n0"].sum())
@@ -128,7 +132,7 @@ def _keep(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Sound blocks are counted and let go; everything else passes."""
     for batch in batches:
         rows = {name: _column(batch, name) for name in blocks.SUMMARY}
-        unsound = blocks.weigh(rows)
+        unsound = blocks.weigh(rows) != 0
         in_blocks = np.isin(rows["space"], (Space.MESSAGE, Space.POSITION, Space.KEY))
         yield _batch({name: values[~in_blocks | unsound] for name, values in rows.items()})
         for run in np.unique(rows["run"]).tolist():

@@ -79,12 +79,16 @@ def _manifest(run: RunDir) -> Mapping[str, Any]:
     manifest = run.read_manifest()
     version = manifest.get("version")
     if version != ledger.VERSION:
-        raise LedgerError(f"{run.manifest}: ledger version {version}, this program reads version {ledger.VERSION}")
+        raise LedgerError(
+            f"{run.manifest}: ledger version {version}, this program reads version {ledger.VERSION}"
+        )
     try:
         int(manifest["clock"]["monotonic_ns"])
         Mode(manifest["scenario"]["mode"])
     except (KeyError, TypeError, ValueError) as error:
-        raise LedgerError(f"{run.manifest}: not the manifest of a run: {type(error).__name__} {error}") from error
+        raise LedgerError(
+            f"{run.manifest}: not the manifest of a run: {type(error).__name__} {error}"
+        ) from error
     return manifest
 
 
@@ -142,7 +146,9 @@ class _Sealing:
                     continue
                 if not isinstance(event.get("t"), int):
                     raise LedgerError(f"{path}:{number}: not a ledger line (no time)")
-                self._events[kind].append({**event, "writer": event.get("writer", path.stem), "_at": f"{path}:{number}"})
+                self._events[kind].append(
+                    {**event, "writer": event.get("writer", path.stem), "_at": f"{path}:{number}"}
+                )
 
     def _each(self, kind: str, columns: Callable[[Event], Columns | list[Columns]]) -> list[Columns]:
         """The rows made of every event of a kind; an event without what its row needs is named."""
@@ -180,7 +186,9 @@ class _Sealing:
         sealed.rebalances = sum(1 for a in assignments if a["how"] == "assigned")
         sealed.commits = len(self._events["commit"])
         sealed.in_flight = None if None in in_flight else max(in_flight, default=None)
-        sealed.events = [{k: v for k, v in e.items() if k != "_at"} for e in every if e["event"] not in COUNTED_ONLY]
+        sealed.events = [
+            {k: v for k, v in e.items() if k != "_at"} for e in every if e["event"] not in COUNTED_ONLY
+        ]
 
     def _run_row(self) -> Columns:
         return {
@@ -219,7 +227,9 @@ class _Sealing:
         # The file grows by whole regions before they are used: any other size was cut, and attempts are missing.
         left_over = path.stat().st_size % ledger._REGION_BYTES
         if left_over:
-            raise LedgerError(f"{path}: cut off, {left_over} bytes of its last region are there: not a whole ledger")
+            raise LedgerError(
+                f"{path}: cut off, {left_over} bytes of its last region are there: not a whole ledger"
+            )
 
     def _seal_deliveries(self) -> None:
         for path in sorted(self._run.ledger.glob("*.deliveries")):
@@ -241,7 +251,9 @@ class _Sealing:
             found[isolation].append(self._records_of(path, reader))
         for event in self._events["read"]:
             if event.get("complete") and not found.get(str(event.get("isolation"))):
-                raise LedgerError(f"{self._run.ledger}: no *.{event.get('isolation')}.log, but {event['_at']} read it")
+                raise LedgerError(
+                    f"{self._run.ledger}: no *.{event.get('isolation')}.log, but {event['_at']} read it"
+                )
         none = np.zeros(0, dtype=ledger.DELIVERY)
         readings = {isolation: np.concatenate([none, *rows]) for isolation, rows in found.items()}
         rows, more = make.log(readings, self._owed_isolation, self._sealed.group_isolation, self._reach)
@@ -263,15 +275,21 @@ class _Sealing:
 
     def _need_events_of(self, writer: str, path: Path) -> None:
         if not (self._run.ledger / f"{writer}.events").exists():
-            raise LedgerError(f"{self._run.ledger / writer}.events: missing, but {path.name} of the same writer is there")
+            raise LedgerError(
+                f"{self._run.ledger / writer}.events: missing, but {path.name} of the same writer is there"
+            )
 
     def _judge_torn(self) -> None:
         """A worker that was killed may leave a torn end: what it was writing had not happened yet."""
-        killed = [str(w.get("name")) for w in self._events["worker"] if w.get("state") in ("killed", "failed")]
+        killed = [
+            str(w.get("name")) for w in self._events["worker"] if w.get("state") in ("killed", "failed")
+        ]
         for writer, what in self._torn:
             by_kill = any(writer == name or writer.startswith(f"{name}.") for name in killed)
             (self._sealed.torn if by_kill else self._sealed.gaps).append(
-                f"{what}, as a killed worker leaves it" if by_kill else f"{what}, and nobody killed its writer"
+                f"{what}, as a killed worker leaves it"
+                if by_kill
+                else f"{what}, and nobody killed its writer"
             )
 
     # --- Parquet ---

@@ -124,6 +124,8 @@ def _start(master: str, memory_mb: int) -> SparkSession:
         "spark.sql.session.timeZone": "UTC",
         # Kernels work on whole batches; the default of 10,000 rows costs more calls than work.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+        # List the folders of many runs here instead of by a job for each table.
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
         # The default of 100 compiled classes is fewer than one run's questions need: each run would compile all again.
         "spark.sql.codegen.cache.maxEntries": "4000",
     }

@@ -17,8 +17,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from harness.contracts import Outcome
-from harness.message import BAD_PAYLOAD, FOREIGN_RUN
-from harness.reconcile.look import Chosen
+from harness.message import BAD_PAYLOAD
+from harness.reconcile.look import OURS, Chosen
 from harness.reconcile.schema import SCHEMAS, spark_schema
 from harness.reconcile.seal import Sealed
 
@@ -29,9 +29,6 @@ TRANSACTION = ["run", "session", "txn"]
 
 COMMITTED, ABORTED, UNKNOWN = "committed", "aborted", "unknown"
 ACKED, REJECTED = int(Outcome.ACKED), int(Outcome.REJECTED)
-
-# The payload is intact and of this run, so that its fields can be believed.
-OURS = f"flags & {BAD_PAYLOAD | FOREIGN_RUN} = 0"
 
 
 @dataclass(frozen=True)
@@ -103,7 +100,9 @@ def read(spark: SparkSession, sealed: Mapping[Path, Sealed]) -> dict[str, DataFr
     def read_one(name: str) -> DataFrame:
         frame = spark.read.schema(spark_schema(name)).parquet(*(str(folder / name) for folder in sealed))
         if not any(one.rows[name] for one in sealed.values()):
-            return frame.where("false")  # said aloud, so that Spark drops all that depends on it from its plans
+            return frame.where(
+                "false"
+            )  # said aloud, so that Spark drops all that depends on it from its plans
         return frame
 
     return {name: read_one(name) for name in SCHEMAS}
@@ -205,7 +204,16 @@ def _messages(
         *MESSAGE, "partition AS any_partition", "offset AS any_offset", "txn", "key", "flags", "1 AS delivery"
     )
     harm = [harmed] if harmed is not None else []
-    told = ("t", "t_outcome", "outcome", "phase", "intended_topic", "intended_partition", "acked_partition", "acked_offset")
+    told = (
+        "t",
+        "t_outcome",
+        "outcome",
+        "phase",
+        "intended_topic",
+        "intended_partition",
+        "acked_partition",
+        "acked_offset",
+    )
     both = _stack(sent, found, given, *harm).groupBy(*MESSAGE).agg(*_exprs(
         "coalesce(bool_or(attempt), false) AS attempted",
         *(f"max({name}) AS {name}" for name in told),

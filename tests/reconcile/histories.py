@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.contracts import Mode, Outcome
@@ -53,6 +54,21 @@ def histories(draw: st.DrawFn) -> History:
     sends = draw(st.lists(one, min_size=1, max_size=24))
     plants = draw(st.lists(st.builds(Plant, st.sampled_from(PLANTS), st.integers(0, 23)), max_size=4))
     return History(transactional, tuple(sends), tuple(plants))
+
+
+def drawn(count: int, *, derandomize: bool = True) -> list[History]:
+    """Histories as Hypothesis draws them. Drawing only: a Spark job for each would take hours."""
+    batches: list[list[History]] = []
+
+    # The first example of Hypothesis is the simplest one there is, so the second one is taken.
+    @settings(max_examples=2, deadline=None, database=None, derandomize=derandomize,
+              suppress_health_check=list(HealthCheck))
+    @given(st.lists(histories(), min_size=count, max_size=count))
+    def collect(batch: list[History]) -> None:
+        batches.append(batch)
+
+    collect()
+    return batches[-1]
 
 
 class Built:
@@ -131,7 +147,8 @@ class Built:
 
     def _lose(self, r: Record) -> None:
         # The last witness of an unknown transaction is also the proof that it was committed (E2).
-        assert self.run.committed is not None and self.run.deliveries is not None
+        assert self.run.committed is not None
+        assert self.run.deliveries is not None
         others = [c for c in self.run.committed if (c.session, c.txn) == (r.session, r.txn) and c.seq != r.seq]
         if r.txn and not others:
             return
@@ -199,7 +216,8 @@ class Built:
         if self.run.mode is Mode.EXACTLY_ONCE:
             return
         record = self.run.append(self.run.send(1, 0), partition=PARTITIONS, gap=200)
-        assert self.run.committed is not None and self.run.deliveries is not None
+        assert self.run.committed is not None
+        assert self.run.deliveries is not None
         self.run.committed.append(record)
         self.run.deliveries.append((READER, record))
         self._expect("misplaced", record)

@@ -12,9 +12,10 @@ from typing import Any, ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from harness.contracts import Question
+from harness.reconcile.blocks import Space, Why
 from harness.reconcile.findings import finding, first, place, when
-from harness.reconcile.tables import ABORTED, MESSAGE, OURS, Tables
+from harness.reconcile.look import OURS
+from harness.reconcile.tables import ABORTED, MESSAGE, Tables
 
 _READ = "txn > 0 AND (in_committed OR delivered > 0)"
 _ABORTED = f"{_READ} AND fate = '{ABORTED}'"
@@ -23,13 +24,17 @@ _ABORTED = f"{_READ} AND fate = '{ABORTED}'"
 class AbortedRead:
     anomaly: ClassVar[str] = "aborted_read"
     compared: ClassVar[tuple[str, ...]] = ("READ_IN_TXN",)
-    questions: ClassVar[tuple[Question, ...]] = (Question(of="messages", compared=_READ, suspected=_ABORTED),)
+    woken_by: ClassVar[Mapping[Space, Why]] = {Space.MESSAGE: Why.READ_UNCOMMITTED | Why.OPEN_TXN}
 
     def find(self, tables: Tables) -> DataFrame:
         columns = [*MESSAGE, "topic", "partition", "offset", "reader", "t"]
         chosen = tables.runs.selectExpr("run", "group_isolation AS isolation")
-        given = tables.deliveries.where(OURS).select(*columns).join(f.broadcast(chosen), on="run", how="inner")
-        final = tables.log.where(OURS).where("committed").selectExpr(*columns, "'read_committed' AS isolation")
+        given = (
+            tables.deliveries.where(OURS).select(*columns).join(f.broadcast(chosen), on="run", how="inner")
+        )
+        final = (
+            tables.log.where(OURS).where("committed").selectExpr(*columns, "'read_committed' AS isolation")
+        )
         aborted = tables.messages.where(_ABORTED).select(*MESSAGE, "txn")
         got = (
             given.unionByName(final)

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from pyspark.sql import DataFrame
 
-from harness.contracts import Question
 from harness.message import BAD_HEADER, BAD_KEY, BAD_PAYLOAD, BAD_TIMESTAMP
+from harness.reconcile.blocks import Space, Why
 from harness.reconcile.findings import ID, finding, known, place
 from harness.reconcile.tables import Tables
 
@@ -22,14 +22,16 @@ _WHAT = ", ".join(f"CASE WHEN flags & {bit} != 0 THEN '{name}' END" for name, bi
 class Corrupted:
     anomaly: ClassVar[str] = "corrupted"
     compared: ClassVar[tuple[str, ...]] = ("LOG_ROWS", "DELIVERIES")
-    questions: ClassVar[tuple[Question, ...]] = (
-        Question(of="messages", compared="in_log OR in_committed OR delivered > 0", suspected=f"{_HARMED} OR {_ALTERED}"),
-        Question(of="strange", compared="true", suspected=_HARMED),
-    )
+    woken_by: ClassVar[Mapping[Space, Why]] = {
+        Space.MESSAGE: Why.CONTENT,
+        Space.POSITION: Why.CONTENT | Why.FLAGGED,
+    }
 
     def find(self, tables: Tables) -> DataFrame:
         # Who sent it is known from the ack of this position, or from somebody who could read it.
-        harmed = tables.positions.where(_HARMED).withColumnsRenamed({"session_min": "session", "seq_min": "seq"})
+        harmed = tables.positions.where(_HARMED).withColumnsRenamed(
+            {"session_min": "session", "seq_min": "seq"}
+        )
         damaged = tables.named(harmed).selectExpr(*finding(
             self.anomaly,
             messages=known(ID), t="t_first",

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from harness.contracts import Question
+from harness.reconcile.blocks import Space, Why
 from harness.reconcile.findings import finding, first, when
 from harness.reconcile.tables import MESSAGE, Tables
 
@@ -18,9 +18,7 @@ _ELSEWHERE = "offset_min != offset_max OR partition_min != partition_max OR topi
 class Duplicated:
     anomaly: ClassVar[str] = "duplicated"
     compared: ClassVar[tuple[str, ...]] = ("LOGGED",)
-    questions: ClassVar[tuple[Question, ...]] = (
-        Question(of="messages", compared="in_log OR in_committed", suspected=_ELSEWHERE),
-    )
+    woken_by: ClassVar[Mapping[Space, Why]] = {Space.MESSAGE: Why.REPEATED}
 
     def find(self, tables: Tables) -> DataFrame:
         twice = tables.messages.where(_ELSEWHERE).selectExpr(*MESSAGE, "t AS sent", "outcome")

@@ -7,16 +7,16 @@ from typing import Any, ClassVar
 
 from pyspark.sql import DataFrame
 
-from harness.contracts import Question
+from harness.reconcile.blocks import Space, Why
 from harness.reconcile.findings import first, place, when
-from harness.reconcile.missing import LATE, QUESTION, missing
+from harness.reconcile.missing import LATE, missing
 from harness.reconcile.tables import Tables
 
 
 class Late:
     anomaly: ClassVar[str] = LATE
     compared: ClassVar[tuple[str, ...]] = ("OWED",)
-    questions: ClassVar[tuple[Question, ...]] = (QUESTION,)
+    woken_by: ClassVar[Mapping[Space, Why]] = {Space.MESSAGE: Why.MISSING | Why.OPEN_TXN}
 
     def find(self, tables: Tables) -> DataFrame:
         return missing(tables, LATE)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from harness.contracts import Question
+from harness.reconcile.blocks import Space, Why
 from harness.reconcile.findings import ID, finding, first, when
 from harness.reconcile.tables import Tables
 
@@ -27,10 +27,7 @@ _SPLIT = "partition_min != partition_max"
 class Misplaced:
     anomaly: ClassVar[str] = "misplaced"
     compared: ClassVar[tuple[str, ...]] = ("PLACED", "KEYS")
-    questions: ClassVar[tuple[Question, ...]] = (
-        Question(of="messages", compared=f"{_PLACED} AND intended_partition >= 0", suspected=_ELSEWHERE),
-        Question(of="keys", compared="records > 1", suspected=_SPLIT),
-    )
+    woken_by: ClassVar[Mapping[Space, Why]] = {Space.MESSAGE: Why.MISPLACED, Space.KEY: Why.MISPLACED}
 
     def find(self, tables: Tables) -> DataFrame:
         # Of two places the wrong one is shown.

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from harness.contracts import Question
+from harness.reconcile.blocks import Space, Why
 from harness.reconcile.findings import ID, finding, place, when
 from harness.reconcile.tables import POSITION, Tables
 
@@ -20,9 +20,10 @@ class OffsetConflict:
     compared: ClassVar[tuple[str, ...]] = ("CLAIMED", "LOG_ROWS", "DELIVERIES")
     # The log holds one record a position. Where two messages claim one, at least one of them is claimed to stand
     # where the log has it not.
-    questions: ClassVar[tuple[Question, ...]] = (
-        Question(of="messages", compared="claimed", suspected="wandered OR claimed AND NOT in_log"),
-    )
+    woken_by: ClassVar[Mapping[Space, Why]] = {
+        Space.MESSAGE: Why.PLACE,
+        Space.POSITION: Why.PLACE | Why.CONTENT | Why.NOBODYS,
+    }
 
     def find(self, tables: Tables) -> DataFrame:
         contested = tables.positions.where(_DIFFERENT).select(*POSITION)

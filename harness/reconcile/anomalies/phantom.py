@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from pyspark.sql import DataFrame
 
-from harness.contracts import Question
 from harness.message import FOREIGN_RUN
+from harness.reconcile.blocks import Space, Why
 from harness.reconcile.findings import finding, first, known, place
 from harness.reconcile.tables import Tables
 
@@ -18,10 +18,10 @@ _FOREIGN = f"flags & {FOREIGN_RUN} != 0"
 class Phantom:
     anomaly: ClassVar[str] = "phantom"
     compared: ClassVar[tuple[str, ...]] = ("LOGGED",)
-    questions: ClassVar[tuple[Question, ...]] = (
-        Question(of="messages", compared="in_log OR in_committed OR delivered > 0", suspected="NOT attempted"),
-        Question(of="strange", compared=_FOREIGN, suspected=_FOREIGN),
-    )
+    woken_by: ClassVar[Mapping[Space, Why]] = {
+        Space.MESSAGE: Why.NOBODYS,
+        Space.POSITION: Why.NOBODYS | Why.FLAGGED,
+    }
 
     def find(self, tables: Tables) -> DataFrame:
         nobodys = tables.named(tables.messages.where("NOT attempted")).selectExpr(*finding(

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from harness.contracts import Question
+from harness.reconcile.blocks import Space, Why
 from harness.reconcile.findings import ID, finding, known, place, when
 from harness.reconcile.tables import POSITION, Tables
 
@@ -18,13 +18,12 @@ _AGAIN = "delivered > 1"
 class Redelivered:
     anomaly: ClassVar[str] = "redelivered"
     compared: ClassVar[tuple[str, ...]] = ("DELIVERED",)
-    questions: ClassVar[tuple[Question, ...]] = (
-        Question(of="messages", compared="delivered > 0", suspected=_AGAIN),
-        Question(of="strange", compared="delivered > 0", suspected=_AGAIN),
-    )
+    woken_by: ClassVar[Mapping[Space, Why]] = {Space.POSITION: Why.REPEATED}
 
     def find(self, tables: Tables) -> DataFrame:
-        again = tables.positions.where(_AGAIN).withColumnsRenamed({"session_min": "session", "seq_min": "seq"})
+        again = tables.positions.where(_AGAIN).withColumnsRenamed(
+            {"session_min": "session", "seq_min": "seq"}
+        )
         readers = tables.deliveries.groupBy(*POSITION).agg(
             f.expr("sort_array(collect_list(struct(t, reader))).reader AS readers")
         )

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from pyspark.sql import DataFrame
 
-from harness.contracts import Question
+from harness.reconcile.blocks import Space, Why
 from harness.reconcile.findings import finding, when
 from harness.reconcile.tables import Tables
 
@@ -22,11 +22,18 @@ _BEHIND = "ahead > seq"
 class Reordered:
     anomaly: ClassVar[str] = "reordered"
     compared: ClassVar[tuple[str, ...]] = ("LOGGED",)
-    questions: ClassVar[tuple[Question, ...]] = (Question(of="order", compared="true", suspected=_BEHIND),)
+    woken_by: ClassVar[Mapping[Space, Why]] = {
+        Space.MESSAGE: Why.OVERTAKEN,
+        Space.RUN_OF_ORDER: Why.OVERTAKEN,
+    }
 
     def find(self, tables: Tables) -> DataFrame:
-        ahead = tables.order.selectExpr("run", "session", "topic", "partition", "seq AS ahead", "offset AS ahead_offset")
-        pairs = tables.order.where(_BEHIND).join(ahead, on=["run", "session", "topic", "partition", "ahead"], how="inner")
+        ahead = tables.order.selectExpr(
+            "run", "session", "topic", "partition", "seq AS ahead", "offset AS ahead_offset"
+        )
+        pairs = tables.order.where(_BEHIND).join(
+            ahead, on=["run", "session", "topic", "partition", "ahead"], how="inner"
+        )
         return tables.named(pairs).selectExpr(*finding(
             self.anomaly,
             messages="array(sender || '-' || ahead, sender || '-' || seq)", offsets="array(ahead_offset, offset)",

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from pyspark.sql import DataFrame
 
-from harness.contracts import Question
+from harness.reconcile.blocks import Space, Why
 from harness.reconcile.findings import ID, finding, first, known, place, when
 from harness.reconcile.tables import MESSAGE, Tables
 
@@ -17,13 +17,12 @@ _NEVER = "passed AND delivered = 0"
 class Undelivered:
     anomaly: ClassVar[str] = "undelivered"
     compared: ClassVar[tuple[str, ...]] = ("PASSED",)
-    questions: ClassVar[tuple[Question, ...]] = (
-        Question(of="messages", compared="passed", suspected=f"{_NEVER} OR passed AND wandered"),
-        Question(of="strange", compared="passed", suspected=_NEVER),
-    )
+    woken_by: ClassVar[Mapping[Space, Why]] = {Space.POSITION: Why.MISSING}
 
     def find(self, tables: Tables) -> DataFrame:
-        passed_over = tables.positions.where(_NEVER).withColumnsRenamed({"session_min": "session", "seq_min": "seq"})
+        passed_over = tables.positions.where(_NEVER).withColumnsRenamed(
+            {"session_min": "session", "seq_min": "seq"}
+        )
         times = tables.messages.select(*MESSAGE, "t", "t_outcome")
         return tables.named(passed_over.join(times, on=MESSAGE, how="left")).selectExpr(*finding(
             self.anomaly, messages=known(ID), t="coalesce(t_outcome, t)", evidence={"acked": "acked"}

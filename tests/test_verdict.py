@@ -1,0 +1,120 @@
+"""judge(): every reason for INCONCLUSIVE, and which verdict outweighs which."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from harness.contracts import Mode, Verdict
+from harness.guarantees import Conditions
+from harness.verdict import Settings, judge
+
+WINDOW = {"window": 0, "fault": "kill", "bit": True, "proof": "leader changed", "healed": True, "heal_proof": "in sync", "error": None}
+
+
+def reconciled(**changes: Any) -> dict[str, Any]:
+    """A clean run with one fault window; `counts`, `compared` and coverage can be changed by name."""
+    coverage = {
+        "windows": [dict(WINDOW)], "progress_before": 10, "progress_after": 10, "drained": True, "drain_detail": "",
+        "reads": {"read_uncommitted": True, "read_committed": True}, "gaps": [], "errors": [], "in_flight": None,
+    }  # fmt: skip
+    base: dict[str, Any] = {
+        "counts": {"lost": 0, "duplicated": 0, "phantom": 0},
+        "compared": {"lost": 40, "duplicated": 40, "phantom": 40, "aborted_read": 0},
+        "crashed": {},
+        "excused": {},
+        "coverage": coverage,
+    }
+    for name, value in changes.items():
+        if name in ("counts", "compared"):
+            base[name] = base[name] | value
+        elif name in base:
+            base[name] = value
+        else:
+            coverage[name] = value
+    return base
+
+
+ONE_WINDOW = Settings(windows=1)
+
+
+def test_a_clean_run_holds() -> None:
+    judgement = judge(reconciled(), Mode.AT_LEAST_ONCE, ONE_WINDOW)
+    assert judgement.verdict is Verdict.HELD
+    assert judgement.as_expected
+    assert judgement.to_json() == {
+        "verdict": "HELD", "expected": "HELD", "as_expected": True, "guarantee": "at_least_once", "violations": [],
+        "counted": [], "inconclusive": [],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"crashed": {"lost": "KeyError: x"}}, "the finder of lost crashed: KeyError: x"),
+        ({"windows": []}, "1 fault windows were scheduled and 0 opened"),
+        ({"windows": [WINDOW | {"bit": False, "proof": "nothing changed"}]}, "did not bite: nothing changed"),
+        ({"windows": [WINDOW | {"healed": False, "heal_proof": "", "error": "no way back"}]}, "did not heal: no way back"),
+        ({"progress_before": 0}, "no progress before the fault"),
+        ({"progress_after": 0}, "no progress after the last window"),
+        ({"drained": False, "drain_detail": "partition 0 at 3 of 9"}, "not drained to the end of the log: partition 0 at 3 of 9"),
+        ({"reads": {"read_uncommitted": True, "read_committed": False}}, "the final read_committed reading is not complete"),
+        ({"gaps": ["harness.events: line 3 is torn"]}, "the ledger has a gap: harness.events"),
+        ({"errors": ["run: no progress"]}, "an error during the run: run: no progress"),
+        ({"compared": {"lost": 0}}, "lost is forbidden, and nothing was there to compare"),
+    ],
+)  # fmt: skip
+def test_each_doubt_makes_it_inconclusive(changes: dict[str, Any], reason: str) -> None:
+    judgement = judge(reconciled(**changes), Mode.AT_LEAST_ONCE, ONE_WINDOW)
+    assert judgement.verdict is Verdict.INCONCLUSIVE
+    assert len(judgement.inconclusive) == 1
+    assert reason in judgement.inconclusive[0]
+    assert not judgement.as_expected
+
+
+def test_a_violation_outweighs_every_doubt() -> None:
+    judgement = judge(reconciled(counts={"lost": 3}, drained=False), Mode.AT_LEAST_ONCE, ONE_WINDOW)
+    assert judgement.verdict is Verdict.VIOLATED
+    assert [(v.anomaly, v.count) for v in judgement.violations] == [("lost", 3)]
+    assert judgement.inconclusive
+
+
+def test_what_a_mode_allows_is_counted() -> None:
+    judgement = judge(reconciled(counts={"lost": 3}), Mode.AT_MOST_ONCE, ONE_WINDOW)
+    assert judgement.verdict is Verdict.HELD
+    assert [(c.anomaly, c.count) for c in judgement.counted] == [("lost", 3)]
+    assert judgement.counted[0].reason
+
+
+def test_nothing_compared_does_not_matter_where_it_is_allowed() -> None:
+    assert judge(reconciled(compared={"lost": 0}), Mode.AT_MOST_ONCE, ONE_WINDOW).verdict is Verdict.HELD
+
+
+def test_without_faults_no_window_is_needed() -> None:
+    clean = reconciled(windows=[], progress_after=0)
+    assert judge(clean, Mode.AT_LEAST_ONCE, Settings()).verdict is Verdict.HELD
+
+
+def test_a_control_is_as_expected_when_violated() -> None:
+    settings = Settings(expected=Verdict.VIOLATED, windows=1)
+    assert judge(reconciled(counts={"lost": 1}), Mode.AT_LEAST_ONCE, settings).as_expected
+    assert not judge(reconciled(), Mode.AT_LEAST_ONCE, settings).as_expected
+
+
+def test_own_choices_excuse_unless_the_run_is_judged_as_a_mode() -> None:
+    read = reconciled(
+        counts={"aborted_read": 5}, compared={"aborted_read": 50}, excused={"aborted_read": {"read_uncommitted": 4}}
+    )
+    partly = judge(read, Mode.EXACTLY_ONCE, ONE_WINDOW)
+    assert [(v.anomaly, v.count) for v in partly.violations] == [("aborted_read", 1)]
+    assert [(c.anomaly, c.count) for c in partly.counted] == [("aborted_read", 4)]
+    wholly = judge(read, Mode.EXACTLY_ONCE, Settings(windows=1, own_choices_excuse=False))
+    assert [(v.anomaly, v.count) for v in wholly.violations] == [("aborted_read", 5)]
+
+
+def test_settings_come_from_the_manifest() -> None:
+    scenario = {"expected": "VIOLATED", "schedule": [{}, {}], "judged_as": "exactly_once"}
+    settings = Settings.of({"scenario": scenario}, reconciled(in_flight=1))
+    assert settings == Settings(Verdict.VIOLATED, 2, Conditions(in_flight=1), own_choices_excuse=False)
+    assert Settings.of({"scenario": {}}, reconciled()) == Settings()
