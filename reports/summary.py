@@ -63,9 +63,9 @@ def exit_code(runs: Sequence[RunReport]) -> int:
 
 def table(runs: Sequence[RunReport], colour: bool = False) -> str:
     """An aligned table of at most 140 columns and a closing sentence; ANSI colours only when asked for."""
-    lines = _narrowed(_lines(runs, words.number), ((0, 12),))  # scenario first: it repeats mode and fault
+    lines = _narrowed(_lines(runs, words.number), ((1, 12), (0, 24)))  # the scenario's name mostly has the fault
     if _width(lines) > WIDTH:
-        lines = _narrowed(_lines(runs, words.short_number), ((0, 12), (2, 8), (1, 8), (3, 8)))
+        lines = _narrowed(_lines(runs, words.short_number), ((1, 8), (0, 12), (2, 8)))
     texts = len(_TEXTS)
     widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
     shown = []
@@ -102,7 +102,7 @@ def closing(runs: Sequence[RunReport]) -> str:
 
 
 _TEXTS: tuple[tuple[str, str], ...] = (
-    ("", "scenario"), ("", "mode"), ("", "fault"), ("", "judged as"), ("", "verdict"), ("", ""),
+    ("", "scenario"), ("", "fault"), ("", "judged as"), ("", "verdict"), ("", ""),
 )  # fmt: skip
 _NUMBERS: tuple[tuple[str, str], ...] = (
     ("attemp-", "ted"), ("", "acked"), ("in the", "log"), ("deliv-", "ered"), ("", "lost"),
@@ -115,7 +115,6 @@ def _lines(runs: Sequence[RunReport], number: Callable[[float | None], str]) -> 
     rows = (
         [
             run.scenario,
-            words.mode(run.mode),
             words.fault(run.fault),
             words.mode(run.judged_as),
             run.verdict,

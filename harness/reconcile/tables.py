@@ -246,7 +246,7 @@ def _order(messages: DataFrame) -> DataFrame:
     )
     return placed.selectExpr(
         *MESSAGE, "t", "topic_min AS topic", "partition_min AS partition", "offset_min AS offset",
-        "max(seq) OVER (PARTITION BY run, session, topic_min, partition_min ORDER BY offset_min "
+        "max(seq) OVER (PARTITION BY run, session, topic_min, partition_min ORDER BY offset_min, seq "
         "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS ahead",
     )  # fmt: skip
 

@@ -15,7 +15,7 @@ from .together import Outcome, reconcile_together
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-HISTORIES = 60
+HISTORIES = 40
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from harness.waiting import wait_until
 
 PROGRAM = """
@@ -19,6 +21,7 @@ input()
 """
 
 
+@pytest.mark.slow
 def test_the_jvm_ends_with_a_killed_process_and_leaves_nothing_in_the_current_folder(tmp_path: Path) -> None:
     root = Path(__file__).parents[2]
     environment = {**os.environ, "PYTHONPATH": str(root), "TMPDIR": str(tmp_path)}
