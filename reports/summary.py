@@ -63,7 +63,9 @@ def exit_code(runs: Sequence[RunReport]) -> int:
 
 def table(runs: Sequence[RunReport], colour: bool = False) -> str:
     """An aligned table of at most 140 columns and a closing sentence; ANSI colours only when asked for."""
-    lines = _narrowed(_lines(runs, words.number), ((1, 12), (0, 24)))  # the scenario's name mostly has the fault
+    lines = _narrowed(
+        _lines(runs, words.number), ((1, 12), (0, 24))
+    )  # the scenario's name mostly has the fault
     if _width(lines) > WIDTH:
         lines = _narrowed(_lines(runs, words.short_number), ((1, 8), (0, 12), (2, 8)))
     texts = len(_TEXTS)

@@ -10,7 +10,15 @@ from harness.contracts import Mode, Verdict
 from harness.guarantees import Conditions
 from harness.verdict import Settings, judge
 
-WINDOW = {"window": 0, "fault": "kill", "bit": True, "proof": "leader changed", "healed": True, "heal_proof": "in sync", "error": None}
+WINDOW = {
+    "window": 0,
+    "fault": "kill",
+    "bit": True,
+    "proof": "leader changed",
+    "healed": True,
+    "heal_proof": "in sync",
+    "error": None,
+}
 
 
 def reconciled(**changes: Any) -> dict[str, Any]:
@@ -104,7 +112,9 @@ def test_a_control_is_as_expected_when_violated() -> None:
 
 def test_own_choices_excuse_unless_the_run_is_judged_as_a_mode() -> None:
     read = reconciled(
-        counts={"aborted_read": 5}, compared={"aborted_read": 50}, excused={"aborted_read": {"read_uncommitted": 4}}
+        counts={"aborted_read": 5},
+        compared={"aborted_read": 50},
+        excused={"aborted_read": {"read_uncommitted": 4}},
     )
     partly = judge(read, Mode.EXACTLY_ONCE, ONE_WINDOW)
     assert [(v.anomaly, v.count) for v in partly.violations] == [("aborted_read", 1)]

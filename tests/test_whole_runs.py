@@ -19,6 +19,7 @@ from harness.reconcile.session import spark
 from harness.rundir import read_json
 from harness.scenario import ConsumerSettings, ProducerSettings, Scenario, Timings, TopicSettings
 
+pytestmark = pytest.mark.spark
 HONEST = Scenario(
     name="honest",
     mode=Mode.IDEMPOTENT,
@@ -61,7 +62,9 @@ def test_every_lie_is_seen(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) 
         assert all(f["messages"] and f["text"] for f in evidence)
 
 
-def test_a_worker_that_fails_makes_the_run_inconclusive(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_fails_makes_the_run_inconclusive(
+    campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("ONCEPROOF_LIE", "no such lie")
     timings = replace(HONEST.timings, warm_up_limit_s=5, drain_limit_s=1, final_read_limit_s=5)
     result = campaign.run(replace(HONEST, name="failing", client="lying", timings=timings)).result()

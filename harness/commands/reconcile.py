@@ -12,7 +12,9 @@ from pathlib import Path
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("runs", metavar="RUN", type=Path, nargs="+", help="run folders, or folders that hold some")
+    parser.add_argument(
+        "runs", metavar="RUN", type=Path, nargs="+", help="run folders, or folders that hold some"
+    )
     parser.add_argument("--json", action="store_true", help="print a JSON object for each run, one a line")
 
 

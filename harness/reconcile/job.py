@@ -28,7 +28,7 @@ from harness.reconcile.findings import COLUMNS
 from harness.reconcile.look import choose, stitched
 from harness.reconcile.screen import Screened, facts, screen
 from harness.reconcile.seal import Sealed, seal
-from harness.reconcile.session import without_codegen
+from harness.reconcile.session import for_few_rows
 from harness.reconcile.tables import Tables, derive, read
 from harness.reconcile.times import latency_and_throughput, recovery, timeline, unavailable_s_max
 from harness.rundir import RunDir, write_json
@@ -97,7 +97,7 @@ def _look(
         return []
     tables = derive(own, strange=screened.count(Count.STRANGE) > 0, chosen=doubtful)
     try:
-        with without_codegen(spark):  # doubtful rows are few: compiling code takes longer than doing without
+        with for_few_rows(spark):
             return _find(runs, spark, tables, woken(finders, screened), crashed)
     finally:
         tables.unpersist()

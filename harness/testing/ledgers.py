@@ -99,12 +99,20 @@ class LiteralRun:
         """Begin a producer session."""
         producer = producer or f"producer-{number}"
         self._sessions[number] = f"{producer}.{incarnation}"
-        facts = {"acks": "all", "in_flight": None, "idempotent": False, "retries": True, "transactional_id": ""}
+        facts = {
+            "acks": "all",
+            "in_flight": None,
+            "idempotent": False,
+            "retries": True,
+            "transactional_id": "",
+        }
         self.event("session", self._sessions[number], session=number, producer=producer, incarnation=incarnation,
                    mode=self.mode, **(facts | settings))  # fmt: skip
         return number
 
-    def send(self, session: int, partition: int = 0, *, key: int = -1, txn: int = 0, chosen: bool = False) -> Sent:
+    def send(
+        self, session: int, partition: int = 0, *, key: int = -1, txn: int = 0, chosen: bool = False
+    ) -> Sent:
         """Attempt the session's next message; `chosen`: the client picked the partition."""
         seq = sum(1 for s in self.sent if s.session == session)
         one = Sent(session, seq, -1 if chosen else partition, key, txn, self.tick())
@@ -122,7 +130,12 @@ class LiteralRun:
         return self.log[-1]
 
     def ack(self, one: Sent, partition: int, offset: int) -> None:
-        one.outcome, one.told_partition, one.offset, one.t_outcome = Outcome.ACKED, partition, offset, self.tick()
+        one.outcome, one.told_partition, one.offset, one.t_outcome = (
+            Outcome.ACKED,
+            partition,
+            offset,
+            self.tick(),
+        )
 
     def write(self, session: int, count: int, partition: int = 0, *, key: int = -1, txn: int = 0,
               chosen: bool = False) -> list[Record]:  # fmt: skip
@@ -130,7 +143,9 @@ class LiteralRun:
         made = (self.send(session, partition, key=key, txn=txn, chosen=chosen) for _ in range(count))
         return [self.append(one, partition) for one in made]
 
-    def end(self, session: int, txn: int, did: str | None = "commit", outcome: Outcome | None = Outcome.ACKED) -> None:
+    def end(
+        self, session: int, txn: int, did: str | None = "commit", outcome: Outcome | None = Outcome.ACKED
+    ) -> None:
         """A transaction's life: `did` None was never ended, `outcome` None is not known to its writer."""
         writer = self._sessions[session]
         facts = {"session": session, "txn": txn, "intent": did or "commit"}
@@ -182,9 +197,13 @@ class LiteralRun:
             mine = passed.setdefault(reader, {})
             mine[r.partition] = max(mine.get(r.partition, 0), r.offset + 1)
         for reader, offsets in passed.items():
-            self.event("assignment", reader, reader=reader, how="assigned", partitions=list(range(self.partitions)))
+            self.event(
+                "assignment", reader, reader=reader, how="assigned", partitions=list(range(self.partitions))
+            )
             if self.commits and offsets:
-                self.event("commit", reader, reader=reader, offsets=offsets, outcome=int(Outcome.ACKED), error="")
+                self.event(
+                    "commit", reader, reader=reader, offsets=offsets, outcome=int(Outcome.ACKED), error=""
+                )
 
     def _tell_end(self) -> None:
         self.event("drain", complete=self.drained, detail="" if self.drained else "partition 0 at 3 of 9")

@@ -41,7 +41,17 @@ class History:
 
 PLAIN_ENDS = ("acked", "acked", "acked", "unknown and written", "unknown and gone", "rejected")
 TXN_ENDS = ("commit", "commit", "abort", "unknown and written", "unknown and gone", "never ended")
-PLANTS = ("lose", "duplicate", "swap", "phantom", "corrupt", "misplace", "undeliver", "redeliver", "read aborted")
+PLANTS = (
+    "lose",
+    "duplicate",
+    "swap",
+    "phantom",
+    "corrupt",
+    "misplace",
+    "undeliver",
+    "redeliver",
+    "read aborted",
+)
 
 
 @st.composite
@@ -61,8 +71,13 @@ def drawn(count: int, *, derandomize: bool = True) -> list[History]:
     batches: list[list[History]] = []
 
     # The first example of Hypothesis is the simplest one there is, so the second one is taken.
-    @settings(max_examples=2, deadline=None, database=None, derandomize=derandomize,
-              suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=2,
+        deadline=None,
+        database=None,
+        derandomize=derandomize,
+        suppress_health_check=list(HealthCheck),
+    )
     @given(st.lists(histories(), min_size=count, max_size=count))
     def collect(batch: list[History]) -> None:
         batches.append(batch)
@@ -149,7 +164,9 @@ class Built:
         # The last witness of an unknown transaction is also the proof that it was committed (E2).
         assert self.run.committed is not None
         assert self.run.deliveries is not None
-        others = [c for c in self.run.committed if (c.session, c.txn) == (r.session, r.txn) and c.seq != r.seq]
+        others = [
+            c for c in self.run.committed if (c.session, c.txn) == (r.session, r.txn) and c.seq != r.seq
+        ]
         if r.txn and not others:
             return
         for places in self._everywhere():
@@ -169,9 +186,16 @@ class Built:
     def _swap(self, r: Record) -> None:
         """With the next one of its session in its partition; both keep their acks with their places."""
         run = self.run
-        line = sorted((c for c in run.log if (c.session, c.partition) == (r.session, r.partition)), key=lambda c: c.offset)
+        line = sorted(
+            (c for c in run.log if (c.session, c.partition) == (r.session, r.partition)),
+            key=lambda c: c.offset,
+        )
         after = [c for c in line if c.offset > r.offset]
-        if not after or (after[0].session, after[0].seq) in self._touched or after[0] not in (run.committed or []):
+        if (
+            not after
+            or (after[0].session, after[0].seq) in self._touched
+            or after[0] not in (run.committed or [])
+        ):
             return
         other = after[0]
         if self._sent(other).seq < r.seq or not self._owed(other):
@@ -224,7 +248,11 @@ class Built:
 
     def _read_aborted(self, plant: Plant) -> None:
         assert self.run.deliveries is not None
-        aborted = [r for r in self.run.log if (r.session, r.txn) in self._aborted and (r.session, r.seq) not in self._touched]
+        aborted = [
+            r
+            for r in self.run.log
+            if (r.session, r.txn) in self._aborted and (r.session, r.seq) not in self._touched
+        ]
         if aborted:
             record = aborted[plant.at % len(aborted)]
             self.run.deliveries.append((READER, record))

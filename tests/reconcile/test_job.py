@@ -59,7 +59,12 @@ def test_counts(reconciled: Mapping[str, Any]) -> None:
 
 def test_a_finding_tells_sender_place_time_and_window(reconciled: Mapping[str, Any]) -> None:
     lost = next(x for x in reconciled["findings"] if x["anomaly"] == "lost")
-    assert (lost["topic"], lost["partition"], lost["offsets"], lost["sender"]) == ("orders", 1, [5], "producer-1.0")
+    assert (lost["topic"], lost["partition"], lost["offsets"], lost["sender"]) == (
+        "orders",
+        1,
+        [5],
+        "producer-1.0",
+    )
     assert lost["window"] == 0
     assert lost["messages"] == ["producer-1.0-25"]
     for part in ("producer-1.0-25", "orders/1 offset 5", "fault window 0", f"{lost['t_s']:.3f} s"):

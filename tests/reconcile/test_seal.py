@@ -67,7 +67,9 @@ def test_both_readings_become_one_log(tmp_path: Path) -> None:
     literal_run.end(1, 2)
     run = literal_run.finish()
     sealed = seal(run)
-    found = [(r["offset"], r["uncommitted"], r["committed"], r["promised"], r["passed"]) for r in rows(run, "log")]
+    found = [
+        (r["offset"], r["uncommitted"], r["committed"], r["promised"], r["passed"]) for r in rows(run, "log")
+    ]
     assert found == [(n, True, n > 1, n > 1, n > 1) for n in range(4)]
     assert (sealed.in_log, sealed.in_log_uncommitted) == (2, 4)
 
@@ -206,7 +208,9 @@ DAMAGES: dict[str, tuple[Callable[[RunDir], None], str]] = {
 
 
 @pytest.mark.parametrize(("damage", "message"), DAMAGES.values(), ids=list(DAMAGES))
-def test_what_cannot_be_trusted_is_named(damage: Callable[[RunDir], None], message: str, tmp_path: Path) -> None:
+def test_what_cannot_be_trusted_is_named(
+    damage: Callable[[RunDir], None], message: str, tmp_path: Path
+) -> None:
     run = literal(tmp_path)
     damage(run)
     with pytest.raises(LedgerError, match=message):

@@ -21,7 +21,7 @@ input()
 """
 
 
-@pytest.mark.slow
+@pytest.mark.spark
 def test_the_jvm_ends_with_a_killed_process_and_leaves_nothing_in_the_current_folder(tmp_path: Path) -> None:
     root = Path(__file__).parents[2]
     environment = {**os.environ, "PYTHONPATH": str(root), "TMPDIR": str(tmp_path)}
