@@ -71,10 +71,12 @@ DELIVERY = np.dtype(
 )
 _ATTEMPT_HALF = struct.Struct("<qiIhBBI")
 _OUTCOME_HALF = struct.Struct("<qqhhBBH")
-_REGION_ROWS = 1 << 16
-_REGION_BYTES = (
-    _REGION_ROWS * ATTEMPT.itemsize
-)  # a multiple of the page size, as mapping a part of a file wants
+# Bound once: these are called once a record, where each look-up shows.
+_pack_attempt, _pack_outcome = _ATTEMPT_HALF.pack_into, _OUTCOME_HALF.pack_into
+_REGION_BITS = 16
+REGION_ROWS = 1 << _REGION_BITS
+_ROW_MASK = REGION_ROWS - 1
+REGION_BYTES = REGION_ROWS * ATTEMPT.itemsize  # a multiple of the page size, as mapping a part of a file wants
 
 now_ns = time.monotonic_ns
 
@@ -93,33 +95,48 @@ class AttemptJournal:
         self, seq: int, key: int, partition: int, txn: int = 0, flags: int = 0, topic: int = 0
     ) -> None:
         """Record that message `seq` is about to be sent. Call before the send."""
-        number, row = divmod(seq, _REGION_ROWS)
+        number = seq >> _REGION_BITS
         if number >= len(self._regions):
             self._grow()
-        _ATTEMPT_HALF.pack_into(
-            self._regions[number], row * 48, now_ns(), key, txn, partition, flags, topic, ATTEMPT_MARK
+        _pack_attempt(
+            self._regions[number],
+            (seq & _ROW_MASK) * 48,
+            now_ns(),
+            key,
+            txn,
+            partition,
+            flags,
+            topic,
+            ATTEMPT_MARK,
         )
         self.attempted = seq + 1
 
     def outcome(self, seq: int, outcome: int, partition: int, offset: int, error: int) -> None:
         """Record what became of message `seq`."""
-        number, row = divmod(seq, _REGION_ROWS)
-        _OUTCOME_HALF.pack_into(
-            self._regions[number], row * 48 + 24, now_ns(), offset, partition, error, outcome, 0, OUTCOME_MARK
+        _pack_outcome(
+            self._regions[seq >> _REGION_BITS],
+            (seq & _ROW_MASK) * 48 + 24,
+            now_ns(),
+            offset,
+            partition,
+            error,
+            outcome,
+            0,
+            OUTCOME_MARK,
         )
         self.outcomes[outcome] += 1
 
     def _grow(self) -> None:
-        start = len(self._regions) * _REGION_BYTES
+        start = len(self._regions) * REGION_BYTES
         try:
             # Real blocks now: on a full disk this fails with a reason; a hole would be a SIGBUS later.
-            os.posix_fallocate(self._file, start, _REGION_BYTES)
+            os.posix_fallocate(self._file, start, REGION_BYTES)
         except OSError as error:
             raise LedgerError(
-                f"{self._path}: no room for {_REGION_BYTES} more bytes of ledger ({error.strerror}); "
+                f"{self._path}: no room for {REGION_BYTES} more bytes of ledger ({error.strerror}); "
                 "free some disk space or choose another folder with --runs"
             ) from error
-        self._regions.append(mmap.mmap(self._file, _REGION_BYTES, offset=start))
+        self._regions.append(mmap.mmap(self._file, REGION_BYTES, offset=start))
 
     def close(self) -> None:
         for region in self._regions:

@@ -18,9 +18,9 @@ from harness.targets import every_broker, leader_of
 
 MODES = (Mode.AT_MOST_ONCE, Mode.AT_LEAST_ONCE, Mode.EXACTLY_ONCE)
 
-KILL_LEADER = once(Kill(), on=leader_of(0), after_s=1.0, hold_s=1.5)
-SEVER_LEADER = once(Sever(), on=leader_of(0), after_s=1.0, hold_s=2.0)
-SLOW_DISK_OF_LEADER = once(SlowDisk(delay_ms=50), on=leader_of(0), after_s=1.0, hold_s=3.0)
+KILL_LEADER = once(Kill(), on=leader_of(0), after_s=0.5, hold_s=1.0)
+SEVER_LEADER = once(Sever(), on=leader_of(0), after_s=0.5, hold_s=1.5)
+SLOW_DISK_OF_LEADER = once(SlowDisk(delay_ms=50), on=leader_of(0), after_s=0.5, hold_s=2.5)
 FAULTS = {"kill-leader": KILL_LEADER, "sever-leader": SEVER_LEADER, "slow_disk-leader": SLOW_DISK_OF_LEADER}
 
 
@@ -42,7 +42,7 @@ ACKS0_LOSS = Scenario(
     control=True,
     hazard="acks0_loss",
     schedule=KILL_LEADER,
-    producers=ProducerSettings(records_per_s=4000),
+    producers=ProducerSettings(records_per_s=3000),
 )
 # acks=1 while nobody replicates from the leader, which is then killed: what it acked dies with it.
 ACKS1_FAILOVER = Scenario(

@@ -35,7 +35,7 @@ def test_attempts_and_outcomes_come_back(tmp_path: Path) -> None:
 
 
 def test_a_journal_grows_over_its_regions(tmp_path: Path) -> None:
-    count = ledger._REGION_ROWS + 10
+    count = ledger.REGION_ROWS + 10
     with ledger.Ledger(tmp_path, "p") as book:
         journal = book.attempts(1)
         for seq in range(count):

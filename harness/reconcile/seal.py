@@ -225,7 +225,7 @@ class _Sealing:
 
     def _need_whole_regions(self, path: Path) -> None:
         # The file grows by whole regions before they are used: any other size was cut, and attempts are missing.
-        left_over = path.stat().st_size % ledger._REGION_BYTES
+        left_over = path.stat().st_size % ledger.REGION_BYTES
         if left_over:
             raise LedgerError(
                 f"{path}: cut off, {left_over} bytes of its last region are there: not a whole ledger"
