@@ -76,7 +76,9 @@ _pack_attempt, _pack_outcome = _ATTEMPT_HALF.pack_into, _OUTCOME_HALF.pack_into
 _REGION_BITS = 16
 REGION_ROWS = 1 << _REGION_BITS
 _ROW_MASK = REGION_ROWS - 1
-REGION_BYTES = REGION_ROWS * ATTEMPT.itemsize  # a multiple of the page size, as mapping a part of a file wants
+REGION_BYTES = (
+    REGION_ROWS * ATTEMPT.itemsize
+)  # a multiple of the page size, as mapping a part of a file wants
 
 now_ns = time.monotonic_ns
 
