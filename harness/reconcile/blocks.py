@@ -7,7 +7,7 @@ looked at record by record (harness.reconcile.look). A difference may be innocen
 (a hash of 64 bits would have to collide to hide one).
 
 Every summary row has the columns of SUMMARY. Rows of one key (run, space, a, b) are merged by the aggregates named
-there. What the columns mean depends on `space`; the kernels below are the only writers and `weigh` the only reader.
+there. What the columns mean depends on `space`; harness.reconcile.kernels is the only writer and `weigh` the reader.
 """
 
 from __future__ import annotations
@@ -19,9 +19,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-from harness.contracts import Outcome
-from harness.message import BAD_PAYLOAD, FOREIGN_RUN
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -37,7 +34,6 @@ BUCKET_NS = 250_000_000  # of the timeline
 SLOT_NS = 10_000_000  # of the times at which acks came: gaps are known to 10 ms
 BIN = np.log(1.02)  # latencies are counted in bins two percent wide
 LEAST_MS = 0.001
-NO_PHASE, BEFORE, DURING, AFTER = -1, 0, 1, 2
 
 
 class Space(IntEnum):
@@ -176,7 +172,7 @@ _MERGE: Mapping[str, Any] = {
 }
 
 
-def _why(where: Bools, why: Why) -> Ints:
+def why_where(where: Bools, why: Why) -> Ints:
     return np.where(where, np.int64(why), np.int64(0))
 
 
@@ -187,168 +183,6 @@ def total(run: int, count: Count, n: int, x: int = 0) -> Summary:
 
 def joined(parts: list[Summary]) -> Summary:
     return {name: np.concatenate([part[name] for part in parts]) for name in SUMMARY}
-
-
-# --- the three kernels ----------------------------------------------------------------------------
-
-
-def screen_attempts(c: Columns, facts: Facts) -> Summary:
-    """Attempts and their outcomes: session, seq, t, topic, partition, key, txn, outcome, t_outcome, told_partition,
-    offset, phase; -1 stands for null."""
-    run, session, seq = facts.run, c["session"], c["seq"]
-    acked = c["outcome"] == Outcome.ACKED
-    fate = facts.fate_of(session, c["txn"])
-    in_txn = c["txn"] > 0
-    owed = np.where(in_txn, (fate == Fate.COMMITTED) & (c["outcome"] != Outcome.REJECTED), acked)
-    placed = c["offset"] >= 0
-    messages = folded(
-        run, Space.MESSAGE, session, seq >> BITS,
-        m0=bit_of(seq), m1=bit_of(seq, owed), n1=placed.astype(np.int64),
-        h0=mixed(seq, c["key"], c["txn"]),
-        h1=np.where(placed, mixed(seq, place_of(c["topic"], c["told_partition"]), c["offset"]), 0),
-        why=_why(in_txn & (fate == Fate.OPEN), Why.OPEN_TXN),
-    )  # fmt: skip
-    counts = [
-        total(run, Count.ATTEMPTED, len(seq)),
-        total(run, Count.ACKED, int(acked.sum())),
-        total(run, Count.REJECTED, int((c["outcome"] == Outcome.REJECTED).sum())),
-        total(run, Count.UNKNOWN, int((c["outcome"] == Outcome.UNKNOWN).sum())),
-        total(run, Count.PROGRESS_BEFORE, int((acked & (c["phase"] <= BEFORE)).sum())),
-        total(
-            run, Count.PROGRESS_AFTER, int((acked & ((c["phase"] == AFTER) | (c["phase"] == NO_PHASE))).sum())
-        ),
-        total(run, Count.OWED, int(owed.sum())),
-    ]
-    return joined([messages, *counts, *_times_of_attempts(c, facts, acked)])
-
-
-def _times_of_attempts(c: Columns, facts: Facts, acked: Bools) -> list[Summary]:
-    run = facts.run
-    if not len(c["t"]):
-        return []
-    parts = [total(run, Count.FIRST_ATTEMPT, 0, -int(c["t"].min()))]
-    sent = (c["t"] - facts.zero_ns) // BUCKET_NS
-    parts.append(folded(run, Space.BUCKET, sent, np.full_like(sent, ATTEMPTED_BIN), n0=np.ones_like(sent)))
-    if not acked.any():
-        return parts
-    told = c["t_outcome"][acked]
-    partition = np.where(c["told_partition"] >= 0, c["told_partition"], c["partition"])[acked]
-    latency = told - c["t"][acked]
-    since = told - facts.zero_ns
-    bins = np.floor(np.log(np.maximum(latency / 1e6, LEAST_MS)) / BIN).astype(np.int64)
-    parts.append(total(run, Count.LAST_ACK, 0, int(told.max())))
-    parts.append(folded(run, Space.BUCKET, since // BUCKET_NS, bins, n0=np.ones_like(bins), x=latency))
-    slot = since // SLOT_NS
-    parts.append(
-        folded(run, Space.ACK_SLOTS, place_of(c["topic"][acked], partition), slot >> BITS, m0=bit_of(slot))
-    )
-    return parts
-
-
-def screen_log(c: Columns, facts: Facts) -> Summary:
-    """The log as the final reader found it: topic, partition, offset, session, seq, txn, key, intended_partition,
-    flags, and the booleans uncommitted, committed, promised, passed."""
-    run, place, offset = facts.run, place_of(c["topic"], c["partition"]), c["offset"]
-    for_group = c["committed"] if facts.group_reads_committed else c["uncommitted"]
-    content = mixed(c["session"], c["seq"], c["txn"], c["key"], offset)
-    positions = folded(
-        run, Space.POSITION, place, offset >> BITS,
-        m0=bit_of(offset, for_group), m1=bit_of(offset, c["passed"]), m2=bit_of(offset),
-        n0=np.ones_like(offset), h0=np.where(for_group, content, 0), why=_why(c["flags"] != 0, Why.FLAGGED),
-    )  # fmt: skip
-    ours = (c["flags"] & (BAD_PAYLOAD | FOREIGN_RUN)) == 0
-    strange = total(run, Count.STRANGE, int((~ours).sum()))
-    c = c if ours.all() else {name: values[ours] for name, values in c.items()}
-    return joined([positions, strange, *_messages_in_log(c, facts)])
-
-
-def _messages_in_log(c: Columns, facts: Facts) -> list[Summary]:
-    run, session, seq, place = facts.run, c["session"], c["seq"], place_of(c["topic"], c["partition"])
-    named = c["intended_partition"] >= 0
-    elsewhere = (named & (c["intended_partition"] != c["partition"])) | (c["topic"] != 0)
-    read_in_txn = (c["txn"] > 0) & c["committed"]
-    unsure = read_in_txn & (facts.fate_of(session, c["txn"]) != Fate.COMMITTED)
-    order, overtaken = _order(c, facts, place)
-    messages = folded(
-        run, Space.MESSAGE, session, seq >> BITS,
-        m2=bit_of(seq), m3=bit_of(seq, c["promised"]), n0=np.ones_like(seq),
-        h0=mixed(seq, c["key"], c["txn"]), h1=mixed(seq, place, c["offset"]),
-        why=_why(elsewhere, Why.MISPLACED) | _why(unsure, Why.READ_UNCOMMITTED) | _why(overtaken, Why.OVERTAKEN),
-    )  # fmt: skip
-    parts = [
-        messages,
-        order,
-        total(run, Count.PLACED, int(named.sum())),
-        total(run, Count.READ_IN_TXN, int(read_in_txn.sum())),
-    ]
-    chosen = (c["key"] >= 0) & ~named
-    if facts.topic_unchanged and chosen.any():
-        partition, key = c["partition"][chosen], place_of(c["topic"][chosen], c["key"][chosen])
-        once = np.ones_like(key)
-        parts.append(folded(run, Space.KEY, key, once * 0, m0=partition, m1=~partition, n0=once))
-    return parts
-
-
-def _order(c: Columns, facts: Facts, place: Ints) -> tuple[Summary, Bools]:
-    """Stretches of order for stitching, and who stands behind, or is, a later message of its session.
-
-    Both sides of a pair are marked: a closer look at these alone then finds the same pair.
-    """
-    session, seq, offset = c["session"], c["seq"], c["offset"]
-    marked = np.zeros(len(seq), dtype=np.bool_)
-    if not len(seq):
-        return joined([folded(facts.run, Space.RUN_OF_ORDER, seq, seq)]), marked
-    order = np.lexsort((offset, place, session))
-    s, p, q = session[order], place[order], seq[order]
-    starts = np.flatnonzero(np.r_[True, (s[1:] != s[:-1]) | (p[1:] != p[:-1])])
-    ends = np.r_[starts[1:], len(s)]
-    group = np.cumsum(np.r_[False, (s[1:] != s[:-1]) | (p[1:] != p[:-1])])
-    # The highest seq so far in each group at once: lift each group above the one before it.
-    lift = group * (int(q.max()) - int(q.min()) + 1)
-    highest = np.maximum.accumulate(q + lift)
-    behind = highest != q + lift
-    if behind.any():
-        # Who is ahead of each: the last row at which the highest so far was reached.
-        reached = np.maximum.accumulate(np.where(behind, 0, np.arange(len(q))))
-        marked[order[behind]] = True
-        marked[order[reached[behind]]] = True
-    least = np.minimum.reduceat(q, starts)
-    most = np.maximum.reduceat(q, starts)
-    place_and_session = mixed(s[starts], p[starts])
-    runs = folded(
-        facts.run, Space.RUN_OF_ORDER, place_and_session, offset[order][starts],
-        m0=offset[order][ends - 1], m1=least, m2=most, n0=np.ones(len(starts), dtype=np.int64),
-        n1=s[starts], n2=p[starts],
-    )  # fmt: skip
-    return runs, marked
-
-
-def screen_deliveries(c: Columns, facts: Facts) -> Summary:
-    """What the group was given: topic, partition, offset, session, seq, txn, key, flags, t."""
-    run, offset, session, seq = facts.run, c["offset"], c["session"], c["seq"]
-    positions = folded(
-        run, Space.POSITION, place_of(c["topic"], c["partition"]), offset >> BITS,
-        m3=bit_of(offset), n1=np.ones_like(offset),
-        h0=mixed(session, seq, c["txn"], c["key"], offset), why=_why(c["flags"] != 0, Why.FLAGGED),
-    )  # fmt: skip
-    ours = (c["flags"] & (BAD_PAYLOAD | FOREIGN_RUN)) == 0
-    in_txn = ours & (c["txn"] > 0)
-    doubtful = in_txn & (facts.fate_of(session, c["txn"]) != Fate.COMMITTED)
-    bucket = (c["t"] - facts.zero_ns) // BUCKET_NS
-    parts = [
-        positions,
-        total(run, Count.STRANGE, int((~ours).sum())),
-        total(run, Count.READ_IN_TXN, int(in_txn.sum())),
-        folded(run, Space.BUCKET, bucket, np.full_like(bucket, DELIVERED_BIN), n0=np.ones_like(bucket)),
-    ]
-    if doubtful.any():
-        blocks = seq[doubtful] >> BITS
-        parts.append(
-            folded(
-                run, Space.MESSAGE, session[doubtful], blocks, why=np.full_like(blocks, Why.READ_UNCOMMITTED)
-            )
-        )
-    return joined(parts)
 
 
 # --- weighing -------------------------------------------------------------------------------------
@@ -365,22 +199,22 @@ def weigh(s: Summary) -> Ints:
     differ = (m0 != m2) | extra_rows
     claimed = s["n1"] > 0  # with acks=0 nobody told a place
     message = (
-        _why(missing, Why.MISSING)
-        | _why((m2 & ~m0) != 0, Why.NOBODYS)
-        | _why(extra_rows, Why.REPEATED)
-        | _why(differ | (s["h0"] != 0), Why.CONTENT)
-        | _why(claimed & (differ | (s["h1"] != 0)), Why.PLACE)
+        why_where(missing, Why.MISSING)
+        | why_where((m2 & ~m0) != 0, Why.NOBODYS)
+        | why_where(extra_rows, Why.REPEATED)
+        | why_where(differ | (s["h0"] != 0), Why.CONTENT)
+        | why_where(claimed & (differ | (s["h1"] != 0)), Why.PLACE)
     )
     again = s["n1"] != delivered
     apart = (m0 != m3) | again | extra_rows
     position = (
-        _why(missing, Why.MISSING)
-        | _why((m3 & ~m0) != 0, Why.NOBODYS)
-        | _why(again, Why.REPEATED)
-        | _why(extra_rows, Why.PLACE)
-        | _why(apart | (s["h0"] != 0), Why.CONTENT)
+        why_where(missing, Why.MISSING)
+        | why_where((m3 & ~m0) != 0, Why.NOBODYS)
+        | why_where(again, Why.REPEATED)
+        | why_where(extra_rows, Why.PLACE)
+        | why_where(apart | (s["h0"] != 0), Why.CONTENT)
     )
-    split = _why((m0 & m1) != 0, Why.MISPLACED)
+    split = why_where((m0 & m1) != 0, Why.MISPLACED)
     space = s["space"]
     merged = np.select(
         [space == Space.MESSAGE, space == Space.POSITION, space == Space.KEY], [message, position, split], 0

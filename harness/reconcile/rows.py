@@ -84,10 +84,7 @@ def log(
     limit = np.zeros(len(rows), dtype=np.int64)
     for (topic, partition), offset in passed.items():
         limit[(rows["topic"] == topic) & (rows["partition"] == partition)] = offset
-    neighbours = np.zeros(len(rows) + 1, dtype=bool)
-    neighbours[1:-1] = np.logical_and.reduce([rows[name][1:] == rows[name][:-1] for name in _SAME[:3]])
     return rows, {
-        "contested": neighbours[1:] | neighbours[:-1],
         "uncommitted": found["read_uncommitted"],
         "committed": found["read_committed"],
         "promised": found[owed],

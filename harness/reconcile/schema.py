@@ -74,7 +74,6 @@ SCHEMAS: dict[str, pa.Schema] = {
         ("uncommitted", pa.bool_()),  # the final read_uncommitted reading found it
         ("committed", pa.bool_()),  # the final read_committed reading found it
         ("promised", pa.bool_()),  # found in the log that is owed: in exactly-once the read_committed one
-        ("contested", pa.bool_()),  # the readings found another record at this position
         ("passed", pa.bool_()),  # found in the log that the group reads, below what it has committed or drained
     ]),
     "transactions": pa.schema([

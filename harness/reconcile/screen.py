@@ -1,6 +1,6 @@
 """Screening: one pass of Spark over a ledger that says how much was compared and which blocks need a closer look.
 
-Spark reads and distributes the tables, kernels (harness.reconcile.blocks) turn batches of rows into block summaries
+Spark reads and distributes the tables, kernels (harness.reconcile.kernels) turn batches of rows into block summaries
 inside its tasks, Spark merges the summaries by block, and a last kernel keeps what the driver needs: totals, times,
 and the blocks that are not sound. What comes back is small: it follows the number of doubtful blocks and the length
 of the run, never the number of records.
@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from harness.reconcile import blocks
+from harness.reconcile import blocks, kernels
 from harness.reconcile.blocks import Count, Facts, Fate, Ints, Space, Summary, Why
 from harness.reconcile.seal import Sealed
 
@@ -29,16 +29,16 @@ Kernel = Callable[[Mapping[str, Any], Facts], Summary]
 # The columns that each kernel reads; null is told as -1.
 READ: Mapping[str, tuple[Kernel, tuple[str, ...]]] = {
     "attempts": (
-        blocks.screen_attempts,
+        kernels.screen_attempts,
         ("session", "seq", "t", "topic", "partition", "key", "txn", "outcome", "t_outcome", "told_partition", "offset", "phase"),
     ),
     "log": (
-        blocks.screen_log,
+        kernels.screen_log,
         ("topic", "partition", "offset", "session", "seq", "txn", "key", "intended_partition", "flags", "uncommitted",
          "committed", "promised", "passed"),
     ),
     "deliveries": (
-        blocks.screen_deliveries,
+        kernels.screen_deliveries,
         ("topic", "partition", "offset", "session", "seq", "txn", "key", "flags", "t"),
     ),
 }  # fmt: skip

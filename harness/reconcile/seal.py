@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from harness import ledger
 from harness.contracts import Mode
 from harness.errors import LedgerError
-from harness.message import BAD_PAYLOAD, FOREIGN_RUN, run_number
+from harness.message import run_number
 from harness.reconcile import rows as make
 from harness.reconcile.rows import Columns, Event, Reach
 from harness.reconcile.schema import SCHEMAS
@@ -47,7 +47,6 @@ class Sealed:
     torn: list[str] = field(default_factory=list)
     gaps: list[str] = field(default_factory=list)
     rows: Counter[str] = field(default_factory=Counter)  # of each table
-    strange: int = 0  # records, wherever read, that cannot say which message of this run they are
     in_log: int = 0  # records in the log that is owed
     in_log_uncommitted: int = 0
     readers: int = 0
@@ -266,7 +265,6 @@ class _Sealing:
         rows, torn = ledger.read_deliveries(path)
         if torn:
             self._torn.append((reader, f"{path.name}: its last row is torn ({torn} bytes)"))
-        self._sealed.strange += int(np.count_nonzero(rows["flags"] & (BAD_PAYLOAD | FOREIGN_RUN)))
         seen = set(np.unique(rows["session"][rows["flags"] == 0]).tolist())
         for session in sorted(seen & self._sessions.keys() - self._attempted):
             missing = self._run.ledger / f"{self._sessions[session]['writer']}.{session}.attempts"

@@ -50,19 +50,14 @@ class Tables:
     # run, session, txn, fate: committed (told, or proven by E2), aborted (certainly not committed) or unknown.
     fates: DataFrame
     # One row a message that was attempted, found or delivered. Of the attempt (null without one): attempted, t,
-    # t_outcome, outcome, phase, txn, key, intended_topic, intended_partition, acked_partition, acked_offset, fate.
-    # Of the log: in_log, in_committed, promised, passed, damaged (booleans), topic_min/max, partition_min/max,
-    # offset_min/max. delivered: how often. altered: key or transaction differ from what was sent. claimed: an ack, a
-    # reading or a delivery gave it a position; wandered: not all of them the same, or not to it alone.
+    # t_outcome, outcome, txn, key, intended_topic, intended_partition, acked_partition, acked_offset, fate.
+    # Of the log: in_log, in_committed, promised, damaged (booleans), topic_min/max, partition_min/max,
+    # offset_min/max. delivered: how often. altered: key or transaction differ from what was sent.
     # owed: it must be in the log. visible: it is in the log that is owed.
     messages: DataFrame
     # One row a position: session_min/max, seq_min/max of those who claim it; acked, in_log, in_committed, promised,
-    # passed (booleans); delivered (how often), t_first, t_last of its deliveries; flags of all who read it. Computed
-    # when a finder looks closer: while every message has one position and every record is a message, asking
-    # messages is enough to know that there is nothing to find.
+    # passed (booleans); delivered (how often), t_first, t_last of its deliveries; flags of all who read it.
     positions: DataFrame
-    # The positions whose records cannot say which message of this run they are: damaged, or of another run.
-    strange: DataFrame
     # Attempted messages in one partition of the log, at the first place where they stand: run, session, seq, t, topic,
     # partition, offset, and ahead: the highest seq of the same session that stands before it in this partition.
     order: DataFrame
@@ -120,14 +115,8 @@ def derive(own: Mapping[str, DataFrame], *, strange: bool, chosen: Chosen | None
     ).persist()
     return Tables(
         **own, fates=fates, positions=positions, messages=messages,
-        strange=positions.where(f"NOT ({OURS})" if strange else "false"),
         order=_order(messages), keys=_keys(messages, own["runs"]),
     )  # fmt: skip
-
-
-def load(spark: SparkSession, sealed: Mapping[Path, Sealed]) -> Tables:
-    """The tables of one or many runs, of every row: what finders see without screening."""
-    return derive(read(spark, sealed), strange=any(one.strange for one in sealed.values()))
 
 
 def _stack(*frames: DataFrame) -> DataFrame:
@@ -191,24 +180,19 @@ def _messages(
     attempts: DataFrame, log: DataFrame, deliveries: DataFrame, fates: DataFrame, harmed: DataFrame | None
 ) -> DataFrame:
     sent = attempts.selectExpr(
-        *MESSAGE, "true AS attempt", "t", "t_outcome", "outcome", "phase", "txn", "key", "txn AS sent_txn",
+        *MESSAGE, "true AS attempt", "t", "t_outcome", "outcome", "txn", "key", "txn AS sent_txn",
         "key AS sent_key", "topic AS intended_topic", "partition AS intended_partition",
-        "told_partition AS acked_partition", "offset AS acked_offset", "offset AS any_offset",
-        "CASE WHEN offset IS NOT NULL THEN told_partition END AS any_partition",
+        "told_partition AS acked_partition", "offset AS acked_offset",
     )  # fmt: skip
     found = log.where(OURS).selectExpr(
-        *MESSAGE, "topic", "partition", "offset", "partition AS any_partition", "offset AS any_offset", "txn", "key",
-        "promised", "passed", "uncommitted", "committed", "contested", "flags",
+        *MESSAGE, "topic", "partition", "offset", "txn", "key", "promised", "uncommitted", "committed",
     )  # fmt: skip
-    given = deliveries.where(OURS).selectExpr(
-        *MESSAGE, "partition AS any_partition", "offset AS any_offset", "txn", "key", "flags", "1 AS delivery"
-    )
+    given = deliveries.where(OURS).selectExpr(*MESSAGE, "txn", "key", "1 AS delivery")
     harm = [harmed] if harmed is not None else []
     told = (
         "t",
         "t_outcome",
         "outcome",
-        "phase",
         "intended_topic",
         "intended_partition",
         "acked_partition",
@@ -222,14 +206,9 @@ def _messages(
         "coalesce(bool_or(uncommitted), false) AS in_log",
         "coalesce(bool_or(committed), false) AS in_committed",
         "coalesce(bool_or(promised), false) AS promised",
-        "coalesce(bool_or(passed), false) AS passed",
         ("coalesce(bool_or(harm), false)" if harm else "false") + " AS damaged",
         *(f"{side}({name}) AS {name}_{side}" for name in ("topic", "partition", "offset") for side in ("min", "max")),
         "count(delivery) AS delivered",
-        "coalesce(bit_or(flags), 0) AS flags",
-        "coalesce(min(any_partition) != max(any_partition) OR min(any_offset) != max(any_offset), false) "
-        "OR coalesce(bool_or(contested), false) AS wandered",
-        "max(any_offset) IS NOT NULL AS claimed",
         "min(key) != max(key) OR min(txn) != max(txn) AS altered",
     ))  # fmt: skip
     return both.join(f.broadcast(fates), on=TRANSACTION, how="left").selectExpr(

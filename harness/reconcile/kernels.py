@@ -1,0 +1,201 @@
+"""The three kernels: a batch of rows of attempts, log or deliveries becomes block summaries. Pure numpy.
+
+Their columns are arrays of int64 (booleans where told); -1 stands for null. See harness.reconcile.blocks.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from harness.contracts import Outcome
+from harness.message import BAD_PAYLOAD, FOREIGN_RUN
+from harness.reconcile.blocks import (
+    ATTEMPTED_BIN,
+    BIN,
+    BITS,
+    BUCKET_NS,
+    DELIVERED_BIN,
+    LEAST_MS,
+    SLOT_NS,
+    Bools,
+    Columns,
+    Count,
+    Facts,
+    Fate,
+    Ints,
+    Space,
+    Summary,
+    Why,
+    bit_of,
+    folded,
+    joined,
+    mixed,
+    place_of,
+    total,
+    why_where,
+)
+
+NO_PHASE, BEFORE, AFTER = (
+    -1,
+    0,
+    2,
+)  # as harness.reconcile.rows tells them; there is none without fault windows
+
+
+def screen_attempts(c: Columns, facts: Facts) -> Summary:
+    """Attempts and their outcomes: session, seq, t, topic, partition, key, txn, outcome, t_outcome, told_partition,
+    offset, phase; -1 stands for null."""
+    run, session, seq = facts.run, c["session"], c["seq"]
+    acked = c["outcome"] == Outcome.ACKED
+    fate = facts.fate_of(session, c["txn"])
+    in_txn = c["txn"] > 0
+    owed = np.where(in_txn, (fate == Fate.COMMITTED) & (c["outcome"] != Outcome.REJECTED), acked)
+    placed = c["offset"] >= 0
+    messages = folded(
+        run, Space.MESSAGE, session, seq >> BITS,
+        m0=bit_of(seq), m1=bit_of(seq, owed), n1=placed.astype(np.int64),
+        h0=mixed(seq, c["key"], c["txn"]),
+        h1=np.where(placed, mixed(seq, place_of(c["topic"], c["told_partition"]), c["offset"]), 0),
+        why=why_where(in_txn & (fate == Fate.OPEN), Why.OPEN_TXN),
+    )  # fmt: skip
+    counts = [
+        total(run, Count.ATTEMPTED, len(seq)),
+        total(run, Count.ACKED, int(acked.sum())),
+        total(run, Count.REJECTED, int((c["outcome"] == Outcome.REJECTED).sum())),
+        total(run, Count.UNKNOWN, int((c["outcome"] == Outcome.UNKNOWN).sum())),
+        total(run, Count.PROGRESS_BEFORE, int((acked & (c["phase"] <= BEFORE)).sum())),
+        total(
+            run, Count.PROGRESS_AFTER, int((acked & ((c["phase"] == AFTER) | (c["phase"] == NO_PHASE))).sum())
+        ),
+        total(run, Count.OWED, int(owed.sum())),
+    ]
+    return joined([messages, *counts, *_times_of_attempts(c, facts, acked)])
+
+
+def _times_of_attempts(c: Columns, facts: Facts, acked: Bools) -> list[Summary]:
+    run = facts.run
+    if not len(c["t"]):
+        return []
+    parts = [total(run, Count.FIRST_ATTEMPT, 0, -int(c["t"].min()))]
+    sent = (c["t"] - facts.zero_ns) // BUCKET_NS
+    parts.append(folded(run, Space.BUCKET, sent, np.full_like(sent, ATTEMPTED_BIN), n0=np.ones_like(sent)))
+    if not acked.any():
+        return parts
+    told = c["t_outcome"][acked]
+    partition = np.where(c["told_partition"] >= 0, c["told_partition"], c["partition"])[acked]
+    latency = told - c["t"][acked]
+    since = told - facts.zero_ns
+    bins = np.floor(np.log(np.maximum(latency / 1e6, LEAST_MS)) / BIN).astype(np.int64)
+    parts.append(total(run, Count.LAST_ACK, 0, int(told.max())))
+    parts.append(folded(run, Space.BUCKET, since // BUCKET_NS, bins, n0=np.ones_like(bins), x=latency))
+    slot = since // SLOT_NS
+    parts.append(
+        folded(run, Space.ACK_SLOTS, place_of(c["topic"][acked], partition), slot >> BITS, m0=bit_of(slot))
+    )
+    return parts
+
+
+def screen_log(c: Columns, facts: Facts) -> Summary:
+    """The log as the final reader found it: topic, partition, offset, session, seq, txn, key, intended_partition,
+    flags, and the booleans uncommitted, committed, promised, passed."""
+    run, place, offset = facts.run, place_of(c["topic"], c["partition"]), c["offset"]
+    for_group = c["committed"] if facts.group_reads_committed else c["uncommitted"]
+    content = mixed(c["session"], c["seq"], c["txn"], c["key"], offset)
+    positions = folded(
+        run, Space.POSITION, place, offset >> BITS,
+        m0=bit_of(offset, for_group), m1=bit_of(offset, c["passed"]), m2=bit_of(offset),
+        n0=np.ones_like(offset), h0=np.where(for_group, content, 0), why=why_where(c["flags"] != 0, Why.FLAGGED),
+    )  # fmt: skip
+    ours = (c["flags"] & (BAD_PAYLOAD | FOREIGN_RUN)) == 0
+    strange = total(run, Count.STRANGE, int((~ours).sum()))
+    c = c if ours.all() else {name: values[ours] for name, values in c.items()}
+    return joined([positions, strange, *_messages_in_log(c, facts)])
+
+
+def _messages_in_log(c: Columns, facts: Facts) -> list[Summary]:
+    run, session, seq, place = facts.run, c["session"], c["seq"], place_of(c["topic"], c["partition"])
+    named = c["intended_partition"] >= 0
+    elsewhere = (named & (c["intended_partition"] != c["partition"])) | (c["topic"] != 0)
+    read_in_txn = (c["txn"] > 0) & c["committed"]
+    unsure = read_in_txn & (facts.fate_of(session, c["txn"]) != Fate.COMMITTED)
+    order, overtaken = _order(c, facts, place)
+    messages = folded(
+        run, Space.MESSAGE, session, seq >> BITS,
+        m2=bit_of(seq), m3=bit_of(seq, c["promised"]), n0=np.ones_like(seq),
+        h0=mixed(seq, c["key"], c["txn"]), h1=mixed(seq, place, c["offset"]),
+        why=why_where(elsewhere, Why.MISPLACED) | why_where(unsure, Why.READ_UNCOMMITTED) | why_where(overtaken, Why.OVERTAKEN),
+    )  # fmt: skip
+    parts = [
+        messages,
+        order,
+        total(run, Count.PLACED, int(named.sum())),
+        total(run, Count.READ_IN_TXN, int(read_in_txn.sum())),
+    ]
+    chosen = (c["key"] >= 0) & ~named
+    if facts.topic_unchanged and chosen.any():
+        partition, key = c["partition"][chosen], place_of(c["topic"][chosen], c["key"][chosen])
+        once = np.ones_like(key)
+        parts.append(folded(run, Space.KEY, key, once * 0, m0=partition, m1=~partition, n0=once))
+    return parts
+
+
+def _order(c: Columns, facts: Facts, place: Ints) -> tuple[Summary, Bools]:
+    """Stretches of order for stitching, and who stands behind, or is, a later message of its session.
+
+    Both sides of a pair are marked: a closer look at these alone then finds the same pair.
+    """
+    session, seq, offset = c["session"], c["seq"], c["offset"]
+    marked = np.zeros(len(seq), dtype=np.bool_)
+    if not len(seq):
+        return joined([folded(facts.run, Space.RUN_OF_ORDER, seq, seq)]), marked
+    order = np.lexsort((offset, place, session))
+    s, p, q = session[order], place[order], seq[order]
+    starts = np.flatnonzero(np.r_[True, (s[1:] != s[:-1]) | (p[1:] != p[:-1])])
+    ends = np.r_[starts[1:], len(s)]
+    group = np.cumsum(np.r_[False, (s[1:] != s[:-1]) | (p[1:] != p[:-1])])
+    # The highest seq so far in each group at once: lift each group above the one before it.
+    lift = group * (int(q.max()) - int(q.min()) + 1)
+    highest = np.maximum.accumulate(q + lift)
+    behind = highest != q + lift
+    if behind.any():
+        # Who is ahead of each: the last row at which the highest so far was reached.
+        reached = np.maximum.accumulate(np.where(behind, 0, np.arange(len(q))))
+        marked[order[behind]] = True
+        marked[order[reached[behind]]] = True
+    least = np.minimum.reduceat(q, starts)
+    most = np.maximum.reduceat(q, starts)
+    place_and_session = mixed(s[starts], p[starts])
+    runs = folded(
+        facts.run, Space.RUN_OF_ORDER, place_and_session, offset[order][starts],
+        m0=offset[order][ends - 1], m1=least, m2=most, n0=np.ones(len(starts), dtype=np.int64),
+        n1=s[starts], n2=p[starts],
+    )  # fmt: skip
+    return runs, marked
+
+
+def screen_deliveries(c: Columns, facts: Facts) -> Summary:
+    """What the group was given: topic, partition, offset, session, seq, txn, key, flags, t."""
+    run, offset, session, seq = facts.run, c["offset"], c["session"], c["seq"]
+    positions = folded(
+        run, Space.POSITION, place_of(c["topic"], c["partition"]), offset >> BITS,
+        m3=bit_of(offset), n1=np.ones_like(offset),
+        h0=mixed(session, seq, c["txn"], c["key"], offset), why=why_where(c["flags"] != 0, Why.FLAGGED),
+    )  # fmt: skip
+    ours = (c["flags"] & (BAD_PAYLOAD | FOREIGN_RUN)) == 0
+    in_txn = ours & (c["txn"] > 0)
+    doubtful = in_txn & (facts.fate_of(session, c["txn"]) != Fate.COMMITTED)
+    bucket = (c["t"] - facts.zero_ns) // BUCKET_NS
+    parts = [
+        positions,
+        total(run, Count.STRANGE, int((~ours).sum())),
+        total(run, Count.READ_IN_TXN, int(in_txn.sum())),
+        folded(run, Space.BUCKET, bucket, np.full_like(bucket, DELIVERED_BIN), n0=np.ones_like(bucket)),
+    ]
+    if doubtful.any():
+        blocks = seq[doubtful] >> BITS
+        parts.append(
+            folded(
+                run, Space.MESSAGE, session[doubtful], blocks, why=np.full_like(blocks, Why.READ_UNCOMMITTED)
+            )
+        )
+    return joined(parts)
