@@ -19,21 +19,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from harness.assess import assess
+    from harness.assess import assess_many
     from harness.reconcile.session import spark
     from harness.rundir import find_runs
     from reports import summary
     from reports.model import read_runs
 
     runs = find_runs(args.runs)
-    session = spark()
-    for number, one in enumerate(runs, start=1):
-        print(f"[{number}/{len(runs)}] reconciling {one.path}", file=sys.stderr)
-        reconciled, judgement = assess(one, session)
-        if args.json:
-            told = {"run": str(one.path), **judgement.to_json(), "counts": reconciled["counts"],
-                    "compared": reconciled["compared"], "seconds": reconciled["seconds"]}  # fmt: skip
-            print(json.dumps(told), flush=True)
+    print(f"reconciling {len(runs)} run(s) in one job", file=sys.stderr)
+    assessed = assess_many(runs, spark())
+    if args.json:
+        for one, (reconciled, judgement) in zip(runs, assessed, strict=True):
+            told = {"run": str(one.path), **judgement.to_json()}
+            print(json.dumps(told | {name: reconciled[name] for name in ("counts", "compared")}))
     rows = read_runs(runs)
     if not args.json:
         print(summary.table(rows, colour=sys.stdout.isatty()))
