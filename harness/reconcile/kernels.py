@@ -34,12 +34,9 @@ from harness.reconcile.blocks import (
     total,
     why_where,
 )
+from harness.reconcile.rows import AFTER, BEFORE
 
-NO_PHASE, BEFORE, AFTER = (
-    -1,
-    0,
-    2,
-)  # as harness.reconcile.rows tells them; there is none without fault windows
+NO_PHASE = -1  # null: there was no fault window
 
 
 def screen_attempts(c: Columns, facts: Facts) -> Summary:

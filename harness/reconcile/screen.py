@@ -20,6 +20,7 @@ from pyspark.sql import functions as f
 
 from harness.reconcile import blocks, kernels
 from harness.reconcile.blocks import Count, Facts, Fate, Ints, Space, Summary, Why
+from harness.reconcile.fates import told
 from harness.reconcile.seal import Sealed
 
 SCHEMA = ", ".join(f"{name} bigint" for name in blocks.SUMMARY)
@@ -154,21 +155,9 @@ def facts(tables: Mapping[str, DataFrame], sealed: Sequence[Sealed]) -> list[Fac
 
 def told_fates(transactions: DataFrame) -> dict[int, tuple[Ints, Ints]]:
     """Of each run, its transactions as session << 32 | txn, sorted, and what the events alone tell of each."""
-    table = (
-        transactions.groupBy("run", "session", "txn")
-        .agg(
-            f.expr("coalesce(bool_or(did = 'commit'), false) AS asked"),
-            f.expr(
-                "coalesce(bool_or(step = 'ended' AND did = 'commit' AND outcome = 1), false) AS committed"
-            ),
-            f.expr(
-                "coalesce(bool_or(step = 'ended' AND (did = 'commit' AND outcome = 2 OR did = 'abort' AND outcome = 1)), false) AS aborted"
-            ),
-        )
-        .toArrow()
-    )
+    table = told(transactions).toArrow()
     c = {name: table.column(name).to_numpy(zero_copy_only=False) for name in table.column_names}
-    told = np.where(
+    fate = np.where(
         c["committed"].astype(bool),
         Fate.COMMITTED,
         np.where(c["aborted"].astype(bool) | ~c["asked"].astype(bool), Fate.ABORTED, Fate.OPEN),
@@ -178,5 +167,5 @@ def told_fates(transactions: DataFrame) -> dict[int, tuple[Ints, Ints]]:
         mine = c["run"] == run
         packed = c["session"][mine].astype(np.int64) << 32 | c["txn"][mine].astype(np.int64)
         order = np.argsort(packed)
-        fates[run] = packed[order], told[mine][order].astype(np.int64)
+        fates[run] = packed[order], fate[mine][order].astype(np.int64)
     return fates

@@ -18,6 +18,7 @@ from pyspark.sql import functions as f
 
 from harness.contracts import Outcome
 from harness.message import BAD_PAYLOAD
+from harness.reconcile.fates import TRANSACTION, told
 from harness.reconcile.look import OURS, Chosen
 from harness.reconcile.schema import SCHEMAS, spark_schema
 from harness.reconcile.seal import Sealed
@@ -25,7 +26,6 @@ from harness.reconcile.seal import Sealed
 MESSAGE = ["run", "session", "seq"]
 POSITION = ["run", "topic", "partition", "offset"]
 PARTITION = ["run", "topic", "partition"]
-TRANSACTION = ["run", "session", "txn"]
 
 COMMITTED, ABORTED, UNKNOWN = "committed", "aborted", "unknown"
 ACKED, REJECTED = int(Outcome.ACKED), int(Outcome.REJECTED)
@@ -129,12 +129,6 @@ def _exprs(*texts: str) -> list[Column]:
 
 def _fates(transactions: DataFrame, log: DataFrame, deliveries: DataFrame, runs: DataFrame) -> DataFrame:
     """What became of each transaction. Never asked to commit, or an acked abort: certainly aborted."""
-    told = transactions.groupBy(*TRANSACTION).agg(*_exprs(
-        "coalesce(bool_or(did = 'commit'), false) AS asked",
-        f"coalesce(bool_or(step = 'ended' AND did = 'commit' AND outcome = {ACKED}), false) AS committed",
-        f"coalesce(bool_or(step = 'ended' AND (did = 'commit' AND outcome = {REJECTED} "
-        f"OR did = 'abort' AND outcome = {ACKED})), false) AS aborted",
-    ))  # fmt: skip
     # E2: a record of it that a read_committed reader got proves an unknown transaction committed.
     strict = f.broadcast(runs.where("group_isolation = 'read_committed'").select("run"))
     read = _stack(
@@ -146,7 +140,7 @@ def _fates(transactions: DataFrame, log: DataFrame, deliveries: DataFrame, runs:
         f"CASE WHEN committed THEN '{COMMITTED}' WHEN aborted OR NOT asked THEN '{ABORTED}' "
         f"WHEN proven THEN '{COMMITTED}' ELSE '{UNKNOWN}' END AS fate"
     )
-    return told.join(proven, on=TRANSACTION, how="left").selectExpr(*TRANSACTION, fate)
+    return told(transactions).join(proven, on=TRANSACTION, how="left").selectExpr(*TRANSACTION, fate)
 
 
 def _positions(attempts: DataFrame, log: DataFrame, deliveries: DataFrame) -> DataFrame:
@@ -189,7 +183,7 @@ def _messages(
     )  # fmt: skip
     given = deliveries.where(OURS).selectExpr(*MESSAGE, "txn", "key", "1 AS delivery")
     harm = [harmed] if harmed is not None else []
-    told = (
+    carried = (
         "t",
         "t_outcome",
         "outcome",
@@ -200,7 +194,7 @@ def _messages(
     )
     both = _stack(sent, found, given, *harm).groupBy(*MESSAGE).agg(*_exprs(
         "coalesce(bool_or(attempt), false) AS attempted",
-        *(f"max({name}) AS {name}" for name in told),
+        *(f"max({name}) AS {name}" for name in carried),
         "coalesce(max(sent_txn), max(txn)) AS txn",
         "coalesce(max(sent_key), max(key)) AS key",
         "coalesce(bool_or(uncommitted), false) AS in_log",
