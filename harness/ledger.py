@@ -229,31 +229,63 @@ class Ledger:
 # --- reading --------------------------------------------------------------------------------------
 
 
+def attempt_pieces(
+    path: Path, rows_each: int = 4 * REGION_ROWS
+) -> Iterator[tuple[int, npt.NDArray[np.void]]]:
+    """Attempts of a session in order, some at a time, each time with the sequence number of the first one."""
+    first, end = 0, None  # `end`: the first row that was never attempted
+    with path.open("rb") as file:
+        while len(rows := np.fromfile(file, dtype=ATTEMPT, count=rows_each)):
+            # Space is set aside ahead of use, so rows without a mark at the end were never attempted.
+            marked = rows["attempt_mark"] == ATTEMPT_MARK
+            count = len(rows) if marked.all() else int(np.argmin(marked))
+            if end is not None and marked.any() or marked[count:].any():
+                hole = first + count if end is None else end
+                raise LedgerError(
+                    f"{path}: attempt {hole} is missing although later ones are there: not a whole ledger"
+                )
+            if count < len(rows) and end is None:
+                end = first + count
+            rows = rows[:count]
+            silent = rows["outcome_mark"] != OUTCOME_MARK
+            rows["outcome"][silent] = Outcome.UNKNOWN
+            rows["offset"][silent] = -1
+            rows["told_partition"][silent] = -1
+            rows["t_outcome"][silent] = -1
+            if count:
+                yield first, rows
+            first += count
+
+
 def read_attempts(path: Path) -> npt.NDArray[np.void]:
     """All attempts of a session in order; their row number is the sequence number."""
-    with path.open("rb") as file:
-        rows = np.fromfile(file, dtype=ATTEMPT)
-    # Space is set aside ahead of use, so rows without a mark at the end were never attempted.
-    marked = np.flatnonzero(rows["attempt_mark"] == ATTEMPT_MARK)
-    rows = rows[: int(marked[-1]) + 1] if len(marked) else rows[:0]
-    if len(marked) != len(rows):
-        hole = int(np.flatnonzero(rows["attempt_mark"] != ATTEMPT_MARK)[0])
-        raise LedgerError(
-            f"{path}: attempt {hole} is missing although later ones are there: not a whole ledger"
-        )
-    silent = rows["outcome_mark"] != OUTCOME_MARK
-    rows["outcome"][silent] = Outcome.UNKNOWN
-    rows["offset"][silent] = -1
-    rows["told_partition"][silent] = -1
-    rows["t_outcome"][silent] = -1
-    return rows
+    pieces = [rows for _, rows in attempt_pieces(path)]
+    return np.concatenate(pieces) if pieces else np.zeros(0, dtype=ATTEMPT)
+
+
+class DeliveryRows:
+    """The whole rows of a journal of deliveries, read where and when they are wanted."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._count, self.torn_bytes = divmod(path.stat().st_size, DELIVERY.itemsize)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def read(self, first: int, count: int) -> npt.NDArray[np.void]:
+        return np.fromfile(self.path, dtype=DELIVERY, count=count, offset=first * DELIVERY.itemsize)
+
+    def pieces(self, rows_each: int) -> Iterator[tuple[int, npt.NDArray[np.void]]]:
+        """All rows in order, some at a time, each time with the number of the first one."""
+        for first in range(0, self._count, rows_each):
+            yield first, self.read(first, min(rows_each, self._count - first))
 
 
 def read_deliveries(path: Path) -> tuple[npt.NDArray[np.void], int]:
     """All whole rows, and how many bytes of a torn last row were left out."""
-    blob = path.read_bytes()
-    torn = len(blob) % DELIVERY.itemsize
-    return np.frombuffer(blob[: len(blob) - torn], dtype=DELIVERY), torn
+    rows = DeliveryRows(path)
+    return rows.read(0, len(rows)), rows.torn_bytes
 
 
 def read_events(path: Path) -> Iterator[dict[str, Any]]:

@@ -21,16 +21,19 @@ BEFORE, DURING, AFTER = 0, 1, 2
 Event = dict[str, Any]
 Columns = dict[str, Any]
 Reach = dict[tuple[int, int], int]  # topic, partition -> offset
+Touched = dict[tuple[int, int], npt.NDArray[np.int64]]  # topic, partition -> times
 
 
-def attempts(rows: npt.NDArray[np.void], session: int, acks: str, span: tuple[int, int] | None) -> Columns:
-    """Attempts of one session. `span` is from the first fault window to the end of the last one."""
+def attempts(
+    rows: npt.NDArray[np.void], first: int, session: int, acks: str, span: tuple[int, int] | None
+) -> Columns:
+    """Attempts of one session from number `first` on. `span` is from the first fault window to the end of the last."""
     acked = rows["outcome"] == Outcome.ACKED
     # With acks=0 nobody answered: an offset told then is made up by the client.
     placed = acked & (rows["offset"] >= 0) & (rows["told_partition"] >= 0) & (acks != "0")
     return {
         "session": np.full(len(rows), session, dtype=np.int64),
-        "seq": np.arange(len(rows), dtype=np.int64),
+        "seq": np.arange(first, first + len(rows), dtype=np.int64),
         "t": rows["t_attempt"],
         **{name: _wide(rows[name]) for name in ("topic", "partition", "key", "txn", "outcome", "error")},
         "t_outcome": pa.array(rows["t_outcome"], mask=rows["t_outcome"] < 0),
@@ -49,10 +52,28 @@ def _phase(t: npt.NDArray[np.int64], span: tuple[int, int] | None) -> Any:
     return np.where(t < span[0], BEFORE, np.where(t > span[1], AFTER, DURING)).astype(np.int32)
 
 
-def records(rows: npt.NDArray[np.void], reader: str) -> Columns:
-    """What one reader got."""
-    plain = [name for name in SCHEMAS["deliveries"].names if name not in ("run", "reader")]
-    return {"reader": np.full(len(rows), reader), **{name: _wide(rows[name]) for name in plain}}
+def records(rows: npt.NDArray[np.void]) -> Columns:
+    """The columns that a record of the log and a delivery share."""
+    return {name: _wide(rows[name]) for name in SCHEMAS["log"].names if name in rows.dtype.names}
+
+
+def deliveries(rows: npt.NDArray[np.void], reader: int, touched: Touched) -> Columns:
+    """What one reader got; `touched` are the times of the assignments that it was told of."""
+    generation = np.zeros(len(rows), dtype=np.int32)
+    for (topic, partition), times in touched.items():
+        mine = (rows["topic"] == topic) & (rows["partition"] == partition)
+        generation[mine] = np.searchsorted(times, rows["t"][mine], side="right")
+    return {**records(rows), "reader": np.full(len(rows), reader, dtype=np.int32), "generation": generation}
+
+
+def touched(assignments: list[Columns], reader: int) -> Touched:
+    """When each partition was given to this reader or taken from it, in order of time."""
+    times: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for row in assignments:
+        if row["reader"] == reader:
+            for partition in row["partitions"]:
+                times[row["topic"], partition].append(row["t"])
+    return {place: np.sort(np.array(found, dtype=np.int64)) for place, found in times.items()}
 
 
 _SAME = ("topic", "partition", "offset", "session", "seq", "txn", "key", "flags")
@@ -128,14 +149,14 @@ def transaction(e: Event) -> Columns:
     }  # fmt: skip
 
 
-def commit(e: Event) -> list[Columns]:
-    base = {"t": e["t"], "reader": e["writer"], "topic": int(e.get("topic", 0)), "outcome": int(e["outcome"])}
+def commit(e: Event, reader: int) -> list[Columns]:
+    base = {"t": e["t"], "reader": reader, "topic": int(e.get("topic", 0)), "outcome": int(e["outcome"])}
     return [{**base, "partition": int(p), "offset": int(o)} for p, o in e["offsets"].items()]
 
 
-def assignment(e: Event) -> Columns:
+def assignment(e: Event, reader: int) -> Columns:
     return {
-        "t": e["t"], "reader": e["writer"], "how": e["how"], "topic": int(e.get("topic", 0)),
+        "t": e["t"], "reader": reader, "how": e["how"], "topic": int(e.get("topic", 0)),
         "partitions": [int(p) for p in e["partitions"]],
     }  # fmt: skip
 

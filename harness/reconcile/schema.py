@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 _RUN = ("run", pa.int64())
 _RECORD = [
     _RUN,
-    ("reader", pa.string()),
     ("t", pa.int64()),
     ("topic", pa.int32()),
     ("partition", pa.int32()),
@@ -68,7 +67,18 @@ SCHEMAS: dict[str, pa.Schema] = {
         ("error", pa.int32()),
         ("phase", pa.int32()),  # of its outcome: rows.BEFORE, DURING or AFTER the fault windows; null without any
     ]),
-    "deliveries": pa.schema(_RECORD),
+    "readers": pa.schema([
+        _RUN,
+        ("reader", pa.int32()),  # its number in deliveries, commits and assignments
+        ("name", pa.string()),
+        ("isolation", pa.string()),
+    ]),
+    # Rows of one reader stand in the order in which it got them, in one file.
+    "deliveries": pa.schema([
+        *_RECORD,
+        ("reader", pa.int32()),
+        ("generation", pa.int32()),  # how many assignments had touched this partition for this reader by then
+    ]),
     "log": pa.schema([
         *_RECORD,
         ("uncommitted", pa.bool_()),  # the final read_uncommitted reading found it
@@ -88,7 +98,7 @@ SCHEMAS: dict[str, pa.Schema] = {
     "commits": pa.schema([
         _RUN,
         ("t", pa.int64()),
-        ("reader", pa.string()),
+        ("reader", pa.int32()),
         ("topic", pa.int32()),
         ("partition", pa.int32()),
         ("offset", pa.int64()),
@@ -97,7 +107,7 @@ SCHEMAS: dict[str, pa.Schema] = {
     "assignments": pa.schema([
         _RUN,
         ("t", pa.int64()),
-        ("reader", pa.string()),
+        ("reader", pa.int32()),
         ("how", pa.string()),
         ("topic", pa.int32()),
         ("partitions", pa.list_(pa.int32())),

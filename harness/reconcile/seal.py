@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from harness.contracts import Mode
 from harness.errors import LedgerError
 from harness.message import run_number
 from harness.reconcile import rows as make
+from harness.reconcile.merge import PIECE, side_by_side
 from harness.reconcile.rows import Columns, Event, Reach
 from harness.reconcile.schema import SCHEMAS
 from harness.rundir import RunDir, write_json
@@ -112,6 +113,8 @@ class _Sealing:
         self._torn: list[tuple[str, str]] = []  # writer, what
         self._sessions: dict[int, Event] = {}
         self._attempted: set[int] = set()  # sessions whose attempts are there
+        self._readers: dict[str, int] = {}  # name -> its number in the tables
+        self._assignments: list[Columns] = []
         self._reach: Reach = {}
         self._span: tuple[int, int] | None = None
 
@@ -126,7 +129,7 @@ class _Sealing:
         self._judge_torn()
         for name, schema in SCHEMAS.items():
             if not any((self._into / name).iterdir()):
-                self._write(name, "none", {column: [] for column in schema.names}, 0)
+                self._write(name, "none", [{column: [] for column in schema.names}])
         if not self._manifest.get("complete", False):
             self._sealed.gaps.append("the run did not come to its end: its harness was stopped")
         return self._sealed
@@ -163,10 +166,11 @@ class _Sealing:
 
     def _seal_events(self) -> None:
         sessions = self._each("session", make.session)
-        commits = self._each("commit", make.commit)
+        commits = self._each("commit", lambda e: make.commit(e, self._reader(e["writer"])))
         bounds = self._each("bounds", make.bounds)
         windows = make.windows(self._each("window", dict))
-        assignments = self._each("assignment", make.assignment)
+        assignments = self._each("assignment", lambda e: make.assignment(e, self._reader(e["writer"])))
+        self._assignments = assignments
         self._sessions = {int(event["session"]): event for event in self._events["session"]}
         drained = bool(self._events["drain"]) and all(bool(d.get("complete")) for d in self._events["drain"])
         self._reach = make.reach(commits, bounds, drained)
@@ -188,6 +192,9 @@ class _Sealing:
         sealed.events = [
             {k: v for k, v in e.items() if k != "_at"} for e in every if e["event"] not in COUNTED_ONLY
         ]
+
+    def _reader(self, name: str) -> int:
+        return self._readers.setdefault(name, len(self._readers))
 
     def _run_row(self) -> Columns:
         return {
@@ -213,14 +220,16 @@ class _Sealing:
                 raise LedgerError(f"{path}: the name of an attempts file is <writer>.<session>.attempts")
             self._need_events_of(writer, path)
             self._need_whole_regions(path)
-            rows = ledger.read_attempts(path)
             session = self._sessions.get(int(number))
-            if session is None and len(rows):
+            pieces = ledger.attempt_pieces(path)
+            if session is None and next(pieces, None) is not None:
                 raise LedgerError(f"{path}: no session event tells what session {number} was")
             if session is not None:
                 self._attempted.add(int(number))
-                columns = make.attempts(rows, int(number), str(session.get("acks")), self._span)
-                self._write("attempts", path.stem, columns, len(rows))
+                acks = str(session.get("acks"))
+                self._write("attempts", path.stem, (
+                    make.attempts(rows, first, int(number), acks, self._span) for first, rows in pieces
+                ))  # fmt: skip
 
     def _need_whole_regions(self, path: Path) -> None:
         # The file grows by whole regions before they are used: any other size was cut, and attempts are missing.
@@ -234,15 +243,22 @@ class _Sealing:
         for path in sorted(self._run.ledger.glob("*.deliveries")):
             rows = self._records_of(path, path.stem)
             self._sealed.readers += 1
-            self._write("deliveries", path.stem, make.records(rows, path.stem), len(rows))
+            reader = self._reader(path.stem)
+            touched = make.touched(self._assignments, reader)
+            self._write("deliveries", path.stem, (
+                make.deliveries(piece, reader, touched) for piece in self._own(rows)
+            ))  # fmt: skip
+        self._rows("readers", [
+            {"reader": number, "name": name, "isolation": self._sealed.group_isolation}
+            for name, number in self._readers.items()
+        ])  # fmt: skip
         for event in self._events["commit"]:
             path = self._run.ledger / f"{event['writer']}.deliveries"
             if not path.exists():
                 raise LedgerError(f"{path}: missing, but {event['_at']} committed what it was given")
 
     def _seal_log(self) -> None:
-        found: dict[str, list[npt.NDArray[np.void]]] = {isolation: [] for isolation in ISOLATIONS}
-        reader = "final-reader"
+        found: dict[str, list[ledger.DeliveryRows]] = {isolation: [] for isolation in ISOLATIONS}
         for path in sorted(self._run.ledger.glob("*.log")):
             reader, _, isolation = path.stem.rpartition(".")
             if isolation not in ISOLATIONS:
@@ -253,23 +269,33 @@ class _Sealing:
                 raise LedgerError(
                     f"{self._run.ledger}: no *.{event.get('isolation')}.log, but {event['_at']} read it"
                 )
-        none = np.zeros(0, dtype=ledger.DELIVERY)
-        readings = {isolation: np.concatenate([none, *rows]) for isolation, rows in found.items()}
-        rows, more = make.log(readings, self._owed_isolation, self._sealed.group_isolation, self._reach)
-        self._sealed.in_log = int(np.count_nonzero(more["promised"]))
-        self._sealed.in_log_uncommitted = int(np.count_nonzero(more["uncommitted"]))
-        self._write("log", "final", {**make.records(rows, reader), **more}, len(rows))
+        self._write("log", "final", self._log_pieces(found))
 
-    def _records_of(self, path: Path, reader: str) -> npt.NDArray[np.void]:
+    def _log_pieces(self, found: Mapping[str, Sequence[ledger.DeliveryRows]]) -> Iterator[Columns]:
+        for journal in (journal for journals in found.values() for journal in journals):
+            for _ in self._own(journal):
+                pass
+        for readings in side_by_side(found):
+            rows, more = make.log(readings, self._owed_isolation, self._sealed.group_isolation, self._reach)
+            self._sealed.in_log += int(np.count_nonzero(more["promised"]))
+            self._sealed.in_log_uncommitted += int(np.count_nonzero(more["uncommitted"]))
+            yield {**make.records(rows), **more}
+
+    def _records_of(self, path: Path, reader: str) -> ledger.DeliveryRows:
         self._need_events_of(reader, path)
-        rows, torn = ledger.read_deliveries(path)
-        if torn:
-            self._torn.append((reader, f"{path.name}: its last row is torn ({torn} bytes)"))
-        seen = set(np.unique(rows["session"][rows["flags"] == 0]).tolist())
-        for session in sorted(seen & self._sessions.keys() - self._attempted):
-            missing = self._run.ledger / f"{self._sessions[session]['writer']}.{session}.attempts"
-            raise LedgerError(f"{missing}: missing, but {path.name} has records of this session")
+        rows = ledger.DeliveryRows(path)
+        if rows.torn_bytes:
+            self._torn.append((reader, f"{path.name}: its last row is torn ({rows.torn_bytes} bytes)"))
         return rows
+
+    def _own(self, journal: ledger.DeliveryRows) -> Iterator[npt.NDArray[np.void]]:
+        """The rows of a journal. A session that it has records of must have its attempts."""
+        for _, rows in journal.pieces(PIECE):
+            seen = set(np.unique(rows["session"][rows["flags"] == 0]).tolist())
+            for session in sorted(seen & self._sessions.keys() - self._attempted):
+                missing = self._run.ledger / f"{self._sessions[session]['writer']}.{session}.attempts"
+                raise LedgerError(f"{missing}: missing, but {journal.path.name} has records of this session")
+            yield rows
 
     def _need_events_of(self, writer: str, path: Path) -> None:
         if not (self._run.ledger / f"{writer}.events").exists():
@@ -293,12 +319,17 @@ class _Sealing:
     # --- Parquet ---
 
     def _rows(self, table: str, rows: list[Columns]) -> None:
-        columns = {name: [row.get(name) for row in rows] for name in SCHEMAS[table].names}
-        self._write(table, "events", columns, len(rows))
+        self._write(
+            table, "events", [{name: [row.get(name) for row in rows] for name in SCHEMAS[table].names}]
+        )
 
-    def _write(self, table: str, part: str, columns: Mapping[str, Any], count: int) -> None:
+    def _write(self, table: str, part: str, pieces: Iterable[Columns]) -> None:
+        """One file of a table, a piece at a time: memory follows the size of a piece."""
         schema = SCHEMAS[table]
-        self._sealed.rows[table] += count
-        made = {**columns, "run": np.full(count, self._number, dtype=np.int64)}
-        arrays = [pa.array(made[column.name], type=column.type) for column in schema]
-        pq.write_table(pa.Table.from_arrays(arrays, schema=schema), self._into / table / f"{part}.parquet")
+        with pq.ParquetWriter(self._into / table / f"{part}.parquet", schema) as file:
+            for columns in pieces:
+                count = len(columns[schema.names[-1]])
+                made = {**columns, "run": np.full(count, self._number, dtype=np.int64)}
+                arrays = [pa.array(made[column.name], type=column.type) for column in schema]
+                file.write_table(pa.Table.from_arrays(arrays, schema=schema))
+                self._sealed.rows[table] += count

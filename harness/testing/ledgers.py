@@ -39,6 +39,7 @@ class Record:
     flags: int = 0
     topic: int = 0
     intent: int = 0
+    t: int = 0  # when a reader got it; 0: a moment of its own, as the run is written down
 
 
 @dataclass
@@ -79,7 +80,7 @@ class LiteralRun:
     committed: list[Record] | None = None  # None: the log without aborted and unfinished transactions
     deliveries: list[tuple[str, Record]] | None = None  # None: all that the group can read, once
     bounds: dict[int, tuple[int, int, int]] = field(default_factory=dict)
-    commits: bool = True  # the group commits what it was given
+    commits: bool = True  # each reader commits what it was given, after all of it
     drained: bool = True
     reads: dict[str, bool] = field(default_factory=lambda: {"read_uncommitted": True, "read_committed": True})
     manifest: dict[str, Any] = field(default_factory=dict)
@@ -157,6 +158,21 @@ class LiteralRun:
         committed = did == "commit" and outcome is Outcome.ACKED
         self._fates[session, txn] = "committed" if committed else "not"
 
+    # --- the group, step by step (without these: one reader, given everything once) ---
+
+    def give(self, reader: str, *records: Record, apart: bool = True) -> None:
+        """The reader gets these now; not `apart`: in one poll, so that they have one time."""
+        if self.deliveries is None:
+            self.deliveries = []
+        self.tick()
+        self.deliveries += [(reader, replace(r, t=self.tick() if apart else self.clock)) for r in records]
+
+    def assign(self, reader: str, *partitions: int, how: str = "assigned") -> None:
+        self.event("assignment", reader, reader=reader, how=how, partitions=list(partitions))
+
+    def commit(self, reader: str, offsets: Mapping[int, int], outcome: Outcome = Outcome.ACKED) -> None:
+        self.event("commit", reader, reader=reader, offsets=offsets, outcome=int(outcome), error="")
+
     def window(self, number: int = 0, *, bit: bool = True, healed: bool = True, seconds: float = 2.0) -> None:
         """A fault window, from now on for `seconds`."""
         life: dict[str, Any] = {"window": number, "fault": "kill", "target": "leader", "nodes": ["broker-1"]}
@@ -175,12 +191,18 @@ class LiteralRun:
         committed = self._committed() if self.committed is None else self.committed
         readable = committed if self.isolation == "read_committed" else self.log
         given = self.deliveries if self.deliveries is not None else [("consumer-1.0", r) for r in readable]
-        self._tell_group(given)
+        readers = dict.fromkeys(["consumer-1.0", *(reader for reader, _ in given)])
+        told = {writer for _, writer, kind, _ in self._events if kind == "assignment"}
+        for reader in readers:
+            if reader not in told:
+                self.assign(reader, *range(self.partitions))
+        given = [(reader, r if r.t else replace(r, t=self.tick())) for reader, r in given]
+        if self.commits:
+            self._commit_all(given)
         self._tell_end()
         self._write_events(run)
         for number, writer in self._sessions.items():
             self._write_attempts(run, number, writer)
-        readers = dict.fromkeys(["consumer-1.0", *(reader for reader, _ in given)])
         for reader in readers:
             self._write_records(run.ledger / f"{reader}.deliveries", [r for who, r in given if who == reader])
         for isolation, rows in (("read_uncommitted", self.log), ("read_committed", committed)):
@@ -191,19 +213,13 @@ class LiteralRun:
     def _committed(self) -> list[Record]:
         return [r for r in self.log if r.txn == 0 or self._fates.get((r.session, r.txn)) == "committed"]
 
-    def _tell_group(self, given: Iterable[tuple[str, Record]]) -> None:
-        passed: dict[str, dict[int, int]] = {"consumer-1.0": {}}
+    def _commit_all(self, given: Iterable[tuple[str, Record]]) -> None:
+        passed: dict[str, dict[int, int]] = {}
         for reader, r in given:
             mine = passed.setdefault(reader, {})
             mine[r.partition] = max(mine.get(r.partition, 0), r.offset + 1)
         for reader, offsets in passed.items():
-            self.event(
-                "assignment", reader, reader=reader, how="assigned", partitions=list(range(self.partitions))
-            )
-            if self.commits and offsets:
-                self.event(
-                    "commit", reader, reader=reader, offsets=offsets, outcome=int(Outcome.ACKED), error=""
-                )
+            self.commit(reader, offsets)
 
     def _tell_end(self) -> None:
         self.event("drain", complete=self.drained, detail="" if self.drained else "partition 0 at 3 of 9")
@@ -240,7 +256,7 @@ class LiteralRun:
         for i, r in enumerate(records):
             for name, value in vars(r).items():
                 rows[name][i] = value & ABORT_INTENDED if name == "intent" else value
-        rows["t"] = [self.tick() for _ in records]
+        rows["t"] = [r.t or self.tick() for r in records]
         rows["leader_epoch"] = -1
         journal = ledger.DeliveryJournal(path)
         journal.append(rows)
