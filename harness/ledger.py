@@ -239,7 +239,7 @@ def attempt_pieces(
             # Space is set aside ahead of use, so rows without a mark at the end were never attempted.
             marked = rows["attempt_mark"] == ATTEMPT_MARK
             count = len(rows) if marked.all() else int(np.argmin(marked))
-            if end is not None and marked.any() or marked[count:].any():
+            if (end is not None and marked.any()) or marked[count:].any():
                 hole = first + count if end is None else end
                 raise LedgerError(
                     f"{path}: attempt {hole} is missing although later ones are there: not a whole ledger"

@@ -26,12 +26,17 @@ Columns = Mapping[str, npt.NDArray[Any]]
 Summary = dict[str, Ints]
 
 KEYS = ("run", "space", "a", "b")
-MASKS, SUMS, HASHES, HIGHEST = ("m0", "m1", "m2", "m3", "why"), ("n0", "n1", "n2"), ("h0", "h1"), ("x",)
+MASKS = ("m0", "m1", "m2", "m3", "m4", "why")
+SUMS, HASHES, HIGHEST = ("n0", "n1", "n2"), ("h0", "h1"), ("x",)
 SUMMARY = (*KEYS, *MASKS, *SUMS, *HASHES, *HIGHEST)
 BITS = 6  # 64 items a block
 
 BUCKET_NS = 250_000_000  # of the timeline
 SLOT_NS = 10_000_000  # of the times at which acks came: gaps are known to 10 ms
+KEY_SLOT_NS = 100_000_000  # of the times at which keyed records were sent and acked
+CONCURRENT_NS = (
+    2 * KEY_SLOT_NS
+)  # an ack that precedes an attempt by this much lies in a slot before the last one
 BIN = np.log(1.02)  # latencies are counted in bins two percent wide
 LEAST_MS = 0.001
 
@@ -44,12 +49,19 @@ class Space(IntEnum):
     )
     #              h0 contents sent against contents found, h1 places acked against places found, why: Why bits
     POSITION = 1  # place, offset block | m0 for the group to read, m1 passed by it, m2 logged, m3 delivered,
-    #               n0 log rows, n1 deliveries, h0 contents to read against contents delivered, why: Why bits
+    #               m4 jumped over by a reader, n0 log rows, n1 deliveries,
+    #               h0 contents to read against contents delivered, why: Why bits
     KEY = 2  # topic and key, 0 | m0 and m1 the partitions or-ed, plain and inverted; n0 records
     RUN_OF_ORDER = 3  # session and place, first offset | m0 last offset, m1 least seq, m2 highest seq, n0 1
     ACK_SLOTS = 4  # place, block of slots | m0 slots with an ack
     BUCKET = 5  # bucket, bin of latency (or ATTEMPTED, DELIVERED) | n0 how many, x longest latency in ns
     TOTAL = 6  # a Count | n0 how many, x as the Count says
+    READING = 7  # reader and place, time of its first row | what one task saw of it: m0 and m1 first and last offset,
+    #              m2 and m3 first and last generation, n0 1, n1 reader, n2 place
+    GIVEN = 8  # place, number of a commit in order of time | x 1 + highest offset that the group was given by then
+    BELOW = 9  # place, number of a commit in order of offset | x 1 + highest offset for the group to read below it
+    KEY_ACKED = 10  # place, slot of time | x highest offset of a keyed record acked in it
+    KEY_SENT = 11  # place, slot of time | x minus the lowest offset of a keyed record attempted in it
 
 
 ATTEMPTED_BIN, DELIVERED_BIN = -(1 << 30), -(1 << 30) + 1
@@ -77,6 +89,10 @@ class Count(IntEnum):
     KEYS = 17
     CLAIMED = 18  # acks that told a place
     PROMISED = 19  # messages in the log that is owed
+    STEPS = 20  # of readers, from one delivery to the next one of a partition
+    REWOUND = 21  # those that go back
+    LONG_JUMPS = 22  # those that jump over more blocks than were looked at
+    COMMITS = 23  # acked commits of a partition
 
 
 class Why(IntFlag):
@@ -92,6 +108,9 @@ class Why(IntFlag):
     REPEATED = 128
     CONTENT = 256  # differs, or cannot be compared since the sides hold different items
     PLACE = 512  # likewise
+    JUMPED = 1024  # a reader jumped over a record that it could read
+    PREMATURE = 2048  # read before its transaction was asked to commit
+    KEYS_CROSSED = 4096  # keyed records may stand in another order than they were sent
 
 
 class Fate(IntEnum):
@@ -100,6 +119,20 @@ class Fate(IntEnum):
     OPEN = 0
     COMMITTED = 1
     ABORTED = 2
+
+
+def _none() -> Ints:
+    return np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Commits:
+    """Acked commits of one place in order of time, and their offsets in order."""
+
+    t: Ints
+    offset: Ints
+    reader: Ints
+    offsets_sorted: Ints
 
 
 @dataclass(frozen=True)
@@ -111,17 +144,37 @@ class Facts:
     group_reads_committed: bool
     topic_unchanged: bool = True
     # Transactions as session << 32 | txn, sorted, and the Fate of each.
-    transactions: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    fates: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    transactions: Ints = field(default_factory=_none)
+    fates: Ints = field(default_factory=_none)
+    asked: Ints = field(
+        default_factory=_none
+    )  # when each was first asked to commit; 0 for one that was not, or is aborted
+    # Producer sessions, sorted, and how many messages each attempted.
+    sessions: Ints = field(default_factory=_none)
+    attempted: Ints = field(default_factory=_none)
+    commits: Mapping[int, Commits] = field(default_factory=dict)  # by place
 
     def fate_of(self, session: Ints, txn: Ints) -> Ints:
         """The fate of each record's transaction; OPEN for one that no event tells of."""
-        if not len(self.transactions):
-            return np.zeros(len(txn), dtype=np.int64)
-        wanted = session << 32 | txn
-        at = np.minimum(np.searchsorted(self.transactions, wanted), len(self.transactions) - 1)
-        fates: Ints = np.where(self.transactions[at] == wanted, self.fates[at], Fate.OPEN)
-        return fates
+        return _looked_up(session << 32 | txn, self.transactions, self.fates, Fate.OPEN)
+
+    def asked_at(self, session: Ints, txn: Ints) -> Ints:
+        """When each record's transaction was asked to commit; 0 for one that was not."""
+        return _looked_up(session << 32 | txn, self.transactions, self.asked, 0)
+
+    def was_attempted(self, session: Ints, seq: Ints) -> Bools:
+        """Whether the sender's journal has this message."""
+        attempted: Bools = seq < _looked_up(session, self.sessions, self.attempted, 0)
+        return attempted
+
+
+def _looked_up(wanted: Ints, known: Ints, values: Ints, otherwise: int) -> Ints:
+    """The value that stands beside each wanted number in `known`, which is sorted."""
+    if not len(known):
+        return np.full(len(wanted), otherwise, dtype=np.int64)
+    at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    found: Ints = np.where(known[at] == wanted, values[at], otherwise)
+    return found
 
 
 def place_of(topic: Ints, partition: Ints) -> Ints:
@@ -193,7 +246,7 @@ def weigh(s: Summary) -> Ints:
 
     Hashes of two sides can be compared only when both hold the same items, each once.
     """
-    m0, m1, m2, m3 = (s[name] for name in MASKS[:4])
+    m0, m1, m2, m3, m4 = (s[name] for name in MASKS[:5])
     logged, delivered = _bits(m2), _bits(m3)
     missing, extra_rows = (m1 & ~m3) != 0, s["n0"] != logged
     differ = (m0 != m2) | extra_rows
@@ -213,6 +266,7 @@ def weigh(s: Summary) -> Ints:
         | why_where(again, Why.REPEATED)
         | why_where(extra_rows, Why.PLACE)
         | why_where(apart | (s["h0"] != 0), Why.CONTENT)
+        | why_where((m4 & m0) != 0, Why.JUMPED)
     )
     split = why_where((m0 & m1) != 0, Why.MISPLACED)
     space = s["space"]

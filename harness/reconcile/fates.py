@@ -12,7 +12,7 @@ _ACKED, _REJECTED = int(Outcome.ACKED), int(Outcome.REJECTED)
 
 
 def told(transactions: DataFrame) -> DataFrame:
-    """run, session, txn, and the booleans asked (to commit), committed and aborted.
+    """run, session, txn, the booleans asked (to commit), committed and aborted, and asked_at, 0 for never.
 
     Certainly not committed: an acked abort, a rejected commit, or (NOT asked) a commit that nobody asked for.
     """
@@ -23,5 +23,6 @@ def told(transactions: DataFrame) -> DataFrame:
         "aborted": f"{commit} AND outcome = {_REJECTED} OR {abort} AND outcome = {_ACKED}",
     }
     return transactions.groupBy(*TRANSACTION).agg(
-        *(f.expr(f"coalesce(bool_or({text}), false) AS {name}") for name, text in conditions.items())
+        *(f.expr(f"coalesce(bool_or({text}), false) AS {name}") for name, text in conditions.items()),
+        f.expr("coalesce(min(CASE WHEN step = 'end' AND did = 'commit' THEN t END), 0) AS asked_at"),
     )

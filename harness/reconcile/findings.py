@@ -11,6 +11,13 @@ COLUMNS = {
     "evidence": "map<string,string>",
 }  # fmt: skip
 
+LEDGER, HISTORY = "ledger", "history"  # what a finder can be asked of
+
+READ_UNCOMMITTED = (
+    "CASE WHEN isolation = 'read_uncommitted' THEN 'read_uncommitted' END"  # an excuse, by choice
+)
+STEP_ENDS = [f"{end}_{name}" for end in ("from", "to") for name in ("t", "offset", "session", "seq")]
+
 ID = "sender || '-' || seq"  # the id that people read; as harness.message.message_id
 
 
@@ -39,6 +46,9 @@ def finding(
 def known(*values: str) -> str:
     """Those of the values that are not null, as an array."""
     return f"array_compact(array({', '.join(values)}))"
+
+
+STEP_MESSAGES = known("from_sender || '-' || from_seq", "sender || '-' || to_seq")
 
 
 # --- for explain ----------------------------------------------------------------------------------

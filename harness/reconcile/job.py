@@ -22,13 +22,14 @@ from pyspark.sql import functions as f
 
 from harness import registry
 from harness.contracts import Finder
-from harness.reconcile.blocks import Count, Facts, Space, Why
+from harness.reconcile.blocks import Count, Facts
 from harness.reconcile.coverage import coverage, seconds
-from harness.reconcile.findings import COLUMNS
-from harness.reconcile.look import choose, stitched
+from harness.reconcile.findings import COLUMNS, LEDGER
+from harness.reconcile.look import choose
 from harness.reconcile.screen import Screened, facts, screen
 from harness.reconcile.seal import Sealed, seal
 from harness.reconcile.session import for_few_rows
+from harness.reconcile.stitch import Doubts, doubts
 from harness.reconcile.tables import Tables, derive, read
 from harness.reconcile.times import latency_and_throughput, recovery, timeline, unavailable_s_max
 from harness.rundir import RunDir, write_json
@@ -42,8 +43,9 @@ Rows = list[dict[str, Any]]
 Crashed = dict[str, str]
 
 
-def all_finders() -> list[Finder]:
-    return [registry.load("finder", name)() for name in registry.names("finder")]
+def all_finders(asked_of: str = LEDGER) -> list[Finder]:
+    every: list[Finder] = [registry.load("finder", name)() for name in registry.names("finder")]
+    return [finder for finder in every if asked_of in finder.asked_of]
 
 
 def reconcile(run: RunDir, spark: SparkSession, finders: Sequence[Finder] | None = None) -> dict[str, Any]:
@@ -62,7 +64,7 @@ def reconcile_many(
     known = facts(own, sealed)
     screened = screen(own, known)
     crashed: Crashed = {}
-    rows = _look(runs, spark, own, screened, chosen, crashed)
+    rows = _look(runs, spark, own, doubts(screened, known, sealed), chosen, crashed)
     sound = [finder for finder in chosen if finder.anomaly not in crashed]
     results = []
     for run, one, fact in zip(runs, sealed, known, strict=True):
@@ -74,11 +76,9 @@ def reconcile_many(
     return results
 
 
-def woken(finders: Sequence[Finder], screened: Screened) -> list[Finder]:
+def woken(finders: Sequence[Finder], doubtful: Doubts) -> list[Finder]:
     """Those finders that have a reason to look closer."""
-    reasons = {space: screened.reasons(space) for space in Space}
-    if len(stitched(screened.space(Space.RUN_OF_ORDER))["a"]):
-        reasons[Space.RUN_OF_ORDER] |= Why.OVERTAKEN
+    reasons = doubtful.reasons()
     return [x for x in finders if any(reasons[space] & why for space, why in x.woken_by.items())]
 
 
@@ -86,22 +86,22 @@ def _look(
     runs: Sequence[RunDir],
     spark: SparkSession,
     own: Mapping[str, DataFrame],
-    screened: Screened,
+    doubtful: Doubts,
     finders: Sequence[Finder],
     crashed: Crashed,
 ) -> Rows:
     """What finders find in the blocks that are not sound; all findings are written, the worst come back."""
-    doubtful = choose(spark, own, screened)
-    if doubtful is None:
+    if not doubtful.any:
         _put_findings(runs, None)
         return []
-    tables = derive(own, strange=screened.count(Count.STRANGE) > 0, chosen=doubtful)
+    chosen = choose(spark, own, doubtful)
+    tables = derive(own, chosen, strange=doubtful.screened.count(Count.STRANGE) > 0)
     try:
         with for_few_rows(spark):
-            return _find(runs, spark, tables, woken(finders, screened), crashed)
+            return _find(runs, spark, tables, woken(finders, doubtful), crashed)
     finally:
         tables.unpersist()
-        doubtful.unpersist()
+        chosen.unpersist()
 
 
 def _result(

@@ -15,6 +15,7 @@ from harness.reconcile.blocks import (
     BITS,
     BUCKET_NS,
     DELIVERED_BIN,
+    KEY_SLOT_NS,
     LEAST_MS,
     SLOT_NS,
     Bools,
@@ -35,6 +36,7 @@ from harness.reconcile.blocks import (
     why_where,
 )
 from harness.reconcile.rows import AFTER, BEFORE
+from harness.reconcile.steps import Trail, screen_steps
 
 NO_PHASE = -1  # null: there was no fault window
 
@@ -66,7 +68,20 @@ def screen_attempts(c: Columns, facts: Facts) -> Summary:
         ),
         total(run, Count.OWED, int(owed.sum())),
     ]
-    return joined([messages, *counts, *_times_of_attempts(c, facts, acked)])
+    return joined([messages, *counts, *_times_of_attempts(c, facts, acked), *_order_of_keys(c, facts, acked)])
+
+
+def _order_of_keys(c: Columns, facts: Facts, acked: Bools) -> list[Summary]:
+    """Up to which offset keyed records were acked in each slot of time, and from which on they were attempted."""
+    keyed = acked & (c["key"] >= 0) & (c["partition"] < 0) & (c["offset"] >= 0)
+    if not keyed.any():
+        return []
+    place, offset = place_of(c["topic"][keyed], c["told_partition"][keyed]), c["offset"][keyed]
+    acked_in, sent_in = ((c[name][keyed] - facts.zero_ns) // KEY_SLOT_NS for name in ("t_outcome", "t"))
+    return [
+        folded(facts.run, Space.KEY_ACKED, place, acked_in, x=offset),
+        folded(facts.run, Space.KEY_SENT, place, sent_in, x=-offset),
+    ]
 
 
 def _times_of_attempts(c: Columns, facts: Facts, acked: Bools) -> list[Summary]:
@@ -106,7 +121,23 @@ def screen_log(c: Columns, facts: Facts) -> Summary:
     ours = (c["flags"] & (BAD_PAYLOAD | FOREIGN_RUN)) == 0
     strange = total(run, Count.STRANGE, int((~ours).sum()))
     c = c if ours.all() else {name: values[ours] for name, values in c.items()}
-    return joined([positions, strange, *_messages_in_log(c, facts)])
+    below = _below_commits(place, offset, for_group, facts)
+    return joined([positions, strange, *below, *_messages_in_log(c, facts)])
+
+
+def _below_commits(place: Ints, offset: Ints, readable: Bools, facts: Facts) -> list[Summary]:
+    """The highest readable offset below each committed one, as far as this batch knows."""
+    parts = []
+    for at, of_place in facts.commits.items():
+        commits, mine = of_place.offsets_sorted, np.sort(offset[readable & (place == at)])
+        if not len(mine):
+            continue
+        # Commits from the first that has a record of this batch below it to the first that has all of them.
+        first, last = (int(np.searchsorted(commits, mine[end], side="right")) for end in (0, -1))
+        number = np.arange(first, min(last + 1, len(commits)))
+        highest = mine[np.searchsorted(mine, commits[number], side="left") - 1]
+        parts.append(folded(facts.run, Space.BELOW, np.full_like(number, at), number, x=highest + 1))
+    return parts
 
 
 def _messages_in_log(c: Columns, facts: Facts) -> list[Summary]:
@@ -129,7 +160,7 @@ def _messages_in_log(c: Columns, facts: Facts) -> list[Summary]:
         total(run, Count.READ_IN_TXN, int(read_in_txn.sum())),
     ]
     chosen = (c["key"] >= 0) & ~named
-    if facts.topic_unchanged and chosen.any():
+    if chosen.any():
         partition, key = c["partition"][chosen], place_of(c["topic"][chosen], c["key"][chosen])
         once = np.ones_like(key)
         parts.append(folded(run, Space.KEY, key, once * 0, m0=partition, m1=~partition, n0=once))
@@ -143,9 +174,12 @@ def _order(c: Columns, facts: Facts, place: Ints) -> tuple[Summary, Bools]:
     """
     session, seq, offset = c["session"], c["seq"], c["offset"]
     marked = np.zeros(len(seq), dtype=np.bool_)
-    if not len(seq):
-        return joined([folded(facts.run, Space.RUN_OF_ORDER, seq, seq)]), marked
-    order = np.lexsort((offset, place, session))
+    # One phantom with a high number would put everything behind it in doubt.
+    attempted = np.flatnonzero(facts.was_attempted(session, seq))
+    if not len(attempted):
+        none = np.zeros(0, dtype=np.int64)
+        return joined([folded(facts.run, Space.RUN_OF_ORDER, none, none)]), marked
+    order = attempted[np.lexsort((offset[attempted], place[attempted], session[attempted]))]
     s, p, q = session[order], place[order], seq[order]
     starts = np.flatnonzero(np.r_[True, (s[1:] != s[:-1]) | (p[1:] != p[:-1])])
     ends = np.r_[starts[1:], len(s)]
@@ -170,8 +204,8 @@ def _order(c: Columns, facts: Facts, place: Ints) -> tuple[Summary, Bools]:
     return runs, marked
 
 
-def screen_deliveries(c: Columns, facts: Facts) -> Summary:
-    """What the group was given: topic, partition, offset, session, seq, txn, key, flags, t."""
+def screen_deliveries(c: Columns, facts: Facts, trail: Trail) -> Summary:
+    """What the group was given: topic, partition, offset, session, seq, txn, key, flags, t, reader, generation."""
     run, offset, session, seq = facts.run, c["offset"], c["session"], c["seq"]
     positions = folded(
         run, Space.POSITION, place_of(c["topic"], c["partition"]), offset >> BITS,
@@ -181,6 +215,7 @@ def screen_deliveries(c: Columns, facts: Facts) -> Summary:
     ours = (c["flags"] & (BAD_PAYLOAD | FOREIGN_RUN)) == 0
     in_txn = ours & (c["txn"] > 0)
     doubtful = in_txn & (facts.fate_of(session, c["txn"]) != Fate.COMMITTED)
+    early = in_txn & (c["t"] < facts.asked_at(session, c["txn"])) if in_txn.any() else in_txn
     bucket = (c["t"] - facts.zero_ns) // BUCKET_NS
     parts = [
         positions,
@@ -188,11 +223,29 @@ def screen_deliveries(c: Columns, facts: Facts) -> Summary:
         total(run, Count.READ_IN_TXN, int(in_txn.sum())),
         folded(run, Space.BUCKET, bucket, np.full_like(bucket, DELIVERED_BIN), n0=np.ones_like(bucket)),
     ]
-    if doubtful.any():
-        blocks = seq[doubtful] >> BITS
-        parts.append(
-            folded(
-                run, Space.MESSAGE, session[doubtful], blocks, why=np.full_like(blocks, Why.READ_UNCOMMITTED)
-            )
-        )
-    return joined(parts)
+    for which, why in ((doubtful, Why.READ_UNCOMMITTED), (early, Why.PREMATURE)):
+        if which.any():
+            blocks = seq[which] >> BITS
+            parts.append(folded(run, Space.MESSAGE, session[which], blocks, why=np.full_like(blocks, why)))
+    return joined([*parts, *_given_by_commits(c, facts), screen_steps(c, facts, trail)])
+
+
+def _given_by_commits(c: Columns, facts: Facts) -> list[Summary]:
+    """Up to which offset the group was given each partition at the time of each commit, as far as this batch knows."""
+    parts = []
+    place = place_of(c["topic"], c["partition"])
+    for at, of_place in facts.commits.items():
+        commits, mine = of_place.t, place == at
+        if not mine.any():
+            continue
+        t, offset = c["t"][mine], c["offset"][mine]
+        if np.any(t[1:] < t[:-1]):
+            order = np.argsort(t, kind="stable")
+            t, offset = t[order], offset[order]
+        highest = np.maximum.accumulate(offset)
+        # Commits from the first that knows a row of this batch to the first that knows all of them.
+        first, last = (int(np.searchsorted(commits, t[end], side="left")) for end in (0, -1))
+        number = np.arange(first, min(last + 1, len(commits)))
+        given = highest[np.searchsorted(t, commits[number], side="right") - 1] + 1
+        parts.append(folded(facts.run, Space.GIVEN, np.full_like(number, at), number, x=given))
+    return parts

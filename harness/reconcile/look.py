@@ -7,7 +7,7 @@ only judged when all its rows are there, and so is a position.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -17,8 +17,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from harness.message import BAD_PAYLOAD, FOREIGN_RUN
+from harness.reconcile import trails
 from harness.reconcile.blocks import BITS, Space, Summary, Why, weigh
-from harness.reconcile.screen import Screened
+from harness.reconcile.stitch import Doubts, Overcommit, Range
 
 # The payload is intact and of this run, so that its fields can be believed.
 OURS = f"flags & {BAD_PAYLOAD | FOREIGN_RUN} = 0"
@@ -39,63 +40,68 @@ class Chosen:
     by_message: Mapping[str, DataFrame]
     by_position: Mapping[str, DataFrame]
     either: Mapping[str, DataFrame]
+    steps: DataFrame  # of readers, as harness.reconcile.trails gives them
+    overcommits: DataFrame  # run, topic, partition, reader, t, offset, given (null: nothing yet)
 
     def unpersist(self) -> None:
         for frame in self.either.values():
             frame.unpersist()
 
 
-def stitched(runs: Summary) -> Summary:
-    """Stretches of one session in one partition, in order of offsets, that begin below what came before them.
-
-    Gives them with m3 the highest seq before. Stretches that overlap cannot be put in order: then all of that
-    session and partition is doubtful, told as a stretch that is below everything.
-    """
-    order = np.lexsort((runs["b"], runs["a"], runs["run"]))
-    s = {name: values[order] for name, values in runs.items()}
-    if not len(order):
-        return s
-    new = np.r_[True, (s["a"][1:] != s["a"][:-1]) | (s["run"][1:] != s["run"][:-1])]
-    before = np.full(len(order), np.iinfo(np.int64).min)
-    doubtful = np.zeros(len(order), dtype=bool)
-    overlapping = (s["n0"] > 1) | np.r_[False, ~new[1:] & (s["b"][1:] <= s["m0"][:-1])]
-    starts = np.flatnonzero(new)
-    for first, last in zip(starts, np.r_[starts[1:], len(order)], strict=True):
-        if overlapping[first:last].any():
-            before[first:last], doubtful[first:last] = np.iinfo(np.int64).max, True
-        else:
-            highest = np.maximum.accumulate(s["m2"][first:last])
-            before[first + 1 : last] = highest[:-1]
-            doubtful[first + 1 : last] = s["m1"][first + 1 : last] < highest[:-1]
-    s["m3"] = before
-    return {name: values[doubtful] for name, values in s.items()}
-
-
-def choose(spark: SparkSession, tables: Mapping[str, DataFrame], screened: Screened) -> Chosen | None:
-    """The rows that need a closer look; None when every block is sound."""
+def choose(spark: SparkSession, tables: Mapping[str, DataFrame], doubts: Doubts) -> Chosen:
+    """The rows that need a closer look."""
+    screened = doubts.screened
     messages, positions = screened.doubtful(Space.MESSAGE), screened.doubtful(Space.POSITION)
-    screened_why = weigh(positions)
-    keys, breaks = screened.doubtful(Space.KEY), stitched(screened.space(Space.RUN_OF_ORDER))
-    if not any(len(part["a"]) for part in (messages, positions, keys, breaks)):
-        return None
     blocks = [_frame(spark, run=messages["run"], session=messages["a"], seq_block=messages["b"])]
-    blocks += _blocks_of_keys(spark, tables["log"], keys) + _blocks_of_breaks(spark, tables["log"], breaks)
+    blocks += _blocks_of_keys(spark, tables["log"], screened.doubtful(Space.KEY))
+    blocks += _blocks_of_breaks(spark, tables["log"], doubts.breaks)
+    blocks += [
+        rows.selectExpr("run", "session", _SEQ_BLOCK) for rows in _in(spark, tables["log"], doubts.crossed)
+    ]
     places = [_frame(spark, run=positions["run"], place=positions["a"], offset_block=positions["b"])]
+    unread = [Range(over.run, over.place, over.given, over.offset - 1) for over in doubts.overcommits]
+    places += [
+        rows.selectExpr("run", _PLACE, _OFFSET_BLOCK)
+        for rows in _in(spark, tables["log"], [*doubts.jumped, *unread])
+    ]
     # Who was delivered at a position where the log has nobody, or somebody else, is a doubtful message too.
-    strangers = {name: values[(screened_why & _STRANGERS) != 0] for name, values in positions.items()}
-    blocks += _blocks_of_strangers(spark, tables["deliveries"], strangers)
+    strangers = (weigh(positions) & _STRANGERS) != 0
+    blocks += _blocks_of_strangers(
+        spark, tables["deliveries"], {name: values[strangers] for name, values in positions.items()}
+    )
     by_message = _fixed(spark, reduce(DataFrame.unionByName, blocks), _MESSAGE)
-    if by_message.count():
-        places += [
-            _placed(name, _semi(frame, by_message, _MESSAGE, _SEQ_BLOCK)) for name, frame in _large(tables)
-        ]
+    places += [
+        _placed(name, _semi(frame, by_message, _MESSAGE, _SEQ_BLOCK)) for name, frame in _large(tables)
+    ]
     by_position = _fixed(spark, reduce(DataFrame.unionByName, places), _POSITION)
     either = {name: _marked(name, frame, by_message, by_position).persist() for name, frame in _large(tables)}
     return Chosen(
         {name: frame.where("by_message") for name, frame in either.items()},
         {name: frame.where("by_position") for name, frame in either.items()},
         either,
+        trails.steps(spark, tables["deliveries"], doubts),
+        _overcommits(spark, doubts.overcommits),
     )
+
+
+def _in(spark: SparkSession, log: DataFrame, ranges: Sequence[Range]) -> list[DataFrame]:
+    """Rows of the log in one of the ranges, if there are any ranges."""
+    if not ranges:
+        return []
+    wide = _frame(
+        spark, **{name: np.array([getattr(r, name) for r in ranges], np.int64) for name in ("run", "place", "first", "last")}
+    )  # fmt: skip
+    rows = log.selectExpr("*", _PLACE).join(f.broadcast(wide), on=["run", "place"], how="inner")
+    return [rows.where("offset BETWEEN first AND last").drop("place")]
+
+
+def _overcommits(spark: SparkSession, found: Sequence[Overcommit]) -> DataFrame:
+    columns = ("run", "place", "reader", "t", "offset", "given")
+    frame = _frame(spark, **{name: np.array([getattr(o, name) for o in found], np.int64) for name in columns})
+    return frame.selectExpr(
+        "run", "CAST(shiftright(place, 32) AS int) AS topic", "CAST(place & 4294967295 AS int) AS partition",
+        "CAST(reader AS int) AS reader", "t", "offset", "nullif(given, 0) AS given",
+    )  # fmt: skip
 
 
 def _large(tables: Mapping[str, DataFrame]) -> list[tuple[str, DataFrame]]:

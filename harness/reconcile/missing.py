@@ -18,17 +18,21 @@ _BEHIND_OPEN = "in_log AND offset_min >= stable"
 _BELOW_START = "acked_offset < start"
 
 
-def missing(tables: Tables, kind: str) -> DataFrame:
-    """Findings of owed messages that are not in the log that is owed: those of one kind."""
+def classed(tables: Tables) -> DataFrame:
+    """Owed messages that are not in the log that is owed, each with its kind: lost, expired or late."""
     gone = tables.messages.where(NOT_THERE).selectExpr(
         "*", "intended_topic AS topic",
         "coalesce(acked_partition, partition_min, CASE WHEN intended_partition >= 0 THEN intended_partition END) AS partition",
     )  # fmt: skip
-    classed = gone.join(f.broadcast(tables.bounds), on=PARTITION, how="left").selectExpr(
+    return gone.join(f.broadcast(tables.bounds), on=PARTITION, how="left").selectExpr(
         "*",
         f"CASE WHEN {_BELOW_START} THEN '{EXPIRED}' WHEN {_BEHIND_OPEN} THEN '{LATE}' ELSE '{LOST}' END AS kind",
     )
-    return tables.named(classed.where(f"kind = '{kind}'")).selectExpr(*finding(
+
+
+def missing(tables: Tables, kind: str) -> DataFrame:
+    """Findings of one kind."""
+    return tables.named(classed(tables).where(f"kind = '{kind}'")).selectExpr(*finding(
         kind,
         offsets=known("coalesce(acked_offset, offset_min)"), t="coalesce(t_outcome, t)",
         evidence={

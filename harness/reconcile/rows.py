@@ -54,7 +54,7 @@ def _phase(t: npt.NDArray[np.int64], span: tuple[int, int] | None) -> Any:
 
 def records(rows: npt.NDArray[np.void]) -> Columns:
     """The columns that a record of the log and a delivery share."""
-    return {name: _wide(rows[name]) for name in SCHEMAS["log"].names if name in rows.dtype.names}
+    return {name: _wide(rows[name]) for name in SCHEMAS["log"].names if name in (rows.dtype.names or ())}
 
 
 def deliveries(rows: npt.NDArray[np.void], reader: int, touched: Touched) -> Columns:
@@ -133,6 +133,8 @@ def session(e: Event) -> Columns:
     return {
         "session": int(e["session"]),
         "sender": message_id(str(e["producer"]), int(e["incarnation"]), 0).rpartition("-")[0],
+        "producer": str(e["producer"]),
+        "incarnation": int(e["incarnation"]),
         "acks": str(e["acks"]),
         "in_flight": None if in_flight is None else int(in_flight),
         "idempotent": bool(e.get("idempotent")),

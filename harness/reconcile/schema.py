@@ -46,6 +46,8 @@ SCHEMAS: dict[str, pa.Schema] = {
         _RUN,
         ("session", pa.int64()),
         ("sender", pa.string()),  # <producer>.<incarnation>: ids are <sender>-<seq>
+        ("producer", pa.string()),
+        ("incarnation", pa.int32()),
         ("acks", pa.string()),
         ("in_flight", pa.int32()),
         ("idempotent", pa.bool_()),

@@ -8,9 +8,10 @@ of the run, never the number of records.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -18,14 +19,15 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from harness.reconcile import blocks, kernels
-from harness.reconcile.blocks import Count, Facts, Fate, Ints, Space, Summary, Why
+from harness.contracts import Outcome
+from harness.reconcile import blocks, kernels, steps
+from harness.reconcile.blocks import Commits, Count, Facts, Fate, Ints, Space, Summary, Why
 from harness.reconcile.fates import told
 from harness.reconcile.seal import Sealed
 
 SCHEMA = ", ".join(f"{name} bigint" for name in blocks.SUMMARY)
 _ARROW = pa.schema([(name, pa.int64()) for name in blocks.SUMMARY])
-Kernel = Callable[[Mapping[str, Any], Facts], Summary]
+Kernel = Callable[..., Summary]
 
 # The columns that each kernel reads; null is told as -1.
 READ: Mapping[str, tuple[Kernel, tuple[str, ...]]] = {
@@ -40,7 +42,7 @@ READ: Mapping[str, tuple[Kernel, tuple[str, ...]]] = {
     ),
     "deliveries": (
         kernels.screen_deliveries,
-        ("topic", "partition", "offset", "session", "seq", "txn", "key", "flags", "t"),
+        ("topic", "partition", "offset", "session", "seq", "txn", "key", "flags", "t", "reader", "generation"),
     ),
 }  # fmt: skip
 
@@ -53,8 +55,15 @@ class Screened:
     why: Ints  # of each row, as bits of blocks.Why
 
     def of(self, run: int) -> Screened:
-        mine = self.rows["run"] == run
+        mine = self._by_run.get(run, np.zeros(0, dtype=np.int64))
         return Screened({name: values[mine] for name, values in self.rows.items()}, self.why[mine])
+
+    @cached_property
+    def _by_run(self) -> dict[int, Ints]:
+        """Which rows belong to each run: found once, since there may be hundreds of runs."""
+        order = np.argsort(self.rows["run"], kind="stable")
+        runs, starts = np.unique(self.rows["run"][order], return_index=True)
+        return dict(zip(runs.tolist(), np.split(order, starts[1:]), strict=True))
 
     def space(self, space: Space) -> Summary:
         chosen = self.rows["space"] == space
@@ -85,7 +94,11 @@ def screen(tables: Mapping[str, DataFrame], facts: Sequence[Facts]) -> Screened:
     """Screen attempts, log and deliveries of the runs that `facts` tell of."""
     by_run = {fact.run: fact for fact in facts}
     parts = [
-        tables[name].select("run", *columns).mapInArrow(_mapped(kernel, columns, by_run), SCHEMA)
+        tables[name]
+        .select("run", *columns)
+        .mapInArrow(
+            _followed(columns, by_run) if name == "deliveries" else _mapped(kernel, columns, by_run), SCHEMA
+        )
         for name, (kernel, columns) in READ.items()
     ]
     aggregates = [
@@ -98,22 +111,54 @@ def screen(tables: Mapping[str, DataFrame], facts: Sequence[Facts]) -> Screened:
     kept = merged.select(*blocks.SUMMARY).mapInArrow(_keep, SCHEMA)
     table = kept.toArrow()
     rows = {name: table.column(name).to_numpy().astype(np.int64) for name in blocks.SUMMARY}
+    rows = blocks.joined([rows, *(_counted_here(rows, fact) for fact in facts)])
     return Screened(rows, blocks.weigh(rows))
 
 
-def _mapped(
-    kernel: Kernel, columns: Sequence[str], by_run: Mapping[int, Facts]
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _counted_here(rows: Summary, facts: Facts) -> Summary:
+    """What no task can count: commits, and steps of readers from one task to the next."""
+    edges = (rows["run"] == facts.run) & (rows["space"] == Space.READING)
+    between = int(rows["n0"][edges].sum()) - len(np.unique(rows["a"][edges]))
+    commits = sum(len(commits.t) for commits in facts.commits.values())
+    return blocks.joined(
+        [blocks.total(facts.run, Count.STEPS, between), blocks.total(facts.run, Count.COMMITS, commits)]
+    )
+
+
+Work = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def _mapped(kernel: Kernel, columns: Sequence[str], by_run: Mapping[int, Facts]) -> Work:
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            run = _column(batch, "run")
-            c = {name: _column(batch, name) for name in columns}
-            for number in np.unique(run).tolist():
-                mine = run == number
-                chosen = c if mine.all() else {name: values[mine] for name, values in c.items()}
-                yield _batch(kernel(chosen, by_run[number]))
+        for run, c in by_runs(batches, columns):
+            yield _batch(kernel(c, by_run[run]))
 
     return work
+
+
+def _followed(columns: Sequence[str], by_run: Mapping[int, Facts]) -> Work:
+    """Deliveries: a task follows each reader from batch to batch and tells at its end where it began and ended."""
+
+    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        trails: dict[int, steps.Trail] = defaultdict(steps.Trail)
+        for run, c in by_runs(batches, columns):
+            yield _batch(kernels.screen_deliveries(c, by_run[run], trails[run]))
+        for run, trail in trails.items():
+            yield _batch(steps.edges(run, trail))
+
+    return work
+
+
+def by_runs(
+    batches: Iterable[pa.RecordBatch], columns: Sequence[str]
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The rows of each run in each batch, as the arrays that kernels take."""
+    for batch in batches:
+        run = _column(batch, "run")
+        c = {name: _column(batch, name) for name in columns}
+        for number in np.unique(run).tolist():
+            mine = run == number
+            yield number, c if mine.all() else {name: values[mine] for name, values in c.items()}
 
 
 def _column(batch: pa.RecordBatch, name: str) -> Any:
@@ -143,29 +188,56 @@ def _keep(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def facts(tables: Mapping[str, DataFrame], sealed: Sequence[Sealed]) -> list[Facts]:
     """What the kernels have to know of each run."""
     fates = told_fates(tables["transactions"]) if any(one.rows["transactions"] for one in sealed) else {}
+    commits = _commits(tables["commits"]) if any(one.rows["commits"] for one in sealed) else {}
     none = np.zeros(0, dtype=np.int64)
-    return [
-        Facts(
-            one.run, one.zero_ns, one.group_isolation == "read_committed", one.topic_unchanged,
-            *fates.get(one.run, (none, none)),
-        )
-        for one in sealed
-    ]  # fmt: skip
+    made = []
+    for one in sealed:
+        transactions, fate, asked = fates.get(one.run, (none, none, none))
+        sessions = np.array(sorted((s.session, s.attempted) for s in one.sessions), dtype=np.int64)
+        sessions = sessions.reshape(-1, 2)
+        made.append(
+            Facts(
+                one.run, one.zero_ns, one.group_isolation == "read_committed", one.topic_unchanged,
+                transactions, fate, asked, sessions[:, 0].copy(), sessions[:, 1].copy(),
+                commits.get(one.run, {}),
+            )
+        )  # fmt: skip
+    return made
 
 
-def told_fates(transactions: DataFrame) -> dict[int, tuple[Ints, Ints]]:
+def told_fates(transactions: DataFrame) -> dict[int, tuple[Ints, Ints, Ints]]:
     """Of each run, its transactions as session << 32 | txn, sorted, and what the events alone tell of each."""
-    table = told(transactions).toArrow()
-    c = {name: table.column(name).to_numpy(zero_copy_only=False) for name in table.column_names}
+    c = _arrays(told(transactions))
     fate = np.where(
         c["committed"].astype(bool),
         Fate.COMMITTED,
         np.where(c["aborted"].astype(bool) | ~c["asked"].astype(bool), Fate.ABORTED, Fate.OPEN),
     )
+    # To read what was aborted is another matter than to read too early.
+    asked = np.where(fate == Fate.ABORTED, 0, c["asked_at"])
     fates = {}
     for run in np.unique(c["run"]).tolist():
         mine = c["run"] == run
         packed = c["session"][mine].astype(np.int64) << 32 | c["txn"][mine].astype(np.int64)
         order = np.argsort(packed)
-        fates[run] = packed[order], fate[mine][order].astype(np.int64)
+        fates[run] = packed[order], fate[mine][order].astype(np.int64), asked[mine][order].astype(np.int64)
     return fates
+
+
+def _commits(commits: DataFrame) -> dict[int, dict[int, Commits]]:
+    """Acked commits of each run, by place."""
+    c = _arrays(commits.where(f"outcome = {int(Outcome.ACKED)}").selectExpr(
+        "run", "shiftleft(CAST(topic AS bigint), 32) | partition AS place", "t", "offset", "CAST(reader AS bigint) AS reader"
+    ))  # fmt: skip
+    found: dict[int, dict[int, Commits]] = defaultdict(dict)
+    for run, place in np.unique(np.stack([c["run"], c["place"]]), axis=1).T.tolist():
+        mine = np.flatnonzero((c["run"] == run) & (c["place"] == place))
+        mine = mine[np.argsort(c["t"][mine], kind="stable")]
+        offsets = c["offset"][mine]
+        found[run][place] = Commits(c["t"][mine], offsets, c["reader"][mine], np.sort(offsets))
+    return found
+
+
+def _arrays(frame: DataFrame) -> dict[str, Any]:
+    table = frame.toArrow()
+    return {name: table.column(name).to_numpy(zero_copy_only=False) for name in table.column_names}

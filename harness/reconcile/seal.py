@@ -12,7 +12,7 @@ import os
 import shutil
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,16 @@ ISOLATIONS = ("read_uncommitted", "read_committed")
 COUNTED_ONLY = ("txn", "commit", "assignment", "bounds", "session")  # may be many: told as numbers
 
 
+@dataclass(frozen=True)
+class Session:
+    """A producer session; those of one producer follow each other by incarnation."""
+
+    session: int
+    producer: str
+    incarnation: int
+    attempted: int
+
+
 @dataclass
 class Sealed:
     """What sealing saw besides the tables. `torn` is the normal end of a killed worker; `gaps` cast doubt on the run."""
@@ -54,7 +64,16 @@ class Sealed:
     rebalances: int = 0
     commits: int = 0
     in_flight: int | None = None  # of every session; None: left to the client by at least one
+    sessions: list[Session] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)  # those that are rare in any run
+
+    def to_json(self) -> dict[str, Any]:
+        return {**vars(self), "sessions": [asdict(one) for one in self.sessions]}
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> Sealed:
+        sessions = [Session(**one) for one in told["sessions"]]
+        return cls(**{**told, "rows": Counter(told["rows"]), "sessions": sessions})
 
 
 def seal(run: RunDir) -> Sealed:
@@ -66,7 +85,7 @@ def seal(run: RunDir) -> Sealed:
     shutil.rmtree(draft, ignore_errors=True)
     try:
         sealed = _Sealing(run, manifest, draft).all()
-        write_json(draft / "sealed.json", vars(sealed))
+        write_json(draft / "sealed.json", sealed.to_json())
         if run.tables.exists():
             shutil.rmtree(run.tables)
         draft.rename(run.tables)
@@ -227,9 +246,12 @@ class _Sealing:
             if session is not None:
                 self._attempted.add(int(number))
                 acks = str(session.get("acks"))
-                self._write("attempts", path.stem, (
+                count = self._write("attempts", path.stem, (
                     make.attempts(rows, first, int(number), acks, self._span) for first, rows in pieces
                 ))  # fmt: skip
+                self._sealed.sessions.append(
+                    Session(int(number), str(session["producer"]), int(session["incarnation"]), count)
+                )
 
     def _need_whole_regions(self, path: Path) -> None:
         # The file grows by whole regions before they are used: any other size was cut, and attempts are missing.
@@ -323,9 +345,9 @@ class _Sealing:
             table, "events", [{name: [row.get(name) for row in rows] for name in SCHEMAS[table].names}]
         )
 
-    def _write(self, table: str, part: str, pieces: Iterable[Columns]) -> None:
-        """One file of a table, a piece at a time: memory follows the size of a piece."""
-        schema = SCHEMAS[table]
+    def _write(self, table: str, part: str, pieces: Iterable[Columns]) -> int:
+        """One file of a table, a piece at a time: memory follows the size of a piece. Gives the number of rows."""
+        schema, before = SCHEMAS[table], self._sealed.rows[table]
         with pq.ParquetWriter(self._into / table / f"{part}.parquet", schema) as file:
             for columns in pieces:
                 count = len(columns[schema.names[-1]])
@@ -333,3 +355,4 @@ class _Sealing:
                 arrays = [pa.array(made[column.name], type=column.type) for column in schema]
                 file.write_table(pa.Table.from_arrays(arrays, schema=schema))
                 self._sealed.rows[table] += count
+        return self._sealed.rows[table] - before

@@ -37,6 +37,7 @@ class Tables:
 
     runs: DataFrame
     sessions: DataFrame
+    readers: DataFrame
     attempts: DataFrame
     deliveries: DataFrame
     log: DataFrame
@@ -47,7 +48,8 @@ class Tables:
     bounds: DataFrame
     events: DataFrame
 
-    # run, session, txn, fate: committed (told, or proven by E2), aborted (certainly not committed) or unknown.
+    # run, session, txn, fate: committed (told, or proven by E2), aborted (certainly not committed) or unknown;
+    # asked_at: before that it cannot have been committed (0: nobody knows).
     fates: DataFrame
     # One row a message that was attempted, found or delivered. Of the attempt (null without one): attempted, t,
     # t_outcome, outcome, txn, key, intended_topic, intended_partition, acked_partition, acked_offset, fate.
@@ -58,11 +60,22 @@ class Tables:
     # One row a position: session_min/max, seq_min/max of those who claim it; acked, in_log, in_committed, promised,
     # passed (booleans); delivered (how often), t_first, t_last of its deliveries; flags of all who read it.
     positions: DataFrame
-    # Attempted messages in one partition of the log, at the first place where they stand: run, session, seq, t, topic,
-    # partition, offset, and ahead: the highest seq of the same session that stands before it in this partition.
-    order: DataFrame
+    # run, session, seq, source (ack, final read or delivery), topic, partition, offset, t: who says that a message
+    # stands at a position. What is in `places` stands there for sure: run, session, seq, topic, partition, offset.
+    claims: DataFrame
+    places: DataFrame
+    # Two messages of one session in one partition, in the order of their sends: run, session, topic, partition, t,
+    # scope, first_seq, first_offset, second_seq, second_offset. Only pairs that are worth comparing.
+    pairs: DataFrame
     # run, topic, key, records, partition_min/max: keyed messages whose partition was left to the client.
     keys: DataFrame
+    # Steps of readers as in harness.reconcile.trails.
+    steps: DataFrame
+    # Records that a reader of the group could get: run, topic, partition, offset, session, seq (null: cannot say).
+    readable: DataFrame
+    overcommits: DataFrame  # as in harness.reconcile.look.Chosen
+    whole_log: DataFrame  # the table `log` with every row: a pass over it is for rare questions
+    tells_all: bool  # findings list everything that they concern, however much it is
 
     def named(self, frame: DataFrame, *, session: str = "session", sender: str = "sender") -> DataFrame:
         """With the sender's name; a session that nobody began is called by its number."""
@@ -71,18 +84,15 @@ class Tables:
             sender, f.expr(f"coalesce({sender}, 'session ' || {session})")
         )
 
-    def claims(self) -> DataFrame:
-        """run, session, seq, source, topic, partition, offset, t: who says that a message stands at a position.
-
-        Sources are ack, final read and delivery.
-        """
-        acks = self.attempts.where("offset IS NOT NULL").selectExpr(
-            *MESSAGE, "'ack' AS source", "topic", "told_partition AS partition", "offset", "t_outcome AS t"
+    def read_by(self, frame: DataFrame) -> DataFrame:
+        """With the reader's name and isolation instead of its number."""
+        names = self.readers.selectExpr("run", "reader AS number", "name", "isolation")
+        return (
+            frame.withColumnRenamed("reader", "number")
+            .join(f.broadcast(names), on=["run", "number"], how="inner")
+            .withColumnRenamed("name", "reader")
+            .drop("number")
         )
-        place = ["topic", "partition", "offset", "t"]
-        found = self.log.where(OURS).selectExpr(*MESSAGE, "'final read' AS source", *place)
-        given = self.deliveries.where(OURS).selectExpr(*MESSAGE, "'delivery' AS source", *place)
-        return acks.unionByName(found).unionByName(given)
 
     def unpersist(self) -> None:
         for frame in (self.messages, self.positions):
@@ -103,10 +113,10 @@ def read(spark: SparkSession, sealed: Mapping[Path, Sealed]) -> dict[str, DataFr
     return {name: read_one(name) for name in SCHEMAS}
 
 
-def derive(own: Mapping[str, DataFrame], *, strange: bool, chosen: Chosen | None = None) -> Tables:
-    """All tables, of every row or of the chosen ones. Nothing is computed before a question is asked."""
-    by_message, by_position = (chosen.by_message, chosen.by_position) if chosen else (own, own)
-    own = {**own, **chosen.either} if chosen else own
+def derive(own: Mapping[str, DataFrame], chosen: Chosen, *, strange: bool) -> Tables:
+    """All tables, of the chosen rows. Nothing is computed before a question is asked."""
+    by_message, by_position = chosen.by_message, chosen.by_position
+    whole_log, own = own["log"], {**own, **chosen.either}
     fates = _fates(own["transactions"], own["log"], own["deliveries"], own["runs"])
     positions = _positions(by_position["attempts"], by_position["log"], by_position["deliveries"]).persist()
     harmed = _harmed(positions) if strange else None
@@ -115,8 +125,32 @@ def derive(own: Mapping[str, DataFrame], *, strange: bool, chosen: Chosen | None
     ).persist()
     return Tables(
         **own, fates=fates, positions=positions, messages=messages,
-        order=_order(messages), keys=_keys(messages, own["runs"]),
+        claims=_claims(own["attempts"], own["log"], own["deliveries"]),
+        places=own["log"].where(OURS).select(*MESSAGE, "topic", "partition", "offset").distinct(),
+        pairs=_pairs(messages), keys=_keys(messages, own["runs"]),
+        steps=chosen.steps, readable=_readable(own["log"], own["runs"]), overcommits=chosen.overcommits,
+        whole_log=whole_log, tells_all=False,
     )  # fmt: skip
+
+
+def _claims(attempts: DataFrame, log: DataFrame, deliveries: DataFrame) -> DataFrame:
+    acks = attempts.where("offset IS NOT NULL").selectExpr(
+        *MESSAGE, "'ack' AS source", "topic", "told_partition AS partition", "offset", "t_outcome AS t"
+    )
+    place = ["topic", "partition", "offset", "t"]
+    found = log.where(OURS).selectExpr(*MESSAGE, "'final read' AS source", *place)
+    given = deliveries.where(OURS).selectExpr(*MESSAGE, "'delivery' AS source", *place)
+    return acks.unionByName(found).unionByName(given)
+
+
+def _readable(log: DataFrame, runs: DataFrame) -> DataFrame:
+    isolations = f.broadcast(runs.select("run", "group_isolation"))
+    identity = [f"CASE WHEN {OURS} THEN {name} END AS {name}" for name in ("session", "seq")]
+    return (
+        log.join(isolations, on="run", how="inner")
+        .where("CASE WHEN group_isolation = 'read_committed' THEN committed ELSE uncommitted END")
+        .selectExpr(*POSITION, *identity)
+    )
 
 
 def _stack(*frames: DataFrame) -> DataFrame:
@@ -140,7 +174,9 @@ def _fates(transactions: DataFrame, log: DataFrame, deliveries: DataFrame, runs:
         f"CASE WHEN committed THEN '{COMMITTED}' WHEN aborted OR NOT asked THEN '{ABORTED}' "
         f"WHEN proven THEN '{COMMITTED}' ELSE '{UNKNOWN}' END AS fate"
     )
-    return told(transactions).join(proven, on=TRANSACTION, how="left").selectExpr(*TRANSACTION, fate)
+    return (
+        told(transactions).join(proven, on=TRANSACTION, how="left").selectExpr(*TRANSACTION, fate, "asked_at")
+    )
 
 
 def _positions(attempts: DataFrame, log: DataFrame, deliveries: DataFrame) -> DataFrame:
@@ -205,22 +241,29 @@ def _messages(
         "count(delivery) AS delivered",
         "min(key) != max(key) OR min(txn) != max(txn) AS altered",
     ))  # fmt: skip
-    return both.join(f.broadcast(fates), on=TRANSACTION, how="left").selectExpr(
+    return both.join(f.broadcast(fates.drop("asked_at")), on=TRANSACTION, how="left").selectExpr(
         "*",
         f"coalesce(attempted AND (txn = 0 AND outcome = {ACKED} OR fate = '{COMMITTED}' AND outcome != {REJECTED}), false) AS owed",
         "promised OR damaged AS visible",
     )  # fmt: skip
 
 
-def _order(messages: DataFrame) -> DataFrame:
-    """A message in several partitions is a finding already and has no one place to compare."""
+def _pairs(messages: DataFrame) -> DataFrame:
+    """Each message with the latest-sent one that stands before it in its partition.
+
+    First places are compared: a late copy of a message is `duplicated`. A message in several partitions is a finding
+    already and has no one place to compare.
+    """
     placed = messages.where(
         "attempted AND (in_log OR in_committed) AND partition_min = partition_max AND topic_min = topic_max"
     )
-    return placed.selectExpr(
-        *MESSAGE, "t", "topic_min AS topic", "partition_min AS partition", "offset_min AS offset",
-        "max(seq) OVER (PARTITION BY run, session, topic_min, partition_min ORDER BY offset_min, seq "
-        "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS ahead",
+    ahead = (
+        "max(struct(seq, offset_min)) OVER (PARTITION BY run, session, topic_min, partition_min ORDER BY offset_min, seq "
+        "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS ahead"
+    )
+    return placed.selectExpr("*", ahead).where("ahead.seq > seq").selectExpr(
+        "run", "session", "topic_min AS topic", "partition_min AS partition", "t", "NULL AS scope",
+        "seq AS first_seq", "offset_min AS first_offset", "ahead.seq AS second_seq", "ahead.offset_min AS second_offset",
     )  # fmt: skip
 
 

@@ -12,6 +12,8 @@ from harness.testing.ledgers import LiteralRun
 
 from .together import Finding
 
+READER, OTHER = "consumer-1.0", "consumer-2.0"
+
 Case = tuple[LiteralRun, set[Finding]]
 CASES: dict[str, Callable[[Path], Case]] = {}
 
@@ -148,7 +150,7 @@ def lost_from_a_proven_transaction(root: Path) -> Case:
         run.append(run.send(1, 0, txn=4))
     run.end(1, 4, "commit", None)
     run.committed = [r for r in run.log if r.txn in (1, 3) or r.seq == 9]
-    return run, {("lost", (message(1, 10),), (12,))}
+    return run, {("lost", (message(1, 10),), (12,)), ("torn", (message(1, 10),), (12,))}
 
 
 @case
@@ -187,7 +189,7 @@ def reordered(root: Path) -> Case:
     sent = [run.send(1, 0) for _ in range(4)]
     for number in (0, 2, 1, 3):
         run.append(sent[number])
-    return run, {("reordered", (message(1, 2), message(1, 1)), (1, 2))}
+    return run, {("reordered", (message(1, 1), message(1, 2)), (2, 1))}
 
 
 @case
@@ -205,7 +207,8 @@ def order_of_two_sessions_is_free(root: Path) -> Case:
 def phantom(root: Path) -> Case:
     """Its high number must not make everything after it look reordered."""
     run = plain(root)
-    run.log.insert(2, replace(run.log[2], seq=900, offset=50))
+    run.log.insert(10, replace(run.log[2], seq=900, offset=50))
+    run.append(run.send(1, 0), gap=60)
     run.deliveries = [("consumer-1.0", r) for r in run.log]
     return run, {("phantom", (message(1, 900),), (50,))}
 
@@ -292,8 +295,8 @@ def offset_conflict(root: Path) -> Case:
     return run, {
         ("offset_conflict", (message(1, 10), message(1, 7)), (7,)),
         ("lost", (message(1, 7),), (7,)),
-        ("reordered", (message(1, 10), message(1, 8)), (7, 8)),
-        ("reordered", (message(1, 10), message(1, 9)), (7, 9)),
+        ("reordered", (message(1, 8), message(1, 10)), (8, 7)),
+        ("reordered", (message(1, 9), message(1, 10)), (9, 7)),
     }
 
 
@@ -305,8 +308,8 @@ def offset_conflict_between_readings(root: Path) -> Case:
     run.committed[7] = replace(run.log[7], seq=other.seq)
     return run, {
         ("offset_conflict", (message(1, 10), message(1, 7)), (7,)),
-        ("reordered", (message(1, 10), message(1, 8)), (7, 8)),
-        ("reordered", (message(1, 10), message(1, 9)), (7, 9)),
+        ("reordered", (message(1, 8), message(1, 10)), (8, 7)),
+        ("reordered", (message(1, 9), message(1, 10)), (9, 7)),
     }
 
 
@@ -314,7 +317,9 @@ def offset_conflict_between_readings(root: Path) -> Case:
 def undelivered(root: Path) -> Case:
     run = plain(root)
     run.deliveries = [("consumer-1.0", r) for r in run.log if r.offset != 6]
-    return run, {("undelivered", (message(1, 6),), (6,)), ("undelivered", (message(2, 6),), (6,))}
+    return run, {("undelivered", (message(s, 6),), (6,)) for s in (1, 2)} | {
+        ("skipped", tuple(message(s, n) for n in (5, 7, 6)), (5, 7, 6)) for s in (1, 2)
+    }
 
 
 @case
@@ -323,7 +328,9 @@ def undelivered_below_the_commit_only(root: Path) -> Case:
     run = plain(root)
     run.drained = False
     run.deliveries = [("consumer-1.0", r) for r in run.log if r.offset < 8 and r.offset != 5]
-    return run, {("undelivered", (message(1, 5),), (5,)), ("undelivered", (message(2, 5),), (5,))}
+    return run, {("undelivered", (message(s, 5),), (5,)) for s in (1, 2)} | {
+        ("skipped", tuple(message(s, n) for n in (4, 6, 5)), (4, 6, 5)) for s in (1, 2)
+    }
 
 
 @case
@@ -368,10 +375,234 @@ def aborted_read_by_the_final_reader(root: Path) -> Case:
     run = transactions(root)
     run.committed = [r for r in run.log if r.seq != 4 and r.seq != 5]
     run.deliveries = [("consumer-1.0", r) for r in run.log if r.txn in (1, 3)]
-    return run, {("aborted_read", (message(1, 3),), (4,)), ("undelivered", (message(1, 3),), (4,))}
+    return run, {
+        ("aborted_read", (message(1, 3),), (4,)),
+        ("undelivered", (message(1, 3),), (4,)),
+        ("skipped", tuple(message(1, n) for n in (2, 6, 3)), (2, 8, 4)),
+    }
 
 
 @case
 def aborted_read_by_choice(root: Path) -> Case:
     run = transactions(root, isolation="read_uncommitted")
     return run, {("aborted_read", (message(1, n),), (n + 1,)) for n in (3, 4, 5)}
+
+
+# --- what readers were given, step by step ---------------------------------------------------------
+
+
+def read(root: Path, *offsets: int, apart: bool = True) -> LiteralRun:
+    """Ten records in partition 0, of which one reader gets these offsets, in this order."""
+    run = LiteralRun(root)
+    run.session(1)
+    run.write(1, 10, 0)
+    run.assign(READER, 0, 1, 2)
+    run.give(READER, *(run.log[offset] for offset in offsets), apart=apart)
+    return run
+
+
+@case
+def skipped_between_polls(root: Path) -> Case:
+    """A second reader got what the first one left out: nothing is undelivered, the jump is a jump all the same."""
+    run = read(root, 0, 1, 4, 5, 6, 7, 8, 9)
+    run.assign(OTHER, 0)
+    run.give(OTHER, run.log[2], run.log[3])
+    return run, {("skipped", tuple(message(1, n) for n in (1, 4, 2, 3)), (1, 4, 2, 3))}
+
+
+@case
+def skipped_within_a_poll(root: Path) -> Case:
+    run = read(root, *(n for n in range(10) if n != 3), apart=False)
+    return run, {
+        ("skipped", tuple(message(1, n) for n in (2, 4, 3)), (2, 4, 3)),
+        ("undelivered", (message(1, 3),), (3,)),
+    }
+
+
+@case
+def skipped_over_several_blocks(root: Path) -> Case:
+    """The first record left out is far from both ends of the jump."""
+    run = LiteralRun(root)
+    run.session(1)
+    for gap in (0, 0, 300, 500, 0):
+        run.append(run.send(1, 0), gap=gap)
+    run.give(READER, run.log[0], run.log[1], run.log[3], run.log[4])
+    return run, {
+        ("skipped", tuple(message(1, n) for n in (1, 3, 2)), (1, 803, 302)),
+        ("undelivered", (message(1, 2),), (302,)),
+    }
+
+
+@case
+def skipped_nothing_that_can_be_read(root: Path) -> Case:
+    """Markers and aborted records are jumped over by every read_committed reader."""
+    return transactions(root), set()
+
+
+@case
+def jump_after_a_rebalance(root: Path) -> Case:
+    """Another member had it meanwhile: E7."""
+    run = read(root, 0, 1)
+    run.assign(READER, 0, how="revoked")
+    run.assign(OTHER, 0)
+    run.give(OTHER, *run.log[2:6])
+    run.assign(READER, 0)
+    run.give(READER, *run.log[6:])
+    return run, set()
+
+
+@case
+def late_joiner(root: Path) -> Case:
+    """A reader that begins in the middle has jumped over nothing."""
+    run = read(root, *range(5))
+    run.assign(OTHER, 0)
+    run.give(OTHER, *run.log[5:])
+    return run, set()
+
+
+@case
+def rewound_between_polls(root: Path) -> Case:
+    run = read(root, 0, 1, 2, 1, 2, 3, 4, 5, 6, 7, 8, 9)
+    return run, {
+        ("rewound", (message(1, 2), message(1, 1)), (2, 1)),
+        *((("redelivered", (message(1, n),), (n,))) for n in (1, 2)),
+    }
+
+
+@case
+def rewound_within_a_poll(root: Path) -> Case:
+    run = read(root, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, apart=False)
+    return run, {
+        ("rewound", (message(1, 1), message(1, 1)), (1, 1)),
+        ("redelivered", (message(1, 1),), (1,)),
+    }
+
+
+@case
+def rewound_after_a_rebalance(root: Path) -> Case:
+    """It resumes from what was committed: excused, and counted."""
+    run = read(root, 0, 1, 2, 3)
+    run.commit(READER, {0: 2})
+    run.assign(READER, 0, how="lost")
+    run.assign(READER, 0)
+    run.give(READER, *run.log[2:])
+    return run, {
+        ("rewound", (message(1, 3), message(1, 2)), (3, 2)),
+        *((("redelivered", (message(1, n),), (n,))) for n in (2, 3)),
+    }
+
+
+@case
+def overcommitted(root: Path) -> Case:
+    run = read(root, 0, 1)
+    run.commit(READER, {0: 5})
+    run.give(READER, *run.log[2:])
+    return run, {("overcommitted", tuple(message(1, n) for n in (2, 3, 4)), (5, 2))}
+
+
+@case
+def overcommitted_before_the_first_record(root: Path) -> Case:
+    run = LiteralRun(root)
+    run.session(1)
+    run.write(1, 10, 0)
+    run.assign(READER, 0)
+    run.commit(READER, {0: 1})
+    run.give(READER, *run.log)
+    return run, {("overcommitted", (message(1, 0),), (1, 0))}
+
+
+@case
+def commits_that_are_fine(root: Path) -> Case:
+    """Behind what was given stand markers only; a commit that failed commits nothing; another member was given it."""
+    run = transactions(root)
+    run.append(run.send(1, 0, txn=4), gap=1)
+    run.end(1, 4)
+    committed = [r for r in run.log if r.txn in (1, 3, 4)]
+    run.assign(READER, 0)
+    run.give(READER, *committed[:3])
+    run.commit(READER, {0: 8})
+    run.commit(READER, {0: 12}, Outcome.UNKNOWN)
+    run.assign(OTHER, 0)
+    run.give(OTHER, *committed[3:])
+    run.commit(READER, {0: 13})
+    return run, set()
+
+
+@case
+def premature_read(root: Path) -> Case:
+    """Given to the group before its sender asked to commit it."""
+    run = LiteralRun(root, mode=Mode.EXACTLY_ONCE)
+    run.session(1)
+    made = [run.append(run.send(1, 0, txn=1)) for _ in range(3)]
+    run.assign(READER, 0)
+    run.give(READER, made[0], made[1])
+    run.end(1, 1)
+    run.give(READER, made[2])
+    return run, {("premature_read", (message(1, n),), (n,)) for n in (0, 1)}
+
+
+@case
+def torn(root: Path) -> Case:
+    run = transactions(root)
+    run.committed = [r for r in run.log if r.txn in (1, 3) and r.seq != 7]
+    run.log = [r for r in run.log if r.seq != 7]
+    return run, {("torn", (message(1, 7),), (9,)), ("lost", (message(1, 7),), (9,))}
+
+
+@case
+def lost_as_a_whole_is_not_torn(root: Path) -> Case:
+    run = transactions(root)
+    run.committed = [r for r in run.log if r.txn == 1]
+    run.log = [r for r in run.log if r.txn in (1, 2)]
+    return run, {("lost", (message(1, n),), (n + 2,)) for n in (6, 7, 8)}
+
+
+@case
+def key_reordered_by_a_late_write_of_a_dead_producer(root: Path) -> Case:
+    """The second life of a producer goes on; then a record of its first life arrives."""
+    run = LiteralRun(root)
+    run.session(1, producer="producer-1", incarnation=0)
+    run.session(2, producer="producer-1", incarnation=1)
+    early = run.send(1, 0, key=3, chosen=True)
+    run.append(run.send(2, 0, key=4, chosen=True), 0)
+    run.append(run.send(2, 0, key=3, chosen=True), 0)
+    run.append(early, 0)
+    return run, {("key_reordered", ("producer-1.0-0", "producer-1.1-1"), (2, 1))}
+
+
+@case
+def key_reordered_after_an_ack(root: Path) -> Case:
+    """The second producer sent it when the first had had its ack for a second."""
+    run = LiteralRun(root)
+    run.session(1)
+    run.session(2)
+    first = run.send(1, 0, key=3, chosen=True)
+    run.ack(first, 0, 5)
+    run.tick(1)
+    second = run.send(2, 0, key=3, chosen=True)
+    run.append(second, 0)
+    run.log.append(first.at(0, 5))
+    return run, {("key_reordered", (message(1, 0), message(2, 0)), (5, 0))}
+
+
+@case
+def keys_of_two_producers_at_once(root: Path) -> Case:
+    """Nobody can say which of them was first."""
+    run = LiteralRun(root)
+    run.session(1)
+    run.session(2)
+    sent = [run.send(number, 0, key=3, chosen=True) for number in (1, 2, 1, 2)]
+    for number in (1, 0, 3, 2):
+        run.append(sent[number], 0)
+    return run, set()
+
+
+@case
+def key_reordered_by_new_partitions(root: Path) -> Case:
+    """The key has moved, and the group was given the new partition first."""
+    run = LiteralRun(root)
+    run.manifest["topic_unchanged"] = False
+    run.session(1)
+    old, new = run.write(1, 2, 0, key=3, chosen=True), run.write(1, 2, 1, key=3, chosen=True)
+    run.give(READER, old[0], new[0], old[1], new[1])
+    return run, {("key_reordered", (message(1, 1), message(1, 2)), (1, 0))}

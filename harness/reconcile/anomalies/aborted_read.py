@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from harness.reconcile.blocks import Space, Why
-from harness.reconcile.findings import finding, first, place, when
+from harness.reconcile.findings import HISTORY, LEDGER, READ_UNCOMMITTED, finding, first, place, when
 from harness.reconcile.look import OURS
 from harness.reconcile.tables import ABORTED, MESSAGE, Tables
 
@@ -23,17 +23,17 @@ _ABORTED = f"{_READ} AND fate = '{ABORTED}'"
 
 class AbortedRead:
     anomaly: ClassVar[str] = "aborted_read"
+    asked_of: ClassVar[tuple[str, ...]] = (LEDGER, HISTORY)
     compared: ClassVar[tuple[str, ...]] = ("READ_IN_TXN",)
     woken_by: ClassVar[Mapping[Space, Why]] = {Space.MESSAGE: Why.READ_UNCOMMITTED | Why.OPEN_TXN}
 
     def find(self, tables: Tables) -> DataFrame:
-        columns = [*MESSAGE, "topic", "partition", "offset", "reader", "t"]
-        chosen = tables.runs.selectExpr("run", "group_isolation AS isolation")
-        given = (
-            tables.deliveries.where(OURS).select(*columns).join(f.broadcast(chosen), on="run", how="inner")
-        )
+        columns = [*MESSAGE, "topic", "partition", "offset", "reader", "isolation", "t"]
+        given = tables.read_by(tables.deliveries.where(OURS)).select(*columns)
         final = (
-            tables.log.where(OURS).where("committed").selectExpr(*columns, "'read_committed' AS isolation")
+            tables.log.where(OURS)
+            .where("committed")
+            .selectExpr(*columns[:6], "'final-reader' AS reader", "'read_committed' AS isolation", "t")
         )
         aborted = tables.messages.where(_ABORTED).select(*MESSAGE, "txn")
         got = (
@@ -44,7 +44,7 @@ class AbortedRead:
         )
         return tables.named(got).selectExpr(*finding(
             self.anomaly,
-            reader="reader", excuse="CASE WHEN isolation = 'read_uncommitted' THEN 'read_uncommitted' END",
+            reader="reader", excuse=READ_UNCOMMITTED,
             evidence={"txn": "txn", "isolation": "isolation", "times": "times"},
         ))  # fmt: skip
 

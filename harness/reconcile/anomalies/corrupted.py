@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 
 from harness.message import BAD_HEADER, BAD_KEY, BAD_PAYLOAD, BAD_TIMESTAMP
 from harness.reconcile.blocks import Space, Why
-from harness.reconcile.findings import ID, finding, known, place
+from harness.reconcile.findings import ID, LEDGER, finding, known, place
 from harness.reconcile.tables import Tables
 
 _BAD = {"payload": BAD_PAYLOAD, "key": BAD_KEY, "header": BAD_HEADER, "timestamp": BAD_TIMESTAMP}
@@ -21,6 +21,7 @@ _WHAT = ", ".join(f"CASE WHEN flags & {bit} != 0 THEN '{name}' END" for name, bi
 
 class Corrupted:
     anomaly: ClassVar[str] = "corrupted"
+    asked_of: ClassVar[tuple[str, ...]] = (LEDGER,)
     compared: ClassVar[tuple[str, ...]] = ("LOG_ROWS", "DELIVERIES")
     woken_by: ClassVar[Mapping[Space, Why]] = {
         Space.MESSAGE: Why.CONTENT,

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from harness.reconcile.blocks import Space, Why
-from harness.reconcile.findings import finding, first, when
+from harness.reconcile.findings import HISTORY, LEDGER, finding, first, when
 from harness.reconcile.tables import MESSAGE, Tables
 
 _ELSEWHERE = "offset_min != offset_max OR partition_min != partition_max OR topic_min != topic_max"
@@ -17,15 +17,14 @@ _ELSEWHERE = "offset_min != offset_max OR partition_min != partition_max OR topi
 
 class Duplicated:
     anomaly: ClassVar[str] = "duplicated"
+    asked_of: ClassVar[tuple[str, ...]] = (LEDGER, HISTORY)
     compared: ClassVar[tuple[str, ...]] = ("LOGGED",)
     woken_by: ClassVar[Mapping[Space, Why]] = {Space.MESSAGE: Why.REPEATED}
 
     def find(self, tables: Tables) -> DataFrame:
         twice = tables.messages.where(_ELSEWHERE).selectExpr(*MESSAGE, "t AS sent", "outcome")
         copies = (
-            tables.claims()
-            .where("source = 'final read'")
-            .join(f.broadcast(twice), on=MESSAGE, how="inner")
+            tables.places.join(f.broadcast(twice), on=MESSAGE, how="inner")
             .groupBy(*MESSAGE, "sent", "outcome")
             .agg(f.expr("sort_array(collect_set(struct(topic, partition, offset))) AS places"))
         )

@@ -8,13 +8,14 @@ from typing import Any, ClassVar
 from pyspark.sql import DataFrame
 
 from harness.reconcile.blocks import Space, Why
-from harness.reconcile.findings import first, place, when
+from harness.reconcile.findings import LEDGER, first, place, when
 from harness.reconcile.missing import LATE, missing
 from harness.reconcile.tables import Tables
 
 
 class Late:
     anomaly: ClassVar[str] = LATE
+    asked_of: ClassVar[tuple[str, ...]] = (LEDGER,)
     compared: ClassVar[tuple[str, ...]] = ("OWED",)
     woken_by: ClassVar[Mapping[Space, Why]] = {Space.MESSAGE: Why.MISSING | Why.OPEN_TXN}
 

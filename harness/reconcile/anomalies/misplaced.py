@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from harness.reconcile.blocks import Space, Why
-from harness.reconcile.findings import ID, finding, first, when
+from harness.reconcile.findings import ID, LEDGER, finding, first, when
 from harness.reconcile.tables import Tables
 
 _PLACED = "attempted AND (in_log OR in_committed)"
@@ -26,6 +26,7 @@ _SPLIT = "partition_min != partition_max"
 
 class Misplaced:
     anomaly: ClassVar[str] = "misplaced"
+    asked_of: ClassVar[tuple[str, ...]] = (LEDGER,)
     compared: ClassVar[tuple[str, ...]] = ("PLACED", "KEYS")
     woken_by: ClassVar[Mapping[Space, Why]] = {Space.MESSAGE: Why.MISPLACED, Space.KEY: Why.MISPLACED}
 

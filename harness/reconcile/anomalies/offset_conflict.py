@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from harness.reconcile.blocks import Space, Why
-from harness.reconcile.findings import ID, finding, place, when
+from harness.reconcile.findings import HISTORY, ID, LEDGER, finding, place, when
 from harness.reconcile.tables import POSITION, Tables
 
 _DIFFERENT = "session_min != session_max OR seq_min != seq_max"
@@ -17,6 +17,7 @@ _DIFFERENT = "session_min != session_max OR seq_min != seq_max"
 
 class OffsetConflict:
     anomaly: ClassVar[str] = "offset_conflict"
+    asked_of: ClassVar[tuple[str, ...]] = (LEDGER, HISTORY)
     compared: ClassVar[tuple[str, ...]] = ("CLAIMED", "LOG_ROWS", "DELIVERIES")
     # The log holds one record a position. Where two messages claim one, at least one of them is claimed to stand
     # where the log has it not.
@@ -27,7 +28,7 @@ class OffsetConflict:
 
     def find(self, tables: Tables) -> DataFrame:
         contested = tables.positions.where(_DIFFERENT).select(*POSITION)
-        claims = tables.named(tables.claims().join(f.broadcast(contested), on=POSITION, how="inner"))
+        claims = tables.named(tables.claims.join(f.broadcast(contested), on=POSITION, how="inner"))
         claimants = claims.groupBy(*POSITION).agg(*map(f.expr, (
             f"sort_array(collect_set({ID})) AS claimants",
             f"array_join(sort_array(collect_set({ID} || ' by ' || source)), '; ') AS said",

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 
 from harness.message import FOREIGN_RUN
 from harness.reconcile.blocks import Space, Why
-from harness.reconcile.findings import finding, first, known, place
+from harness.reconcile.findings import HISTORY, LEDGER, finding, first, known, place
 from harness.reconcile.tables import Tables
 
 _FOREIGN = f"flags & {FOREIGN_RUN} != 0"
@@ -17,6 +17,7 @@ _FOREIGN = f"flags & {FOREIGN_RUN} != 0"
 
 class Phantom:
     anomaly: ClassVar[str] = "phantom"
+    asked_of: ClassVar[tuple[str, ...]] = (LEDGER, HISTORY)
     compared: ClassVar[tuple[str, ...]] = ("LOGGED",)
     woken_by: ClassVar[Mapping[Space, Why]] = {
         Space.MESSAGE: Why.NOBODYS,

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from harness.reconcile.blocks import Space, Why
-from harness.reconcile.findings import ID, finding, known, place, when
+from harness.reconcile.findings import ID, LEDGER, finding, known, place, when
 from harness.reconcile.tables import POSITION, Tables
 
 _AGAIN = "delivered > 1"
@@ -17,6 +17,7 @@ _AGAIN = "delivered > 1"
 
 class Redelivered:
     anomaly: ClassVar[str] = "redelivered"
+    asked_of: ClassVar[tuple[str, ...]] = (LEDGER,)
     compared: ClassVar[tuple[str, ...]] = ("DELIVERED",)
     woken_by: ClassVar[Mapping[Space, Why]] = {Space.POSITION: Why.REPEATED}
 
@@ -24,8 +25,10 @@ class Redelivered:
         again = tables.positions.where(_AGAIN).withColumnsRenamed(
             {"session_min": "session", "seq_min": "seq"}
         )
-        readers = tables.deliveries.groupBy(*POSITION).agg(
-            f.expr("sort_array(collect_list(struct(t, reader))).reader AS readers")
+        readers = (
+            tables.read_by(tables.deliveries)
+            .groupBy(*POSITION)
+            .agg(f.expr("sort_array(collect_list(struct(t, reader))).reader AS readers"))
         )
         return tables.named(again.join(readers, on=POSITION, how="inner")).selectExpr(*finding(
             self.anomaly,

@@ -13,14 +13,15 @@ from typing import Any, ClassVar
 from pyspark.sql import DataFrame
 
 from harness.reconcile.blocks import Space, Why
-from harness.reconcile.findings import finding, when
+from harness.reconcile.findings import HISTORY, LEDGER, finding, when
 from harness.reconcile.tables import Tables
 
-_BEHIND = "ahead > seq"
+_OPPOSITE = "first_offset > second_offset"
 
 
 class Reordered:
     anomaly: ClassVar[str] = "reordered"
+    asked_of: ClassVar[tuple[str, ...]] = (LEDGER, HISTORY)
     compared: ClassVar[tuple[str, ...]] = ("LOGGED",)
     woken_by: ClassVar[Mapping[Space, Why]] = {
         Space.MESSAGE: Why.OVERTAKEN,
@@ -28,24 +29,19 @@ class Reordered:
     }
 
     def find(self, tables: Tables) -> DataFrame:
-        ahead = tables.order.selectExpr(
-            "run", "session", "topic", "partition", "seq AS ahead", "offset AS ahead_offset"
-        )
-        pairs = tables.order.where(_BEHIND).join(
-            ahead, on=["run", "session", "topic", "partition", "ahead"], how="inner"
-        )
-        return tables.named(pairs).selectExpr(*finding(
+        return tables.named(tables.pairs.where(_OPPOSITE)).selectExpr(*finding(
             self.anomaly,
-            messages="array(sender || '-' || ahead, sender || '-' || seq)", offsets="array(ahead_offset, offset)",
-            evidence={"overtaken_by": "ahead - seq"},
+            messages="array(sender || '-' || first_seq, sender || '-' || second_seq)",
+            offsets="array(first_offset, second_offset)",
+            evidence={"overtaken_by": "second_seq - first_seq", "scope": "scope"},
         ))  # fmt: skip
 
     def explain(self, row: Mapping[str, Any]) -> str:
-        ahead, behind = row["messages"]
-        before, after = row["offsets"]
+        first, second = row["messages"]
+        after, before = row["offsets"]
         return (
-            f"{row.get('sender')} sent {behind} {when(row)}, before {ahead}. In {row['topic']}/{row['partition']} they "
-            f"stand the other way round: {ahead} at offset {before}, {behind} at offset {after}."
+            f"{row.get('sender')} sent {first} {when(row)}, before {second}. In {row['topic']}/{row['partition']} they "
+            f"stand the other way round: {second} at offset {before}, {first} at offset {after}."
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from pyspark.sql import DataFrame
 
 from harness.reconcile.blocks import Space, Why
-from harness.reconcile.findings import ID, finding, first, known, place, when
+from harness.reconcile.findings import ID, LEDGER, finding, first, known, place, when
 from harness.reconcile.tables import MESSAGE, Tables
 
 _NEVER = "passed AND delivered = 0"
@@ -16,6 +16,7 @@ _NEVER = "passed AND delivered = 0"
 
 class Undelivered:
     anomaly: ClassVar[str] = "undelivered"
+    asked_of: ClassVar[tuple[str, ...]] = (LEDGER,)
     compared: ClassVar[tuple[str, ...]] = ("PASSED",)
     woken_by: ClassVar[Mapping[Space, Why]] = {Space.POSITION: Why.MISSING}
 
