@@ -102,6 +102,7 @@ def _found(
 def _doubts(reconciled: Mapping[str, Any], guarantee: Mode, settings: Settings) -> Iterator[str]:
     """Why this run may prove nothing, each in one line."""
     seen = reconciled["coverage"]
+    yield from seen.get("doubts", ())
     for anomaly, why in reconciled["crashed"].items():
         yield f"the finder of {anomaly} crashed: {why}"
     yield from _doubts_about_windows(seen["windows"], settings.windows)

@@ -77,6 +77,16 @@ class Tables:
     whole_log: DataFrame  # the table `log` with every row: a pass over it is for rare questions
     tells_all: bool  # findings list everything that they concern, however much it is
 
+    # Of histories only. neighbours: two sends of one operation that follow each other in a partition, with the columns of
+    # `pairs` and txn. edges: run, source, target, kind (wr, ww): which operation comes before which, by their numbers.
+    neighbours: DataFrame | None = None
+    edges: DataFrame | None = None
+
+    def reads_by_others(self) -> DataFrame:
+        """Deliveries of records of ours, but for those that their own transaction got (told by `op`, if at all)."""
+        reads = self.deliveries.where(OURS)
+        return reads.where("op != txn") if "op" in reads.columns else reads
+
     def named(self, frame: DataFrame, *, session: str = "session", sender: str = "sender") -> DataFrame:
         """With the sender's name; a session that nobody began is called by its number."""
         names = self.sessions.selectExpr("run", f"session AS {session}", f"sender AS {sender}")
@@ -99,11 +109,11 @@ class Tables:
             frame.unpersist()
 
 
-def read(spark: SparkSession, sealed: Mapping[Path, Sealed]) -> dict[str, DataFrame]:
-    """The sealed tables of one or many runs from their `tables/` folders."""
+def read(spark: SparkSession, sealed: Mapping[str, Sealed] | Mapping[Path, Sealed]) -> dict[str, DataFrame]:
+    """The sealed tables of one or many runs from their `tables/` folders, on any file system."""
 
     def read_one(name: str) -> DataFrame:
-        frame = spark.read.schema(spark_schema(name)).parquet(*(str(folder / name) for folder in sealed))
+        frame = spark.read.schema(spark_schema(name)).parquet(*(f"{folder}/{name}" for folder in sealed))
         if not any(one.rows[name] for one in sealed.values()):
             return frame.where(
                 "false"
@@ -117,15 +127,15 @@ def derive(own: Mapping[str, DataFrame], chosen: Chosen, *, strange: bool) -> Ta
     """All tables, of the chosen rows. Nothing is computed before a question is asked."""
     by_message, by_position = chosen.by_message, chosen.by_position
     whole_log, own = own["log"], {**own, **chosen.either}
-    fates = _fates(own["transactions"], own["log"], own["deliveries"], own["runs"])
-    positions = _positions(by_position["attempts"], by_position["log"], by_position["deliveries"]).persist()
+    fates = fates_of(own["transactions"], own["log"], own["deliveries"], own["runs"])
+    positions = positions_of(by_position["attempts"], by_position["log"], by_position["deliveries"]).persist()
     harmed = _harmed(positions) if strange else None
-    messages = _messages(
+    messages = messages_of(
         by_message["attempts"], by_message["log"], by_message["deliveries"], fates, harmed
     ).persist()
     return Tables(
         **own, fates=fates, positions=positions, messages=messages,
-        claims=_claims(own["attempts"], own["log"], own["deliveries"]),
+        claims=claims_of(own["attempts"], own["log"], own["deliveries"]),
         places=own["log"].where(OURS).select(*MESSAGE, "topic", "partition", "offset").distinct(),
         pairs=_pairs(messages), keys=_keys(messages, own["runs"]),
         steps=chosen.steps, readable=_readable(own["log"], own["runs"]), overcommits=chosen.overcommits,
@@ -133,7 +143,7 @@ def derive(own: Mapping[str, DataFrame], chosen: Chosen, *, strange: bool) -> Ta
     )  # fmt: skip
 
 
-def _claims(attempts: DataFrame, log: DataFrame, deliveries: DataFrame) -> DataFrame:
+def claims_of(attempts: DataFrame, log: DataFrame, deliveries: DataFrame) -> DataFrame:
     acks = attempts.where("offset IS NOT NULL").selectExpr(
         *MESSAGE, "'ack' AS source", "topic", "told_partition AS partition", "offset", "t_outcome AS t"
     )
@@ -161,7 +171,7 @@ def _exprs(*texts: str) -> list[Column]:
     return [f.expr(text) for text in texts]
 
 
-def _fates(transactions: DataFrame, log: DataFrame, deliveries: DataFrame, runs: DataFrame) -> DataFrame:
+def fates_of(transactions: DataFrame, log: DataFrame, deliveries: DataFrame, runs: DataFrame) -> DataFrame:
     """What became of each transaction. Never asked to commit, or an acked abort: certainly aborted."""
     # E2: a record of it that a read_committed reader got proves an unknown transaction committed.
     strict = f.broadcast(runs.where("group_isolation = 'read_committed'").select("run"))
@@ -179,7 +189,7 @@ def _fates(transactions: DataFrame, log: DataFrame, deliveries: DataFrame, runs:
     )
 
 
-def _positions(attempts: DataFrame, log: DataFrame, deliveries: DataFrame) -> DataFrame:
+def positions_of(attempts: DataFrame, log: DataFrame, deliveries: DataFrame) -> DataFrame:
     # What is not ours has a position all the same, and its flags say what is wrong with it; who it is, it cannot say.
     identity = [f"CASE WHEN {OURS} THEN {name} END AS {name}" for name in ("session", "seq")]
     acks = attempts.where("offset IS NOT NULL").selectExpr(
@@ -206,8 +216,8 @@ def _harmed(positions: DataFrame) -> DataFrame:
     ).where("session IS NOT NULL")  # fmt: skip
 
 
-def _messages(
-    attempts: DataFrame, log: DataFrame, deliveries: DataFrame, fates: DataFrame, harmed: DataFrame | None
+def messages_of(
+    attempts: DataFrame, log: DataFrame, deliveries: DataFrame, fates: DataFrame, harmed: DataFrame | None = None
 ) -> DataFrame:
     sent = attempts.selectExpr(
         *MESSAGE, "true AS attempt", "t", "t_outcome", "outcome", "txn", "key", "txn AS sent_txn",

@@ -1,0 +1,65 @@
+"""judge operation histories that another tool recorded
+
+Each FILE is JSON lines, an event a line (docs/histories.md). All files are judged in one Spark session.
+Exit codes: 0 all held, 1 one violated, 3 else one inconclusive, 2 bad input (named by file and line).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from harness.contracts import Mode, Verdict
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", metavar="FILE", type=Path, nargs="+", help="histories, JSON lines")
+    parser.add_argument(
+        "--guarantee", metavar="NAME", type=_mode, default=Mode.EXACTLY_ONCE,
+        help="what was promised: at_most_once, at_least_once, idempotent or exactly_once (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--ww-deps", action="store_true", help="for cycles, take the order of writes from their offsets too"
+    )
+    parser.add_argument(
+        "--closed",
+        action="store_true",
+        help="the histories have every sender: a message that nobody sent is a phantom",
+    )
+    parser.add_argument("--json", action="store_true", help="print a JSON object for each file, one a line")
+
+
+def _mode(name: str) -> Mode:
+    try:
+        return Mode(name.replace("-", "_"))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(Mode)}") from None
+
+
+def run(args: argparse.Namespace) -> int:
+    from harness.histories.parse import read_history
+
+    # All files are read before Spark is started: bad input is told at once.
+    histories = [read_history(path) for path in args.files]
+    from harness.histories.judge import judge_histories
+    from harness.reconcile.session import spark
+
+    print(f"judging {len(histories)} histories in one job", file=sys.stderr)
+    judged = judge_histories(histories, spark(), args.guarantee, ww_deps=args.ww_deps, closed=args.closed)
+    for one in judged:
+        if args.json:
+            print(json.dumps(one.to_json()))
+            continue
+        print(f"{one.verdict.value:13} {one.history.path}")
+        for count in one.judgement.violations:
+            print(f"  {count.anomaly}: {count.count} - forbidden: {count.reason}")
+        for count in one.judgement.counted:
+            print(f"  {count.anomaly}: {count.count} - counted: {count.reason}")
+        for doubt in one.judgement.inconclusive:
+            print(f"  {doubt}")
+    verdicts = {one.verdict for one in judged}
+    if Verdict.VIOLATED in verdicts:
+        return 1
+    return 3 if Verdict.INCONCLUSIVE in verdicts else 0
