@@ -191,6 +191,13 @@ class Cluster(Protocol):
     def describe(self) -> Mapping[str, Any]: ...  # versions, sizes, settings: for the manifest
 
 
+@runtime_checkable
+class ReplicaLogs(Protocol):
+    """A cluster whose brokers' log files can be read from here, also those of brokers that are down."""
+
+    def replica_folders(self, topic: str, partition: int) -> Mapping[str, Path]: ...  # by broker name
+
+
 class Arena(Protocol):
     """A running run as faults and targets see it: the cluster, the workers, the topic under test."""
 
@@ -324,6 +331,7 @@ class Finder(Protocol):
     """
 
     anomaly: ClassVar[str]
+    asked_of: ClassVar[tuple[str, ...]]  # harness.reconcile.findings.LEDGER, HISTORY or both
     compared: ClassVar[tuple[str, ...]]  # names of harness.reconcile.blocks.Count
     woken_by: ClassVar[Mapping[Space, Why]]
 

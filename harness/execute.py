@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness import __version__, ledger, owned, registry
+from harness import __version__, autopsy, ledger, owned, registry
 from harness.contracts import Cluster, Lane, Node
 from harness.errors import OnceproofError
 from harness.injector import Injector
@@ -131,6 +131,9 @@ def _run(
         reader.start()
         reader.wait(timings.final_read_limit_s + 15)
         events.write("step", step="read")
+        # What is lost may still lie in a replica's log, which goes with the topic.
+        if looked_for := autopsy.examine(run, arena.cluster, arena.topic, events):
+            say(f"looked for {looked_for} lost record(s) in the replicas' logs")
         # 10 stop workers
         workers.stop(workers.consumers, 15.0)
         # 11 collect logs, 12 leave the cluster as it was found: other runs may share it

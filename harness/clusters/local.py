@@ -154,6 +154,15 @@ class LocalCluster:
             if log.is_file():
                 shutil.copyfile(log, into / f"{name}.log")
 
+    def replica_folders(self, topic: str, partition: int) -> Mapping[str, Path]:
+        """Where each broker that has a copy of the partition keeps it, whether it runs or not."""
+        folders = {
+            node.name: node.folder / "data" / f"{topic}-{partition}"
+            for node in self._nodes
+            if node.member.broker
+        }
+        return {name: folder for name, folder in folders.items() if folder.is_dir()}
+
     def describe(self) -> Mapping[str, Any]:
         return {
             "kind": "local",

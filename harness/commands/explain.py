@@ -1,0 +1,49 @@
+"""tell in plain sentences what a run found, or all that is known about one record
+
+Without options: every finding that reconciliation told in full. With --message or --position: the life of one record
+in order of time, from the journals of the run: neither Spark nor a cluster is needed. Times are seconds into the run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "run_folder", metavar="RUN", type=Path, help="a run folder, or a folder that holds one"
+    )
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--message", metavar="ID", help="an id as findings have it, such as producer-1.0-42")
+    which.add_argument(
+        "--position",
+        metavar="TOPIC/PARTITION/OFFSET",
+        help="such as orders/0/17; the topic by name or number",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    """0 whatever is told: it was asked to tell it."""
+    from harness import explain
+    from harness.errors import UsageError
+    from harness.rundir import find_runs
+
+    runs = find_runs([args.run_folder])
+    if len(runs) > 1:
+        raise UsageError(f"{args.run_folder}: holds {len(runs)} runs; name one, such as {runs[-1].path}")
+    if args.message is None and args.position is None:
+        told = explain.overview(runs[0])
+        print(json.dumps(told) if args.json else explain.overview_text(told))
+        return 0
+    if args.message is not None:
+        accounts = [explain.account_of_message(runs[0], args.message)]
+    else:
+        accounts = explain.accounts_of_position(runs[0], args.position)
+    if args.json:
+        print(json.dumps({"run": runs[0].run_id, "accounts": [account.to_json() for account in accounts]}))
+    else:
+        print("\n\n".join(account.text() for account in accounts))
+    return 0

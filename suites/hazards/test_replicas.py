@@ -1,0 +1,97 @@
+"""Where a lost record still lies: the run looks into the replicas' own logs before its topic is deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from faults.kill import Kill
+from faults.sever import Sever
+from harness import autopsy
+from harness.campaign import Execute, Result
+from harness.contracts import Arena, Bite, Cluster, Healing, Killable, Node, Verdict
+from harness.explain import account_of_message
+from harness.journals import History, Identity
+from harness.ledger import read_events
+from harness.schedule import once, overlapping
+from harness.targets import leader_of
+from suites.matrix import ACKS1_FAILOVER
+
+
+@dataclass(frozen=True)
+class KillForGood(Kill):
+    """Nobody starts it again in this run, so its log stays as it was when it died."""
+
+    @contextmanager
+    def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
+        for node in nodes:
+            assert isinstance(node, Killable)
+            node.kill()
+        yield Bite(True, f"{', '.join(node.name for node in nodes)} gone for good")
+
+    def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
+        return Healing(True, "left as it is, on purpose")
+
+
+@dataclass(frozen=True)
+class SeverTheDoomed(Sever):
+    """Healing of a node that is dead by then cannot be measured."""
+
+    def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
+        return Healing(True, "mended; the node behind it is dead")
+
+
+def told(result: Result) -> list[Mapping[str, Any]]:
+    events = read_events(result.run.ledger / "harness.events")
+    return [event for event in events if event["event"] == "replicas"]
+
+
+def killed(result: Result) -> str:
+    """Whom the kill hit."""
+    windows = result.reconciled["coverage"]["windows"]
+    return str(next(w["nodes"][0] for w in windows if w["fault"] == "kill"))
+
+
+@pytest.fixture
+def whole_again(cluster: Cluster) -> Iterator[None]:
+    """Other tests share the cluster."""
+    yield
+    for node in cluster.nodes():
+        if isinstance(node, Killable):
+            node.restart()
+
+
+def test_a_leader_that_stays_down_still_holds_what_it_alone_had(execute: Execute, whole_again: None) -> None:
+    schedule = overlapping(
+        once(SeverTheDoomed(shape="replication"), on=leader_of(0), after_s=0.5, hold_s=4.0),
+        once(KillForGood(), on=leader_of(0), after_s=3.0, hold_s=1.5),
+    )
+    result = execute(replace(ACKS1_FAILOVER, name="replicas-leader_stays_down", schedule=schedule))
+    assert result.verdict is Verdict.VIOLATED, result.explain()
+    events, victim = told(result), killed(result)
+    assert 0 < len(events) <= autopsy.MOST_SUSPECTS
+    for event in events:
+        assert event["holders"] == [victim], event
+        assert len(event["looked"]) == 3, event
+        assert event["ends"][victim] > event["offset"], event
+        assert autopsy.classify(event) == f"in the log of {victim}, not read"
+    # It is the very record that the finders call lost, and explain says where it is.
+    lost = [f["messages"][0] for f in result.reconciled["findings"] if f["anomaly"] == "lost"]
+    assert lost
+    first = History(result.run).name(Identity(events[0]["session"], events[0]["seq"]))
+    account = account_of_message(result.run, first)
+    assert any(text.startswith("lost: ") for text in account.findings), account.text()
+    assert f"in the log of {victim}, not read" in account.text()
+
+
+def test_a_leader_that_comes_back_has_truncated_it(execute: Execute) -> None:
+    result = execute(replace(ACKS1_FAILOVER, name="replicas-leader_returns"))
+    assert result.verdict is Verdict.VIOLATED, result.explain()
+    events = told(result)
+    assert 0 < len(events) <= autopsy.MOST_SUSPECTS
+    assert {autopsy.classify(event) for event in events} == {autopsy.IN_NO_LOG}, events
+    assert all(len(event["looked"]) == 3 for event in events)
