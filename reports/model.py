@@ -94,6 +94,7 @@ class RunReport:
     counted: tuple[Reason, ...] = ()
     inconclusive: tuple[str, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
+    losses: Mapping[str, int] = field(default_factory=dict)  # by class
     compared: Mapping[str, int] = field(default_factory=dict)
     crashed: Mapping[str, str] = field(default_factory=dict)
     unavailable_s_max: float | None = None
@@ -161,6 +162,7 @@ class RunReport:
             counted=_reasons(judged, "counted"),
             inconclusive=(*troubles, *map(str, items(judged, "inconclusive"))),
             counts=counts(reconciled, "counts"),
+            losses=counts(reconciled, "losses"),
             compared=counts(reconciled, "compared"),
             crashed={k: str(v) for k, v in mapping(reconciled, "crashed").items()},
             unavailable_s_max=decimal(reconciled.get("unavailable_s_max")),

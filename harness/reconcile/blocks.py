@@ -93,6 +93,7 @@ class Count(IntEnum):
     REWOUND = 21  # those that go back
     LONG_JUMPS = 22  # those that jump over more blocks than were looked at
     COMMITS = 23  # acked commits of a partition
+    NEVER_ACKED = 24  # messages that nobody acked and that are not in the log
 
 
 class Why(IntFlag):
@@ -294,6 +295,7 @@ def counted(s: Summary) -> Summary:
     return joined(
         [
             total(run, Count.LOGGED, bits(s["m2"][message])),
+            total(run, Count.NEVER_ACKED, bits(s["m0"][message] & ~s["m1"][message] & ~s["m2"][message])),
             total(run, Count.PROMISED, bits(s["m3"][message])),
             total(run, Count.CLAIMED, int(s["n1"][message].sum())),
             total(run, Count.LOG_ROWS, int(s["n0"][position].sum())),

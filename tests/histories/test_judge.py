@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,19 +14,12 @@ from harness import cli
 from harness.contracts import Mode
 from harness.histories.judge import Judged, judge_histories
 from harness.histories.parse import HistoryError, read_history
-from harness.reconcile import session
 from harness.reconcile.cycles import LIMIT, TooManyEdges, components, cycles
 
 from .cases import BAD, CASES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    yield session.spark()
-    session.stop()
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +37,6 @@ def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Map
     return found
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("name", CASES)
 def test_exactly_what_is_there_is_found(name: str, judged: Mapping[str, Judged]) -> None:
     told = judged[name].to_json()
@@ -57,7 +49,6 @@ def test_exactly_what_is_there_is_found(name: str, judged: Mapping[str, Judged])
     assert told["verdict"] == CASES[name].verdict
 
 
-@pytest.mark.spark
 def test_offsets_and_coverage_are_told(judged: Mapping[str, Judged]) -> None:
     duplicated = judged["duplicated"].to_json()
     assert duplicated["findings"][0]["offsets"] == [0, 4]
@@ -67,7 +58,6 @@ def test_offsets_and_coverage_are_told(judged: Mapping[str, Judged]) -> None:
     assert jump["offsets"] == [0, 3, 1, 2]
 
 
-@pytest.mark.spark
 @pytest.mark.usefixtures("spark")
 def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = []

@@ -32,8 +32,12 @@ class Lost:
             told = "its success was reported, without a position"
         return (
             f"{row.get('sender')} sent {first(row)}, and {told}, {when(row)}. "
-            "The final reader found it nowhere in the log."
+            f"The final reader found it nowhere in the log; {_in_replicas(evidence.get('replicas'))}."
         )
+
+
+def _in_replicas(told: str | None) -> str:
+    return f"it is {told}" if told else "the replicas' logs were not looked at for it"
 
 
 finder_class = Lost
