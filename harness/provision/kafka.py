@@ -27,6 +27,19 @@ def kafka_libs(version: str = KAFKA_VERSION, progress: Progress = to_stderr) -> 
     )
 
 
+def kafka_tools(version: str = KAFKA_VERSION, progress: Progress = to_stderr) -> Path:
+    """The folder with the jars of Kafka's command line tools, which a broker does not need."""
+    tools = Coordinates("org.apache.kafka", "kafka-tools", version)
+
+    def build(into: Path) -> None:
+        fetch_jars(f"Kafka {version} tools", tools, into, progress=progress)
+
+    def whole(place: Path) -> bool:
+        return any(place.glob("kafka-tools-*.jar"))
+
+    return provide("kafka-tools", version, build, whole=whole, progress=progress)
+
+
 def find_kafka_libs(version: str = KAFKA_VERSION) -> Path | None:
     """The folder that `kafka_libs` would give without fetching anything, or None."""
     if os.environ.get("KAFKA_LIBS"):

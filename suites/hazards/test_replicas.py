@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
 from faults.kill import Kill
 from faults.sever import Sever
 from harness import autopsy
 from harness.campaign import Execute, Result
-from harness.contracts import Arena, Bite, Cluster, Healing, Killable, Node, Verdict
+from harness.clusters._segments import batches, records
+from harness.contracts import Arena, Bite, Cluster, Healing, Killable, Lane, Node, ReplicaLogs, Verdict
 from harness.explain import account_of_message
-from harness.journals import History, Identity
+from harness.journals import Identity, Journals
 from harness.ledger import read_events
+from harness.provision import java, kafka_libs
+from harness.provision.kafka import kafka_tools
+from harness.scenario import TopicSettings
 from harness.schedule import once, overlapping
 from harness.targets import leader_of
 from suites.matrix import ACKS1_FAILOVER
@@ -82,7 +90,7 @@ def test_a_leader_that_stays_down_still_holds_what_it_alone_had(execute: Execute
     # It is the very record that the finders call lost, and explain says where it is.
     lost = [f["messages"][0] for f in result.reconciled["findings"] if f["anomaly"] == "lost"]
     assert lost
-    first = History(result.run).name(Identity(events[0]["session"], events[0]["seq"]))
+    first = Journals(result.run).name(Identity(events[0]["session"], events[0]["seq"]))
     account = account_of_message(result.run, first)
     assert any(text.startswith("lost: ") for text in account.findings), account.text()
     assert f"in the log of {victim}, not read" in account.text()
@@ -95,3 +103,43 @@ def test_a_leader_that_comes_back_has_truncated_it(execute: Execute) -> None:
     assert 0 < len(events) <= autopsy.MOST_SUSPECTS
     assert {autopsy.classify(event) for event in events} == {autopsy.IN_NO_LOG}, events
     assert all(len(event["looked"]) == 3 for event in events)
+
+
+# --- our reader of segment files against Kafka's own ------------------------------------------------
+
+_BATCH = re.compile(
+    r"^baseOffset: (\d+) lastOffset: (\d+) .*partitionLeaderEpoch: (\d+) .*position: (\d+) .* size: (\d+) "
+)
+
+
+def dumped(segment: Path) -> list[tuple[int, ...]]:
+    """First and last offset, leader epoch, position and size of each batch, as DumpLogSegments tells them."""
+    jars = ":".join(f"{folder}/*" for folder in (kafka_libs(), kafka_tools()))
+    command = [str(java()), "-cp", jars, "org.apache.kafka.tools.DumpLogSegments", "--files", str(segment)]
+    text = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+    return [tuple(map(int, match.groups())) for line in text.splitlines() if (match := _BATCH.match(line))]
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_segments_are_read_as_kafka_reads_them(codec: str, cluster: Cluster) -> None:
+    assert isinstance(cluster, ReplicaLogs)
+    topic = f"onceproof-segments-{codec}"
+    cluster.create_topic(topic, TopicSettings(partitions=1))
+    producer = Producer(
+        {
+            "bootstrap.servers": cluster.bootstrap_servers(Lane.CONTROL),
+            "compression.type": codec,
+            "linger.ms": 5,
+        }
+    )
+    values = [f"value {number} of {codec} ".encode() * 4 for number in range(2000)]
+    for value in values:
+        producer.produce(topic, value)
+    assert producer.flush(30) == 0
+    for folder in cluster.replica_folders(topic, 0).values():
+        segment = next(iter(folder.glob("*.log")))
+        data = segment.read_bytes()
+        found = list(batches(data))
+        assert [(b.base, b.last, b.leader_epoch, b.position, b.size) for b in found] == dumped(segment)
+        assert [value for b in found for _, value in records(data, b)] == values
+    cluster.delete_topic(topic)
