@@ -21,6 +21,7 @@ def assess(run: RunDir, spark: SparkSession) -> tuple[dict[str, Any], Judgement]
 def assess_many(runs: Sequence[RunDir], spark: SparkSession) -> list[tuple[dict[str, Any], Judgement]]:
     """The same for many runs, reconciled in one job."""
     from harness.reconcile.job import reconcile_many  # a client worker never loads Spark
+    from harness.reconcile.places import publish
 
     assessed = []
     for run, reconciled in zip(runs, reconcile_many(runs, spark), strict=True):
@@ -28,5 +29,6 @@ def assess_many(runs: Sequence[RunDir], spark: SparkSession) -> list[tuple[dict[
         settings = Settings.of(manifest, reconciled)
         judgement = judge(reconciled, Mode(manifest["scenario"]["guarantee"]), settings)
         write_json(run.verdict, judgement.to_json())
+        publish(run, run.verdict)
         assessed.append((reconciled, judgement))
     return assessed

@@ -1,38 +1,104 @@
 """find the verdict on stored runs again, from their files alone
 
+Runs are folders of this machine or anything that Hadoop reads (hdfs://, s3a://, file:///); Spark runs in this process
+or on any cluster. docs/spark.md tells more.
 Exit codes: 0 all as the manifest expects, 1 a promise violated (or a control missed), 3 inconclusive, 2 bad input.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "runs", metavar="RUN", type=Path, nargs="+", help="run folders, or folders that hold some"
+        "runs", metavar="RUN", nargs="*", help="run folders, or folders that hold some; paths or URLs"
     )
     parser.add_argument("--json", action="store_true", help="print a JSON object for each run, one a line")
+    parser.add_argument(
+        "--seal-only", action="store_true", help="make tables/, for upload, and judge nothing"
+    )
+    cluster = parser.add_argument_group("where Spark runs")
+    cluster.add_argument(
+        "--master", default=None, help="local[N], spark://HOST:PORT, yarn or k8s://URL (default: local[*])"
+    )
+    cluster.add_argument(
+        "--python",
+        metavar="PATH",
+        help="the executors' Python (default: PYSPARK_PYTHON, else the path of this one)",
+    )
+    cluster.add_argument(
+        "--memory",
+        metavar="SIZE",
+        default=None,
+        help="of the driver and of each executor, as 4g (default: 1500m)",
+    )
+    cluster.add_argument(
+        "--conf",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="a setting of Spark; may be repeated",
+    )
+    cluster.add_argument(
+        "--package",
+        metavar="ZIP",
+        type=Path,
+        help="write this program as a zip for spark-submit, and do nothing else",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    from harness.assess import assess_many
-    from harness.reconcile.session import spark
-    from harness.rundir import find_runs
-    from reports import summary
-    from reports.model import read_runs
+    from harness.errors import UsageError
 
-    runs = find_runs(args.runs)
-    print(f"reconciling {len(runs)} run(s) in one job", file=sys.stderr)
-    assessed = assess_many(runs, spark())
-    if args.json:
-        for one, (reconciled, judgement) in zip(runs, assessed, strict=True):
-            told = {"run": str(one.path), **judgement.to_json()}
-            print(json.dumps(told | {name: reconciled[name] for name in ("counts", "compared")}))
-    rows = read_runs(runs)
-    if not args.json:
-        print(summary.table(rows, colour=sys.stdout.isatty()))
-    return summary.exit_code(rows)
+    more = _settings(args.conf)
+    if args.package is not None:
+        return _package(args.package)
+    if not args.runs:
+        raise UsageError("reconcile: which RUN? Run folders are in runs/")
+    if args.seal_only:
+        return _seal(args.runs)
+    return _judge(args, more)
+
+
+def _judge(args: argparse.Namespace, more: dict[str, str]) -> int:
+    from harness.reconcile import places, session
+    from harness.reconcile.submit import judge_runs
+    from harness.rundir import find_runs
+
+    # What is no run folder is said before Spark starts.
+    find_runs([Path(text) for text in args.runs if not places.is_url(text)])
+    spark = session.spark(
+        args.master or session.MASTER, args.memory or session.MEMORY, python=args.python, more=more
+    )
+    return judge_runs(args.runs, spark, as_json=args.json)
+
+
+def _seal(texts: list[str]) -> int:
+    from harness.reconcile import places
+
+    with places.opened(texts, None) as runs:
+        for one in runs:
+            places.sealed_at(one)
+            print(one.tables)
+    return 0
+
+
+def _package(place: Path) -> int:
+    from harness.reconcile import submit
+
+    submit.make_package(place)
+    print(place)
+    print(f"next: spark-submit --master … --py-files {place} {Path(submit.__file__)} RUN…", file=sys.stderr)
+    return 0
+
+
+def _settings(words: list[str]) -> dict[str, str]:
+    from harness.errors import UsageError
+
+    for word in words:
+        if "=" not in word:
+            raise UsageError(f"--conf {word}: not NAME=VALUE")
+    return {name: value for name, _, value in (word.partition("=") for word in words)}

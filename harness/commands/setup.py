@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+from importlib.metadata import version
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,17 +20,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Fetches, then prints name, version and place of each thing."""
     from harness.provision import cache_dir, ensure_all
+    from harness.provision.spark_archive import compile_packages, spark_archive
 
     there = ensure_all()
+    compile_packages()
+    archive = spark_archive()
     if args.json:
-        print(json.dumps({**dataclasses.asdict(there), "cache": cache_dir()}, default=str, indent=2))
+        made = {"spark_archive": archive.classes if archive else None, "cache": cache_dir()}
+        print(json.dumps({**dataclasses.asdict(there), **made}, default=str, indent=2))
         return 0
     rows = [
         ("Java", there.java_version, there.java),
         ("Kafka jars", there.kafka_version, there.kafka_libs),
         ("Toxiproxy", there.toxiproxy_version, there.toxiproxy),
         ("Byteman", there.byteman_version, there.byteman),
+        ("Spark classes", version("pyspark"), archive.classes if archive else "none: Spark starts without"),
     ]
-    for name, version, place in rows:
-        print(f"{name:<11} {version:<9} {place}")
+    for name, number, place in rows:
+        print(f"{name:<13} {number:<9} {place}")
     return 0

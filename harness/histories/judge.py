@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from harness.contracts import Finder, Mode, Outcome, Verdict
 from harness.guarantees import TABLE
 from harness.histories.parse import History
 from harness.histories.tables import Numbered, number, tables
-from harness.reconcile.findings import COLUMNS, HISTORY
-from harness.reconcile.job import Crashed, all_finders, planned, works
+from harness.reconcile.asking import Crashed, ask
+from harness.reconcile.findings import HISTORY
+from harness.reconcile.job import all_finders
 from harness.reconcile.session import for_few_rows
 from harness.verdict import Judgement, Settings, judge
 
@@ -76,21 +76,10 @@ def _ask(
 ) -> list[dict[str, Any]]:
     with for_few_rows(spark):
         asked = tables(spark, histories, ww_deps=ww_deps)
-        frames = planned(finders, asked, crashed)
-        try:
-            return _collected(list(frames.values()))
-        except Exception:
-            sound = [frame for name, frame in frames.items() if works(name, frame, crashed)]
-            if len(sound) == len(frames):
-                raise  # no finder is to blame
-            return _collected(sound)
-
-
-def _collected(frames: Sequence[DataFrame]) -> list[dict[str, Any]]:
-    if not frames:
-        return []
-    rows = reduce(DataFrame.unionByName, frames).select(*COLUMNS).collect()
-    return [row.asDict(recursive=True) for row in rows]
+        answers = ask(
+            finders, asked, lambda found: [row.asDict(recursive=True) for row in found.collect()], crashed
+        )
+    return [row for answer in answers for row in answer]
 
 
 def _judgement(

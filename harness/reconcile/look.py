@@ -8,6 +8,7 @@ only judged when all its rows are there, and so is a position.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import reduce
 
@@ -23,6 +24,9 @@ from harness.reconcile.stitch import Doubts, Overcommit, Range
 
 # The payload is intact and of this run, so that its fields can be believed.
 OURS = f"flags & {BAD_PAYLOAD | FOREIGN_RUN} = 0"
+
+FEW_BLOCKS = 1 << 13  # of 64 messages or positions
+AT_A_TIME = 2
 
 _STRANGERS = Why.NOBODYS | Why.CONTENT | Why.PLACE
 _MESSAGE = ["run", "session", "seq_block"]
@@ -41,6 +45,7 @@ class Chosen:
     by_position: Mapping[str, DataFrame]
     either: Mapping[str, DataFrame]
     steps: DataFrame  # of readers, as harness.reconcile.trails gives them
+    few: bool  # so few rows that they are kept as they are, and not as a plan with a cache
     overcommits: DataFrame  # run, topic, partition, reader, t, offset, given (null: nothing yet)
 
     def unpersist(self) -> None:
@@ -71,15 +76,23 @@ def choose(spark: SparkSession, tables: Mapping[str, DataFrame], doubts: Doubts)
     )
     by_message = _fixed(spark, reduce(DataFrame.unionByName, blocks), _MESSAGE)
     places += [
-        _placed(name, _semi(frame, by_message, _MESSAGE, _SEQ_BLOCK)) for name, frame in _large(tables)
+        _placed(name, _semi(frame, by_message.frame, _MESSAGE, _SEQ_BLOCK)) for name, frame in _large(tables)
     ]
     by_position = _fixed(spark, reduce(DataFrame.unionByName, places), _POSITION)
-    either = {name: _marked(name, frame, by_message, by_position).persist() for name, frame in _large(tables)}
+    few = by_message.count + by_position.count <= FEW_BLOCKS
+    with ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="choose") as pool:
+        steps = pool.submit(trails.steps, spark, tables["deliveries"], doubts)
+        marked = {
+            name: pool.submit(kept, spark, _marked(name, frame, by_message.frame, by_position.frame), few=few)
+            for name, frame in _large(tables)
+        }
+    either = {name: future.result() for name, future in marked.items()}
     return Chosen(
         {name: frame.where("by_message") for name, frame in either.items()},
         {name: frame.where("by_position") for name, frame in either.items()},
         either,
-        trails.steps(spark, tables["deliveries"], doubts),
+        steps.result(),
+        few,
         _overcommits(spark, doubts.overcommits),
     )
 
@@ -114,12 +127,25 @@ def _frame(spark: SparkSession, **columns: np.ndarray[tuple[int], np.dtype[np.in
     )
 
 
-def _fixed(spark: SparkSession, frame: DataFrame, columns: list[str]) -> DataFrame:
+@dataclass(frozen=True)
+class _Blocks:
+    frame: DataFrame
+    count: int
+
+
+def _fixed(spark: SparkSession, frame: DataFrame, columns: list[str]) -> _Blocks:
     """Computed now: it is small, it is joined with every table, and its plan would be carried along each time."""
     table = frame.select(*columns).distinct().toArrow()
-    return f.broadcast(spark.createDataFrame(table)) if table.num_rows else spark.createDataFrame(
-        [], ", ".join(f"{name} bigint" for name in columns)
-    )  # fmt: skip
+    return _Blocks(f.broadcast(_local(spark, table, frame.select(*columns))), table.num_rows)
+
+
+def kept(spark: SparkSession, frame: DataFrame, *, few: bool) -> DataFrame:
+    """The rows of a frame for many queries: few as a table of their own, which plans like nothing; else in the cache."""
+    return _local(spark, frame.toArrow(), frame) if few else frame.persist()
+
+
+def _local(spark: SparkSession, table: pa.Table, like: DataFrame) -> DataFrame:
+    return spark.createDataFrame(table) if table.num_rows else spark.createDataFrame([], like.schema)
 
 
 def _semi(frame: DataFrame, blocks: DataFrame, on: list[str], *columns: str) -> DataFrame:

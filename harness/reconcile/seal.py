@@ -32,6 +32,8 @@ from harness.reconcile.schema import SCHEMAS
 from harness.rundir import RunDir, write_json
 
 ISOLATIONS = ("read_uncommitted", "read_committed")
+_COMPARED_TIMES = 1000  # rows of a piece whose time is compared with that of their attempt
+_NO_CLOCK = "the ledger's writers do not share a clock, and what it says about times proves nothing"
 COUNTED_ONLY = ("txn", "commit", "assignment", "bounds", "session")  # may be many: told as numbers
 
 
@@ -111,6 +113,28 @@ def _manifest(run: RunDir) -> Mapping[str, Any]:
     return manifest
 
 
+def _once(events: Iterable[tuple[int, Event]]) -> Iterator[tuple[int, Event]]:
+    """Without lines that stand there again: one writer does nothing twice in one nanosecond."""
+    at: dict[str, list[Event]] = defaultdict(list)
+    for number, event in events:
+        same_time = at[str(event.get("t"))]
+        if event not in same_time:
+            same_time.append(event)
+            yield number, event
+
+
+def _in_time(path: Path, first: int, rows: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
+    """The same rows, or an error: nothing is answered before it was sent."""
+    early = (rows["t_outcome"] >= 0) & (rows["t_outcome"] < rows["t_attempt"])
+    wrong = np.flatnonzero(early | (rows["t_attempt"] < 0))
+    if len(wrong):
+        sent, answered = (rows[name][wrong[0]] for name in ("t_attempt", "t_outcome"))
+        raise LedgerError(
+            f"{path}: message {first + wrong[0]} was sent at {sent} and answered at {answered}: {_NO_CLOCK}"
+        )
+    return rows
+
+
 class _Sealing:
     """One sealing: reads the events first, since they say how the other journals are to be read."""
 
@@ -160,12 +184,12 @@ class _Sealing:
         if not files:
             raise LedgerError(f"{self._run.ledger}: no *.events file is there (is this a whole run folder?)")
         for path in files:
-            for number, event in enumerate(ledger.read_events(path), start=1):
+            for number, event in _once(enumerate(ledger.read_events(path), start=1)):
                 kind = event["event"]
                 if kind == "torn":
                     self._torn.append((path.stem, f"{path.name}: line {event['line']} is torn"))
                     continue
-                if not isinstance(event.get("t"), int):
+                if not isinstance(event.get("t"), int) or event["t"] < 0:
                     raise LedgerError(f"{path}:{number}: not a ledger line (no time)")
                 self._events[kind].append(
                     {**event, "writer": event.get("writer", path.stem), "_at": f"{path}:{number}"}
@@ -247,7 +271,8 @@ class _Sealing:
                 self._attempted.add(int(number))
                 acks = str(session.get("acks"))
                 count = self._write("attempts", path.stem, (
-                    make.attempts(rows, first, int(number), acks, self._span) for first, rows in pieces
+                    make.attempts(_in_time(path, first, rows), first, int(number), acks, self._span)
+                    for first, rows in pieces
                 ))  # fmt: skip
                 self._sealed.sessions.append(
                     Session(int(number), str(session["producer"]), int(session["incarnation"]), count)
@@ -312,12 +337,34 @@ class _Sealing:
 
     def _own(self, journal: ledger.DeliveryRows) -> Iterator[npt.NDArray[np.void]]:
         """The rows of a journal. A session that it has records of must have its attempts."""
-        for _, rows in journal.pieces(PIECE):
+        for first, rows in journal.pieces(PIECE):
             seen = set(np.unique(rows["session"][rows["flags"] == 0]).tolist())
             for session in sorted(seen & self._sessions.keys() - self._attempted):
-                missing = self._run.ledger / f"{self._sessions[session]['writer']}.{session}.attempts"
+                missing = self._attempts_of(session)
                 raise LedgerError(f"{missing}: missing, but {journal.path.name} has records of this session")
+            self._need_one_clock(journal.path, first, rows)
             yield rows
+
+    def _need_one_clock(self, path: Path, first: int, rows: npt.NDArray[np.void]) -> None:
+        """Nothing is received before it was sent, and no journal goes back in time: else its times prove nothing."""
+        wrong = np.flatnonzero(np.r_[rows["t"][:1] < 0, rows["t"][1:] < rows["t"][:-1]])
+        if len(wrong):
+            raise LedgerError(f"{path}: row {first + wrong[0]} goes back in time: {_NO_CLOCK}")
+        # Some rows tell as much as all do: a clock that is wrong is wrong for everything that its writer saw.
+        some = rows[:: max(1, len(rows) // _COMPARED_TIMES)]
+        for session in sorted(set(some["session"][some["flags"] == 0].tolist()) & self._attempted):
+            if not self._attempts_of(session).stat().st_size:
+                continue  # it never attempted anything
+            sent = np.memmap(self._attempts_of(session), dtype=ledger.ATTEMPT, mode="r")
+            mine = some[(some["session"] == session) & (some["flags"] == 0) & (some["seq"] < len(sent))]
+            early = mine[mine["t"] < sent["t_attempt"][mine["seq"]]]
+            if len(early):
+                raise LedgerError(
+                    f"{path}: message {early['seq'][0]} of session {session} was read before it was sent: {_NO_CLOCK}"
+                )
+
+    def _attempts_of(self, session: int) -> Path:
+        return self._run.ledger / f"{self._sessions[session]['writer']}.{session}.attempts"
 
     def _need_events_of(self, writer: str, path: Path) -> None:
         if not (self._run.ledger / f"{writer}.events").exists():

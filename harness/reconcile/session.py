@@ -4,6 +4,9 @@ The JVM's settings are fixed when it starts, so nobody else may start one: `spar
 a session. It may be called from a background thread while brokers start; the second caller waits for it.
 The JVM's standard input is a pipe from this process and pyspark's gateway ends when it closes, so the JVM
 goes even when this process is ended by SIGKILL.
+
+By default the session is this machine's alone (`local[*]`). With a cluster's master, kernels run on its executors: they
+get this package as a zip, and nothing is asked of them before one of them has come.
 """
 
 from __future__ import annotations
@@ -11,24 +14,40 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.errors import ClusterError
+from harness.reconcile.masters import first_line, need_answer, need_executors, on_cluster, place, spread
+
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 MASTER = "local[*]"
-MEMORY_MB = 1500  # six brokers and controllers run beside it on small machines
-SHUFFLE_PARTITIONS = 4
+MEMORY = "1500m"  # six brokers and controllers run beside it on small machines
+JVM_ENDS_S = 20.0
 _SCRATCH = "onceproof-spark-"
 
 _lock = threading.Lock()
 _session: SparkSession | None = None
+
+# What the job counts on, wherever it runs.
+FOR_THE_JOB = {
+    "spark.sql.session.timeZone": "UTC",
+    # Kernels work on whole batches; the default of 10,000 rows costs more calls than work.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    # List the folders of many runs here instead of by a job for each table.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
+    # The default of 100 compiled classes is fewer than one run's questions need: each run would compile all again.
+    "spark.sql.codegen.cache.maxEntries": "4000",
+}
 
 # Errors only. Warnings of a healthy local session (no native Hadoop library, the host's name) help nobody.
 _LOG4J = """\
@@ -42,12 +61,22 @@ appender.stderr.layout.pattern = spark: %p %c{1}: %m%n
 """
 
 
-def spark(master: str = MASTER, memory_mb: int = MEMORY_MB) -> SparkSession:
-    """The session of this process, started at the first call. Later calls get the same one."""
+def spark(
+    master: str = MASTER,
+    memory: str = MEMORY,
+    *,
+    python: str | None = None,
+    more: Mapping[str, str] | None = None,
+    train: Path | None = None,
+) -> SparkSession:
+    """The session of this process, started at the first call. Later calls get the same one.
+
+    `python` is the interpreter of kernels, `more` are settings of Spark that win over ours; `train` is for the set-up.
+    """
     global _session
     with _lock:
         if _session is None:
-            _session = _start(master, memory_mb)
+            _session = _start(master, memory, python, more or {}, train)
         return _session
 
 
@@ -56,13 +85,21 @@ def started() -> bool:
     return _session is not None
 
 
-def stop() -> None:
+def stop(limit_s: float = JVM_ENDS_S) -> None:
     """End the session and its JVM. The next call of `spark` starts another one."""
     global _session
     with _lock:
         if _session is not None:
             _session.stop()
             _session = None
+            _end_jvm(limit_s)
+
+
+def adopt(session: SparkSession) -> None:
+    """Take the session that spark-submit made as the one of this process."""
+    global _session
+    with _lock:
+        _session = session
 
 
 def start_in_background() -> threading.Thread:
@@ -93,49 +130,88 @@ def for_few_rows(spark: SparkSession) -> Iterator[None]:
             spark.conf.set(name, value)
 
 
-def _start(master: str, memory_mb: int) -> SparkSession:
+def _start(
+    master: str, memory: str, python: str | None, more: Mapping[str, str], train: Path | None
+) -> SparkSession:
     from pyspark import SparkConf, SparkContext
-    from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
     from harness.provision import java
+    from harness.reconcile import gateway
 
+    need_answer(master)
     scratch = _scratch()
     (scratch / "log4j2.properties").write_text(_LOG4J, encoding="utf-8")
     os.environ["JAVA_HOME"] = str(java().parent.parent)
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    os.environ["SPARK_CONF_DIR"] = str(scratch)
-    # The interpreter that Python tasks, should there be any, run in; else Spark takes the path's `python3`.
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    settings = {
+    # The interpreter that Python tasks run in; else Spark takes the path's `python3`.
+    os.environ["PYSPARK_PYTHON"] = (
+        python or (os.environ.get("PYSPARK_PYTHON") if on_cluster(master) else "") or sys.executable
+    )
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    settings = {**_settings(master, memory, scratch), **place(master, memory, scratch), **more}
+    started = gateway.launch(settings, scratch, train)
+    try:
+        context = SparkContext(
+            conf=SparkConf(loadDefaults=False).setAll(list(settings.items())), gateway=started
+        )
+        if on_cluster(master):
+            need_executors(context, master, settings)
+            _ship(context, scratch)
+    except Exception as error:
+        _end_jvm()
+        if not on_cluster(master) or isinstance(error, ClusterError):
+            raise
+        raise ClusterError(
+            f"{master}: no session there: {first_line(error)} (log: {scratch / 'stderr'})"
+        ) from error
+    except BaseException:
+        _end_jvm()
+        raise
+    session = SparkSession(context)
+    if on_cluster(master):
+        spread(session)
+    return session
+
+
+def _settings(master: str, memory: str, scratch: Path) -> dict[str, str]:
+    return {
         "spark.master": master,
         "spark.app.name": "onceproof",
-        "spark.driver.memory": f"{memory_mb}m",
+        "spark.driver.memory": memory,
         # C1 alone: compiling hard does not pay for jobs of a second or two.
         "spark.driver.extraJavaOptions": f"-XX:+UseParallelGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -Djava.io.tmpdir={scratch}",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-        "spark.local.dir": str(scratch / "local"),
-        "spark.sql.shuffle.partitions": str(SHUFFLE_PARTITIONS),
-        "spark.sql.session.timeZone": "UTC",
-        # Kernels work on whole batches; the default of 10,000 rows costs more calls than work.
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
-        # List the folders of many runs here instead of by a job for each table.
-        "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
-        # The default of 100 compiled classes is fewer than one run's questions need: each run would compile all again.
-        "spark.sql.codegen.cache.maxEntries": "4000",
+        **FOR_THE_JOB,
     }
-    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
-    # The JVM says on stderr, before any setting is read, that it uses an incubator module. That goes to a file,
-    # together with Spark's errors; those that concern a caller come back to it as exceptions anyway.
-    with (scratch / "stderr").open("wb") as stderr:
-        gateway = launch_gateway(conf, {"stderr": stderr})  # type: ignore[no-untyped-call]
-    context = SparkContext(conf=conf, gateway=gateway)
-    return SparkSession(context)
+
+
+def _ship(context: SparkContext, scratch: Path) -> None:
+    """Executors import the kernels from this package, of just this version."""
+    from harness.reconcile.submit import make_package
+
+    context.addPyFile(str(make_package(scratch / "onceproof.zip")))
+
+
+def _end_jvm(limit_s: float = JVM_ENDS_S) -> None:
+    """pyspark keeps the JVM of a session that has ended, settings and all, for the next one."""
+    from pyspark import SparkContext
+
+    gateway, SparkContext._gateway, SparkContext._jvm = SparkContext._gateway, None, None
+    process = getattr(gateway, "proc", None)
+    if gateway is None or process is None:
+        return
+    with suppress(Exception):
+        gateway.shutdown()
+    with suppress(OSError):
+        process.stdin.close()
+    try:
+        process.wait(limit_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _scratch() -> Path:

@@ -19,7 +19,7 @@ from pyspark.sql import functions as f
 from harness.contracts import Outcome
 from harness.message import BAD_PAYLOAD
 from harness.reconcile.fates import TRANSACTION, told
-from harness.reconcile.look import OURS, Chosen
+from harness.reconcile.look import OURS, Chosen, kept
 from harness.reconcile.schema import SCHEMAS, spark_schema
 from harness.reconcile.seal import Sealed
 
@@ -123,16 +123,22 @@ def read(spark: SparkSession, sealed: Mapping[str, Sealed] | Mapping[Path, Seale
     return {name: read_one(name) for name in SCHEMAS}
 
 
-def derive(own: Mapping[str, DataFrame], chosen: Chosen, *, strange: bool) -> Tables:
+def derive(spark: SparkSession, own: Mapping[str, DataFrame], chosen: Chosen, *, strange: bool) -> Tables:
     """All tables, of the chosen rows. Nothing is computed before a question is asked."""
     by_message, by_position = chosen.by_message, chosen.by_position
     whole_log, own = own["log"], {**own, **chosen.either}
     fates = fates_of(own["transactions"], own["log"], own["deliveries"], own["runs"])
-    positions = positions_of(by_position["attempts"], by_position["log"], by_position["deliveries"]).persist()
+    positions = kept(
+        spark,
+        positions_of(by_position["attempts"], by_position["log"], by_position["deliveries"]),
+        few=chosen.few,
+    )
     harmed = _harmed(positions) if strange else None
-    messages = messages_of(
-        by_message["attempts"], by_message["log"], by_message["deliveries"], fates, harmed
-    ).persist()
+    messages = kept(
+        spark,
+        messages_of(by_message["attempts"], by_message["log"], by_message["deliveries"], fates, harmed),
+        few=chosen.few,
+    )
     return Tables(
         **own, fates=fates, positions=positions, messages=messages,
         claims=claims_of(own["attempts"], own["log"], own["deliveries"]),
@@ -217,7 +223,11 @@ def _harmed(positions: DataFrame) -> DataFrame:
 
 
 def messages_of(
-    attempts: DataFrame, log: DataFrame, deliveries: DataFrame, fates: DataFrame, harmed: DataFrame | None = None
+    attempts: DataFrame,
+    log: DataFrame,
+    deliveries: DataFrame,
+    fates: DataFrame,
+    harmed: DataFrame | None = None,
 ) -> DataFrame:
     sent = attempts.selectExpr(
         *MESSAGE, "true AS attempt", "t", "t_outcome", "outcome", "txn", "key", "txn AS sent_txn",

@@ -1,21 +1,34 @@
-"""Random histories with planted anomalies, and exactly what has to be found in them."""
+"""Random histories with planted anomalies, and exactly what has to be found in them.
+
+A history is plain data: what was sent, what then happened to the log, and what the group did, step by step. `Built`
+plays it on a literal run. Whoever plants something writes down at once what it has to be found as; nothing is looked up
+in the tables, so the expectation is a third opinion beside the Spark job and the oracle.
+"""
 
 from __future__ import annotations
 
+import json
+import random
+from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-
 from harness.contracts import Mode, Outcome
-from harness.message import BAD_KEY
+from harness.message import BAD_HEADER, BAD_KEY, BAD_PAYLOAD, BAD_TIMESTAMP, FOREIGN_RUN
+from harness.rundir import RunDir
 from harness.testing.ledgers import LiteralRun, Record, Sent
 
 from .together import Finding
 
-SESSIONS, PARTITIONS, TXN_SIZE = 2, 2, 3
-READER = "consumer-1.0"
+SENDERS = {
+    1: ("producer-1", 0),
+    2: ("producer-2", 0),
+    3: ("producer-1", 1),
+}  # session -> producer, incarnation
+PARTITIONS, TXN_SIZE = 3, 3
+READERS = ("consumer-1.0", "consumer-2.0")
+UNLIKE_ANY_KEY = 99
+APART_S = 0.2  # sends of two producers have an order when they are so far apart
 
 
 @dataclass(frozen=True)
@@ -23,237 +36,758 @@ class Send:
     session: int
     partition: int
     end: str  # of the send, or in a transactional history of its whole transaction (that of its first send counts)
-    gap: int  # markers before it
+    gap: int = 0  # markers before it
+    keyed: bool = False  # with a key, and the partition left to the client
+    quiet: bool = False  # in a transaction: its own ack never came
+    eager: bool = False  # in a transaction: a reader gets it before the end
+
+
+@dataclass(frozen=True)
+class SameKey:
+    """Messages with one key of their own."""
+
+    how: str  # one of SAME_KEY
+    partition: int
 
 
 @dataclass(frozen=True)
 class Plant:
-    kind: str
-    at: int  # which of the messages that can bear it, counted around
+    """Something that happens to the log, or in it."""
+
+    kind: str  # one of PLANTS
+    at: int  # which of those that can bear it, counted around
+
+
+@dataclass(frozen=True)
+class Poll:
+    """A reader gets records with one call; each move is a partition and how many records it jumps over, or back."""
+
+    moves: tuple[tuple[int, int], ...]
+    reader: int
+
+
+@dataclass(frozen=True)
+class Rebalance:
+    partitions: tuple[int, ...]
+    to: int  # a reader
+    jump: int  # where the new owner begins, from where the old one was
+
+
+@dataclass(frozen=True)
+class Commit:
+    partition: int
+    ahead: int  # by how many readable records it is beyond what the group was given
+    outcome: Outcome
+
+
+Action = Poll | Rebalance | Commit
 
 
 @dataclass(frozen=True)
 class History:
     transactional: bool
-    sends: tuple[Send, ...]
-    plants: tuple[Plant, ...]
+    sends: tuple[Send | SameKey, ...]
+    plants: tuple[Plant, ...] = ()
+    actions: tuple[Action, ...] = ()
+    isolation: str = "read_committed"
+    partitions_added: bool = False
+    drained: bool = True
+    before: int = (
+        0  # ordinary messages before all that, so that it stands across a border of the job's blocks
+    )
 
 
 PLAIN_ENDS = ("acked", "acked", "acked", "unknown and written", "unknown and gone", "rejected")
-TXN_ENDS = ("commit", "commit", "abort", "unknown and written", "unknown and gone", "never ended")
+TXN_ENDS = ("commit", "commit", "commit", "abort", "unknown and written", "unknown and gone", "never ended")
+SAME_KEY = ("long before", "concurrent", "next incarnation", "in order", "by two", "moved", "moved")
 PLANTS = (
-    "lose",
-    "duplicate",
-    "swap",
-    "phantom",
-    "corrupt",
-    "misplace",
-    "undeliver",
-    "redeliver",
-    "read aborted",
-)
+    "lose", "lose", "hide", "duplicate", "swap", "fall back", "run ahead", "phantom", "foreign", "stray", "corrupt",
+    "damage", "alter", "misplace", "read aborted", "retention", "hang",
+)  # fmt: skip
 
 
-@st.composite
-def histories(draw: st.DrawFn) -> History:
-    transactional = draw(st.booleans())
-    one = st.builds(
-        Send, st.integers(1, SESSIONS), st.integers(0, PARTITIONS - 1),
-        st.sampled_from(TXN_ENDS if transactional else PLAIN_ENDS), st.sampled_from((0, 0, 0, 1, 5)),
-    )  # fmt: skip
-    sends = draw(st.lists(one, min_size=1, max_size=24))
-    plants = draw(st.lists(st.builds(Plant, st.sampled_from(PLANTS), st.integers(0, 23)), max_size=4))
-    return History(transactional, tuple(sends), tuple(plants))
+def drawn(count: int, seed: int = 1) -> list[History]:
+    """So many histories; the same seed gives the same ones."""
+    return [_history(random.Random(f"{seed} {number}")) for number in range(count)]
 
 
-def drawn(count: int, *, derandomize: bool = True) -> list[History]:
-    """Histories as Hypothesis draws them. Drawing only: a Spark job for each would take hours."""
-    batches: list[list[History]] = []
-
-    # The first example of Hypothesis is the simplest one there is, so the second one is taken.
-    @settings(
-        max_examples=2,
-        deadline=None,
-        database=None,
-        derandomize=derandomize,
-        suppress_health_check=list(HealthCheck),
+def _history(dice: random.Random) -> History:
+    transactional = dice.random() < 0.5
+    sends = tuple(
+        SameKey(dice.choice(SAME_KEY), _partition(dice))
+        if dice.random() < 0.08
+        else _send(dice, transactional)
+        for _ in range(dice.randint(3, 24))
     )
-    @given(st.lists(histories(), min_size=count, max_size=count))
-    def collect(batch: list[History]) -> None:
-        batches.append(batch)
+    return History(
+        transactional,
+        sends,
+        plants=tuple(Plant(dice.choice(PLANTS), dice.randrange(24)) for _ in range(dice.randint(0, 4))),
+        actions=tuple(_action(dice) for _ in range(dice.randint(0, 14))),
+        isolation=dice.choice(("read_committed", "read_committed", "read_uncommitted")),
+        partitions_added=dice.random() < 0.5,
+        drained=dice.random() < 0.7,
+        before=dice.choice((0, 0, 0, 0, 60, 125)),
+    )
 
-    collect()
-    return batches[-1]
+
+def _send(dice: random.Random, transactional: bool) -> Send:
+    end = dice.choice(TXN_ENDS if transactional else PLAIN_ENDS)
+    quiet, eager = (transactional and dice.random() < 0.07 for _ in range(2))
+    gap = dice.choice((0, 0, 0, 0, 1, 1, 5, 5, 70))
+    return Send(
+        dice.randint(1, 2), _partition(dice), end, gap, keyed=dice.random() < 0.2, quiet=quiet, eager=eager
+    )
+
+
+def _partition(dice: random.Random) -> int:
+    # The first ones get more, so that something can happen in them.
+    return dice.choice((0, 0, 0, 1, 1, 2))
+
+
+def _action(dice: random.Random) -> Action:
+    kind = dice.random()
+    if kind < 0.6:
+        jumps = (0,) * 12 + (1, 2, -1, -2)
+        moves = tuple((_partition(dice), dice.choice(jumps)) for _ in range(dice.randint(1, 6)))
+        return Poll(moves, dice.randint(0, 1))
+    if kind < 0.8:
+        touched = tuple(sorted({_partition(dice) for _ in range(2)}))
+        return Rebalance(touched, dice.randint(0, 1), dice.choice((0, 0, 1, 2, -1, -3)))
+    outcome = dice.choice((Outcome.ACKED, Outcome.ACKED, Outcome.UNKNOWN, Outcome.REJECTED))
+    return Commit(_partition(dice), dice.choice((0, 0, 1, 3, 12)), outcome)
+
+
+Message = tuple[int, int]  # session, seq
+
+
+def named(session: int, seq: int) -> str:
+    producer, incarnation = SENDERS[session]
+    return f"{producer}.{incarnation}-{seq}"
+
+
+def self_named(r: Record) -> tuple[str, ...]:
+    """A record's name, when the record can say it."""
+    return () if r.flags & (BAD_PAYLOAD | FOREIGN_RUN) else (named(r.session, r.seq),)
+
+
+class _ManyRuns(LiteralRun):
+    """Leaves no file open: a literal run leaves one for each event, too many for thousands of runs."""
+
+    def _write_events(self, run: RunDir) -> None:
+        lines: dict[str, list[str]] = defaultdict(list)
+        for t, writer, kind, fields in sorted(self._events, key=lambda e: e[0]):
+            lines[writer].append(
+                json.dumps({"t": t, "event": kind, "writer": writer, **fields}, default=str) + "\n"
+            )
+        for writer, written in lines.items():
+            (run.ledger / f"{writer}.events").write_text("".join(written), encoding="utf-8")
 
 
 class Built:
-    """A history as a literal run, with the findings that its plants ask for."""
+    """A history as a literal run, with the findings that it asks for."""
 
     def __init__(self, history: History, root: Path, name: str) -> None:
-        mode = Mode.EXACTLY_ONCE if history.transactional else Mode.AT_LEAST_ONCE
-        self.run = LiteralRun(root, mode=mode, name=name, partitions=PARTITIONS + 1)
-        self.expected: set[Finding] = set()
-        self._aborted: set[tuple[int, int]] = set()
-        self._touched: set[tuple[int, int]] = set()
-        for session in range(1, SESSIONS + 1):
-            self.run.session(session)
-        (self._transact if history.transactional else self._send)(history.sends)
-        run = self.run
-        run.committed = [r for r in run.log if r.txn == 0 or (r.session, r.txn) in self._readable]
-        run.deliveries = [(READER, r) for r in run.committed]
-        for plant in history.plants:
-            self._plant(plant)
+        self.run: LiteralRun = _ManyRuns(
+            root, mode=Mode.EXACTLY_ONCE if history.transactional else Mode.AT_LEAST_ONCE, name=name,
+            partitions=PARTITIONS, isolation=history.isolation, commits=False, drained=history.drained,
+        )  # fmt: skip
+        if history.partitions_added:
+            self.run.manifest["topic_unchanged"] = False
+        self.rows: Counter[Finding] = Counter()  # what has to be found, and how often
+        self._group = _Group(self.run)
+        self._producers = _Producers(self, history)
+        self._log = _Log(self, self._producers)
+        for plant in sorted(history.plants, key=lambda p: p.kind not in ("retention", "hang")):
+            self._log.plant(plant)
+        self._log.close()
+        self._group.play(self, history, self._log)
+        self._tell_reads()
+        self._tell_missing()
+        self._tell_keys(history.partitions_added)
 
-    _readable: set[tuple[int, int]] = set()  # noqa: RUF012  replaced, never changed
+    @property
+    def expected(self) -> set[Finding]:
+        return set(self.rows)
 
-    def _send(self, sends: tuple[Send, ...]) -> None:
-        for send in sends:
-            one = self.run.send(send.session, send.partition)
-            if send.end in ("acked", "unknown and written"):
-                self.run.append(one, ack=send.end == "acked", gap=send.gap)
-            elif send.end == "rejected":
-                one.outcome = Outcome.REJECTED
+    @property
+    def repeats(self) -> bool:
+        """Two of its findings differ in nothing but their reader or time."""
+        return self.rows.total() > len(self.rows)
 
-    def _transact(self, sends: tuple[Send, ...]) -> None:
-        """Each session's sends in groups, a transaction each."""
-        readable = set()
-        for session in range(1, SESSIONS + 1):
-            mine = [s for s in sends if s.session == session]
-            for txn, first in enumerate(range(0, len(mine), TXN_SIZE), start=1):
-                group, end = mine[first : first + TXN_SIZE], mine[first].end
-                for send in group:
-                    self.run.append(self.run.send(session, send.partition, txn=txn), gap=send.gap)
-                did = {"abort": "abort", "never ended": None}.get(end, "commit")
-                self.run.end(session, txn, did, Outcome.ACKED if end in ("commit", "abort") else None)
-                if end in ("commit", "unknown and written"):
-                    readable.add((session, txn))
-                elif end in ("abort", "never ended"):
-                    self._aborted.add((session, txn))
-        self._readable = readable
+    @property
+    def group(self) -> _Group:
+        return self._group
 
-    # --- plants ---
+    def expect(self, anomaly: str, messages: tuple[str, ...], offsets: tuple[int, ...]) -> None:
+        self.rows[anomaly, messages, offsets] += 1
 
-    def _plant(self, plant: Plant) -> None:
+    def _tell_reads(self) -> None:
+        """What follows from how often, by whom and when each position was given."""
+        times: Counter[tuple[int, int]] = Counter()
+        by: dict[tuple[Record, str], int] = {}
+        for reader, record in self._group.gave:
+            times[record.partition, record.offset] += 1
+            by.setdefault((replace(record, t=0, flags=0), reader), record.t)
+        names = self._log.names
+        for place, count in times.items():
+            if count > 1:
+                self.expect("redelivered", names[place], (place[1],))
+        for partition, offsets in self._log.readable.items():
+            limit = self._group.limit(partition, self.run.bounds[partition][1])
+            for offset in offsets:
+                if offset < limit and not times[partition, offset]:
+                    self.expect("undelivered", names[partition, offset], (offset,))
+        for (record, _), t in by.items():
+            txn = self._producers.txns.get((record.session, record.seq))
+            if txn is None:
+                continue
+            if txn in self._producers.aborted:
+                self.expect("aborted_read", (named(record.session, record.seq),), (record.offset,))
+            elif t < self._producers.asked[txn]:
+                self.expect("premature_read", (named(record.session, record.seq),), (record.offset,))
+
+    def _tell_missing(self) -> None:
+        """Lost, expired and late ones, as far as they are owed at all; transactions that lost some of theirs."""
+        lost: dict[tuple[int, int], list[Sent]] = defaultdict(list)
+        committed = self._committed()
+        for (session, seq), (kind, place) in sorted(self._log.missing.items()):
+            one = self._producers.sent[session, seq]
+            if not ((session, one.txn) in committed if one.txn else one.outcome is Outcome.ACKED):
+                continue
+            offset = one.offset if one.outcome is Outcome.ACKED else place
+            self.expect(kind, (named(session, seq),), () if offset is None else (offset,))
+            if kind == "lost" and one.txn:
+                lost[session, one.txn].append(one)
+        for txn, gone in lost.items():
+            if any(self._producers.txns.get(message) == txn for message in self._log.visible):
+                acked = tuple(one.offset for one in gone if one.outcome is Outcome.ACKED)
+                self.expect("torn", tuple(named(one.session, one.seq) for one in gone), acked)
+
+    def _committed(self) -> set[tuple[int, int]]:
+        """Transactions that are committed: told so, or unknown and read by somebody who reads committed (E2)."""
         assert self.run.committed is not None
-        bearers = [r for r in self.run.committed if (r.session, r.seq) not in self._touched and self._owed(r)]
-        if plant.kind == "phantom":
-            self._phantom(plant)
-        elif plant.kind == "misplace":
-            self._misplace(plant)
-        elif plant.kind == "read aborted":
-            self._read_aborted(plant)
-        elif bearers:
-            record = bearers[plant.at % len(bearers)]
-            getattr(self, f"_{plant.kind}")(record)
+        seen = {(r.session, r.txn) for r in self.run.committed}
+        if self.run.isolation == "read_committed":
+            seen |= {(r.session, r.txn) for _, r in self._group.gave if not r.flags & BAD_PAYLOAD}
+        return self._producers.told_committed | (self._producers.unknown & seen)
 
-    def _owed(self, r: Record) -> bool:
-        return r.txn > 0 or self._sent(r).outcome is Outcome.ACKED
+    def _tell_keys(self, partitions_added: bool) -> None:
+        places = {(r.session, r.seq): r for r in reversed(self.run.log)}
+        for same in self._producers.same_key:
+            stand = [places[one.session, one.seq] for one in same.sent if (one.session, one.seq) in places]
+            if len(stand) < 2:
+                continue
+            first, last = stand[0], stand[-1]
+            came = [self._group.first_given(r) for r in (first, last)]
+            if same.moved:
+                if not partitions_added:
+                    self._expect_both("misplaced", *sorted((first, last), key=lambda r: r.partition))
+                if came[0] is not None and came[1] is not None and came[1] < came[0]:
+                    self._expect_both("key_reordered", first, last)
+            elif same.overtaken and first.seq == same.sent[0].seq and first.session == same.sent[0].session:
+                self._expect_both("key_reordered", first, last)
 
-    def _sent(self, r: Record) -> Sent:
-        return next(s for s in self.run.sent if (s.session, s.seq) == (r.session, r.seq))
+    def _expect_both(self, anomaly: str, a: Record, b: Record) -> None:
+        self.expect(anomaly, (named(a.session, a.seq), named(b.session, b.seq)), (a.offset, b.offset))
+
+
+@dataclass(frozen=True)
+class _Same:
+    sent: tuple[Sent, ...]  # in order of sending
+    overtaken: bool  # the first one stands behind all others, and was certainly sent before them
+    moved: bool  # the two stand in different partitions
+
+
+class _Producers:
+    """Plays what was sent. Afterwards the log is as it should be."""
+
+    def __init__(self, built: Built, history: History) -> None:
+        self._built, self._run = built, built.run
+        self.sent: dict[Message, Sent] = {}
+        self.txns: dict[Message, tuple[int, int]] = {}
+        self.aborted: set[tuple[int, int]] = set()
+        self.told_committed: set[tuple[int, int]] = set()
+        self.unknown: set[tuple[int, int]] = set()
+        self.readable: set[tuple[int, int]] = set()  # transactions whose records a read_committed reader gets
+        self.asked: dict[tuple[int, int], int] = {}  # when the end was asked for
+        self.fixed: set[Message] = set()  # messages that nothing else may be planted on
+        self.same_key: list[_Same] = []
+        self._open: dict[int, list[Send]] = {}
+        self._ended: Counter[int] = Counter()  # transactions of each session
+        self._isolation = history.isolation
+        for session, (producer, incarnation) in SENDERS.items():
+            self._run.session(session, producer, incarnation)
+        for number in range(history.before):
+            self._send(Send(1 + number % 2, 0, "acked"))
+        self.fixed |= self.sent.keys()
+        for number, send in enumerate(history.sends):
+            if isinstance(send, SameKey):
+                self._same_key(send, number)
+            elif history.transactional:
+                self._transact(send, number)
+            else:
+                self._send(send)
+        for session in sorted(self._open):
+            self._end(session)
+
+    def _attempt(
+        self, session: int, partition: int, key: int = -1, txn: int = 0, *, chosen: bool = False
+    ) -> Sent:
+        one = self._run.send(session, partition, key=key, txn=txn, chosen=chosen)
+        self.sent[session, one.seq] = one
+        return one
+
+    def _send(self, send: Send) -> None:
+        one = self._attempt(send.session, send.partition, *self._key(send), chosen=send.keyed)
+        if send.end in ("acked", "unknown and written"):
+            self._run.append(one, send.partition, ack=send.end == "acked", gap=send.gap)
+        elif send.end == "rejected":
+            one.outcome = Outcome.REJECTED
+
+    def _key(self, send: Send) -> tuple[int]:
+        # A key of its own for each session and partition: it neither moves nor is it sent by anybody else.
+        return (10 * send.session + send.partition if send.keyed else -1,)
+
+    def _transact(self, send: Send, number: int) -> None:
+        """The sends of a session in groups, a transaction each; those of two sessions overlap."""
+        group = self._open.setdefault(send.session, [])
+        group.append(send)
+        txn = send.session, self._ended[send.session] + 1
+        one = self._attempt(send.session, send.partition, *self._key(send), txn[1], chosen=send.keyed)
+        self.txns[one.session, one.seq] = txn
+        record = self._run.append(one, send.partition, ack=not send.quiet, gap=send.gap)
+        # Reading it would prove that a transaction was committed which shall be gone.
+        proof = group[0].end == "unknown and gone" and self._isolation == "read_committed"
+        if send.eager and not proof:
+            self._built.group.give(f"eager-{number}.0", record)
+            self.fixed.add((one.session, one.seq))
+        if len(group) == TXN_SIZE:
+            self._end(send.session)
+
+    def _end(self, session: int) -> None:
+        end = self._open.pop(session)[0].end
+        self._ended[session] += 1
+        txn = session, self._ended[session]
+        did = {"abort": "abort", "never ended": None}.get(end, "commit")
+        self.asked[txn] = self._run.clock + 1  # all that came until now came before
+        self._run.end(*txn, did, Outcome.ACKED if end in ("commit", "abort") else None)
+        if end in ("commit", "unknown and written"):
+            self.readable.add(txn)
+        kinds = {"commit": self.told_committed, "abort": self.aborted, "never ended": self.aborted}
+        kinds.get(end, self.unknown).add(txn)
+
+    def _same_key(self, same: SameKey, number: int) -> None:
+        run, key, how = self._run, 1000 + number, same.how
+        other = {"next incarnation": 3, "moved": 1}.get(how, 2)
+        sent = [self._attempt(1, same.partition, key, chosen=True)]
+        if how == "moved":
+            there = (same.partition + 1) % PARTITIONS
+            run.append(sent[0], same.partition)
+            sent.append(self._attempt(1, there, key, chosen=True))
+            run.append(sent[1], there)
+        else:
+            # Both places are told before the second is sent, since the ack of the first has to come before that.
+            behind = run._next.get(same.partition, 0) + (0 if how == "in order" else 2)
+            run.ack(sent[0], same.partition, behind)
+            run.tick(0.15 if how in ("concurrent", "next incarnation") else APART_S)
+            sent += [
+                self._attempt(other, same.partition, key, chosen=True)
+                for _ in range(2 if how == "by two" else 1)
+            ]
+            if how == "in order":
+                self._place(sent[0], same.partition, behind)
+            for one in sent[1:]:
+                run.append(one, same.partition)
+            if how != "in order":
+                self._place(sent[0], same.partition, behind)
+        self.fixed |= {(one.session, one.seq) for one in sent}
+        self.same_key.append(
+            _Same(tuple(sent), how in ("long before", "next incarnation", "by two"), how == "moved")
+        )
+
+    def _place(self, one: Sent, partition: int, offset: int) -> None:
+        self._run.log.append(one.at(partition, offset))
+        self._run._next[partition] = offset + 1
+
+
+class _Log:
+    """What happens to the log, planted. Bearers are messages that nothing else was planted on."""
+
+    def __init__(self, built: Built, producers: _Producers) -> None:
+        self._built, self._run, self._producers = built, built.run, producers
+        self._run.committed = [
+            r for r in self._run.log if r.txn == 0 or (r.session, r.txn) in producers.readable
+        ]
+        self._touched: set[Message] = set(producers.fixed)
+        self._full: set[int] = set()  # partitions to which nothing may be appended
+        self._start: dict[int, int] = {}
+        self._stable: dict[int, int] = {}
+        self._given_as: dict[Record, Record] = {}  # a damaged record, and what the group gets of it
+        self._whole: dict[Record, Record] = {}  # and what it was before
+        self._expired: list[Record] = []
+        self._leaked: list[Record] = []
+        self.missing: dict[
+            Message, tuple[str, int | None]
+        ] = {}  # the anomaly, and where it stands all the same
+        self.visible: set[Message] = set()
+        self.names: dict[tuple[int, int], tuple[str, ...]] = {}  # of all positions
+        self.readable: dict[int, list[int]] = {}  # by partition, in the end
+        self.streams: dict[int, list[Record]] = {}  # what the group could get, by partition, in order
+
+    @property
+    def _committed(self) -> list[Record]:
+        assert self._run.committed is not None
+        return self._run.committed
+
+    @property
+    def _both(self) -> tuple[list[Record], list[Record]]:
+        return self._run.log, self._committed
+
+    def plant(self, plant: Plant) -> None:
+        getattr(self, "_" + plant.kind.replace(" ", "_"))(plant.at)
+
+    def close(self) -> None:
+        """Nothing more happens to it."""
+        run = self._run
+        for partition in range(PARTITIONS):
+            end = run._next.get(partition, 0)
+            run.bounds[partition] = self._start.get(partition, 0), end, self._stable.get(partition, end)
+        readable = self._committed if run.isolation == "read_committed" else run.log
+        for partition in range(PARTITIONS):
+            self.readable[partition] = [r.offset for r in readable if r.partition == partition]
+            stream = [r for r in (*readable, *self._leaked, *self._expired) if r.partition == partition]
+            stream.sort(key=lambda r: r.offset)
+            self.streams[partition] = [self._given_as.get(r, r) for r in stream]
+        for r in (*run.log, *self._expired, *(r for _, r in self._built.group.gave)):
+            self.names.setdefault((r.partition, r.offset), self_named(r))
+        for harmed, whole in self._whole.items():
+            self.names[harmed.partition, harmed.offset] = (named(whole.session, whole.seq),)
+        promised = self._committed if run.mode is Mode.EXACTLY_ONCE else run.log
+        for r in promised:
+            whole = self._whole.get(r, r)
+            self.visible.add((whole.session, whole.seq))
+
+    def self_named(self, partition: int, offsets: list[int]) -> tuple[str, ...]:
+        stand = {r.offset: r for r in self._run.log if r.partition == partition}
+        return tuple(name for offset in offsets for name in self_named(stand[offset]))
 
     def _expect(self, anomaly: str, r: Record, *offsets: int) -> None:
         self._touched.add((r.session, r.seq))
-        self.expected.add((anomaly, (f"producer-{r.session}.0-{r.seq}",), offsets or (r.offset,)))
+        self._built.expect(anomaly, (named(r.session, r.seq),), offsets or (r.offset,))
 
-    def _everywhere(self) -> list[list[Record]]:
-        assert self.run.committed is not None
-        return [self.run.log, self.run.committed]
+    def _bearers(self) -> list[Record]:
+        mine = self._producers.sent.keys() - self._touched
+        return [r for r in self._committed if (r.session, r.seq) in mine and not r.flags]
 
-    def _lose(self, r: Record) -> None:
-        # The last witness of an unknown transaction is also the proof that it was committed (E2).
-        assert self.run.committed is not None
-        assert self.run.deliveries is not None
-        others = [
-            c for c in self.run.committed if (c.session, c.txn) == (r.session, r.txn) and c.seq != r.seq
-        ]
-        if r.txn and not others:
+    def _bearer(self, at: int) -> Record | None:
+        bearers = self._bearers()
+        return bearers[at % len(bearers)] if bearers else None
+
+    def _sent(self, r: Record) -> Sent:
+        return self._producers.sent[r.session, r.seq]
+
+    # --- what is missing ---
+
+    def _retention(self, at: int) -> None:
+        """The oldest records of a partition are deleted. The group may have got them before."""
+        partition = at % PARTITIONS
+        line = sorted((r for r in self._run.log if r.partition == partition), key=lambda r: r.offset)
+        gone = line[: 1 + at // PARTITIONS % 4]
+        # Only an ack tells below which offset a message was.
+        if not gone or partition in self._start or any(r.txn and self._sent(r).outcome is None for r in gone):
             return
-        for places in self._everywhere():
-            places.remove(r)
-        self.run.deliveries.remove((READER, r))
-        self._expect("lost", r)
+        self._start[partition] = gone[-1].offset + 1
+        for r in gone:
+            if r in self._committed or self._run.isolation == "read_uncommitted":
+                self._expired.append(r)
+            for places in self._both:
+                if r in places:
+                    places.remove(r)
+            self._touched.add((r.session, r.seq))
+            self.missing[r.session, r.seq] = "expired", None
 
-    def _duplicate(self, r: Record) -> None:
-        assert self.run.deliveries is not None
-        copy = replace(r, offset=self.run._next[r.partition] + 3)
-        self.run._next[r.partition] = copy.offset + 1
-        for places in self._everywhere():
+    def _hang(self, at: int) -> None:
+        """A transaction of somebody else is still open: the last stable offset stays where it began."""
+        partition = at % PARTITIONS
+        line = [r for r in self._run.log if r.partition == partition]
+        if self._run.mode is not Mode.EXACTLY_ONCE or not line or partition in self._stable:
+            return
+        self._stable[partition] = stable = sorted(r.offset for r in line)[
+            -1 - at // PARTITIONS % min(4, len(line))
+        ]
+        self._full.add(partition)
+        for r in line:
+            if r.offset >= stable:
+                self._touched.add((r.session, r.seq))
+                if r in self._committed:
+                    self._committed.remove(r)
+                # Of a transaction that was never committed nothing is owed, so nothing is told of this then.
+                self.missing[r.session, r.seq] = "late", r.offset
+
+    def _lose(self, at: int) -> None:
+        r = self._bearer(at)
+        if r is not None:
+            for places in self._both:
+                places.remove(r)
+            self._touched.add((r.session, r.seq))
+            self.missing[r.session, r.seq] = "lost", None
+
+    def _hide(self, at: int) -> None:
+        """It stands in the log, and the read_committed reading passes over it."""
+        r = self._bearer(at)
+        if r is not None and self._run.mode is Mode.EXACTLY_ONCE:
+            self._committed.remove(r)
+            self._touched.add((r.session, r.seq))
+            self.missing[r.session, r.seq] = "lost", r.offset
+
+    # --- what is where it should not be ---
+
+    def _duplicate(self, at: int) -> None:
+        r = self._bearer(at)
+        if r is None or r.partition in self._full:
+            return
+        copy = replace(r, offset=self._run._next[r.partition] + 3)
+        self._run._next[r.partition] = copy.offset + 1
+        for places in self._both:
             places.append(copy)
-        self.run.deliveries.append((READER, copy))
         self._expect("duplicated", r, r.offset, copy.offset)
 
-    def _swap(self, r: Record) -> None:
-        """With the next one of its session in its partition; both keep their acks with their places."""
-        run = self.run
+    def _line_from(self, r: Record, length: int) -> list[Record]:
+        """This many messages that stand behind each other among those of their session, and can bear something."""
         line = sorted(
-            (c for c in run.log if (c.session, c.partition) == (r.session, r.partition)),
+            (c for c in self._run.log if (c.session, c.partition) == (r.session, r.partition)),
             key=lambda c: c.offset,
         )
-        after = [c for c in line if c.offset > r.offset]
-        if (
-            not after
-            or (after[0].session, after[0].seq) in self._touched
-            or after[0] not in (run.committed or [])
-        ):
-            return
-        other = after[0]
-        if self._sent(other).seq < r.seq or not self._owed(other):
-            return
-        new = {r: replace(r, offset=other.offset), other: replace(other, offset=r.offset)}
-        for places in self._everywhere():
-            places[:] = [new.get(c, c) for c in places]
-        run.deliveries = [(reader, new.get(c, c)) for reader, c in run.deliveries or []]
-        for record in new.values():
-            self._sent(record).offset = record.offset
-            self._touched.add((record.session, record.seq))
-        pair = (f"producer-{r.session}.0-{other.seq}", f"producer-{r.session}.0-{r.seq}")
-        self.expected.add(("reordered", pair, (r.offset, other.offset)))
+        cut = line[line.index(r) :][:length]
+        bearers = self._bearers()
+        return cut if len(cut) == length and all(c in bearers for c in cut) else []
 
-    def _corrupt(self, r: Record) -> None:
-        for places in self._everywhere():
-            places[places.index(r)] = replace(r, flags=BAD_KEY)
+    def _exchange(self, line: list[Record], order: list[Record]) -> None:
+        """The places of `line` are taken by these in this order; acks tell the new places."""
+        new = {r: replace(r, offset=place.offset) for r, place in zip(order, line, strict=True)}
+        for places in self._both:
+            places[:] = [new.get(c, c) for c in places]
+        for record in new.values():
+            self._touched.add((record.session, record.seq))
+            if self._sent(record).outcome is Outcome.ACKED:
+                self._sent(record).offset = record.offset
+
+    def _swap(self, at: int) -> None:
+        """With the next one of its session in its partition."""
+        r = self._bearer(at)
+        if r is not None and (line := self._line_from(r, 2)):
+            self._exchange(line, line[::-1])
+            self._reordered(line[0], line[1], line[1].offset, line[0].offset)
+
+    def _fall_back(self, at: int) -> None:
+        """One falls behind two that were sent after it: found once, with the later one of them."""
+        r = self._bearer(at)
+        if r is not None and (line := self._line_from(r, 3)):
+            a, b, c = line
+            self._exchange(line, [b, c, a])
+            self._reordered(a, c, c.offset, b.offset)
+
+    def _run_ahead(self, at: int) -> None:
+        """One runs ahead of two: each of them is found behind it."""
+        r = self._bearer(at)
+        if r is not None and (line := self._line_from(r, 3)):
+            a, b, c = line
+            self._exchange(line, [c, a, b])
+            self._reordered(a, c, b.offset, a.offset)
+            self._reordered(b, c, c.offset, a.offset)
+
+    def _reordered(self, first: Record, later: Record, *offsets: int) -> None:
+        self._built.expect(
+            "reordered", (named(first.session, first.seq), named(later.session, later.seq)), offsets
+        )
+
+    def _misplace(self, at: int) -> None:
+        """A new message that stands in another partition than its sender named."""
+        meant, place = at % PARTITIONS, (at + 1) % PARTITIONS
+        if place not in self._full:
+            record = self._run.append(self._producers._attempt(1 + at % 2, meant), partition=place, gap=2)
+            self._committed.append(record)
+            self._expect("misplaced", record)
+
+    # --- what nobody sent ---
+
+    def _appended(self, record: Record) -> Record | None:
+        if record.partition in self._full:
+            return None
+        made = replace(record, offset=self._run._next.get(record.partition, 0) + 1)
+        self._run._next[made.partition] = made.offset + 1
+        for places in self._both:
+            places.append(made)
+        return made
+
+    def _phantom(self, at: int) -> None:
+        seq = 1000 + len(self._run.log)
+        made = self._appended(Record(1 + at % 2, seq, at % PARTITIONS, 0, intended_partition=at % PARTITIONS))
+        if made is not None:
+            self._expect("phantom", made)
+
+    def _foreign(self, at: int) -> None:
+        made = self._appended(Record(7, 3, at % PARTITIONS, 0, flags=FOREIGN_RUN))
+        if made is not None:
+            self._built.expect("phantom", (), (made.offset,))
+
+    def _stray(self, at: int) -> None:
+        """Given to a reader, and neither sent by anybody nor in the log."""
+        partition, seq = at % PARTITIONS, 2000 + len(self._built.group.gave)
+        self._built.group.give(f"stray-{seq}.0", Record(1 + at % 2, seq, partition, 5000 + seq))
+        self._built.expect("phantom", (named(1 + at % 2, seq),), ())
+
+    # --- what is not as it was sent ---
+
+    def _harm(self, r: Record, harmed: Record, given: Record) -> None:
+        for places in self._both:
+            places[places.index(r)] = harmed
+        self._given_as[harmed] = given
+        self._whole[harmed] = r
         self._expect("corrupted", r)
 
-    def _undeliver(self, r: Record) -> None:
-        assert self.run.deliveries is not None
-        self.run.deliveries.remove((READER, r))
-        self._expect("undelivered", r)
+    def _corrupt(self, at: int) -> None:
+        r = self._bearer(at)
+        if r is not None:
+            harmed = replace(r, flags=(BAD_KEY, BAD_HEADER, BAD_TIMESTAMP)[at % 3])
+            self._harm(r, harmed, harmed if at % 2 else r)
 
-    def _redeliver(self, r: Record) -> None:
-        assert self.run.deliveries is not None
-        self.run.deliveries.append(("consumer-2.0", r))
-        self._expect("redelivered", r)
+    def _damage(self, at: int) -> None:
+        """It cannot say who it is; the ack of its position does."""
+        r = self._bearer(at)
+        if r is not None and self._sent(r).outcome is Outcome.ACKED:
+            nobody = Record(0, 0, r.partition, r.offset, 0, 0, 0, BAD_PAYLOAD)
+            self._harm(r, nobody, nobody if at % 2 else r)
 
-    def _phantom(self, plant: Plant) -> None:
-        assert self.run.deliveries is not None
-        ghost = Record(1 + plant.at % SESSIONS, 1000 + plant.at, PARTITIONS, 100 + plant.at)
-        if (ghost.session, ghost.seq) in self._touched:
-            return
-        for places in self._everywhere():
-            places.append(ghost)
-        self.run.deliveries.append((READER, ghost))
-        self._expect("phantom", ghost)
+    def _alter(self, at: int) -> None:
+        """Intact by its own checksum, but sent with another key."""
+        r = self._bearer(at)
+        if r is not None:
+            harmed = replace(r, key=UNLIKE_ANY_KEY)
+            self._harm(r, harmed, harmed if at % 2 else r)
 
-    def _misplace(self, plant: Plant) -> None:
-        """A new message, meant for partition 0, that stands in the last one."""
-        if self.run.mode is Mode.EXACTLY_ONCE:
-            return
-        record = self.run.append(self.run.send(1, 0), partition=PARTITIONS, gap=200)
-        assert self.run.committed is not None
-        assert self.run.deliveries is not None
-        self.run.committed.append(record)
-        self.run.deliveries.append((READER, record))
-        self._expect("misplaced", record)
-
-    def _read_aborted(self, plant: Plant) -> None:
-        assert self.run.deliveries is not None
+    def _read_aborted(self, at: int) -> None:
+        """The group gets it in its place, as if it were committed."""
+        readable = {(r.partition, r.offset) for r in (*self._committed, *self._leaked)}
         aborted = [
-            r
-            for r in self.run.log
-            if (r.session, r.txn) in self._aborted and (r.session, r.seq) not in self._touched
+            r for r in self._run.log
+            if (r.session, r.txn) in self._producers.aborted and (r.session, r.seq) not in self._touched
+            and (r.partition, r.offset) not in readable
+        ]  # fmt: skip
+        if aborted and self._run.isolation == "read_committed":
+            self._leaked.append(aborted[at % len(aborted)])
+
+
+class _Group:
+    """Plays what the group did. What a step has to be found as is told while it is made."""
+
+    def __init__(self, run: LiteralRun) -> None:
+        self._run = run
+        self.gave: list[tuple[str, Record]] = []
+        self._touches: Counter[tuple[str, int]] = (
+            Counter()
+        )  # assignments that a reader was told of, by partition
+        self._last: dict[tuple[str, int], tuple[Record, int]] = {}  # and how many of these there had been
+        self._owner = dict.fromkeys(range(PARTITIONS), READERS[0])
+        self._next = dict.fromkeys(range(PARTITIONS), 0)  # where its owner is in the stream
+        self._committed: dict[int, int] = {}
+        run.deliveries = []
+
+    def give(self, reader: str, *records: Record) -> None:
+        self._run.give(reader, *records, apart=False)
+        assert self._run.deliveries is not None
+        self.gave += self._run.deliveries[len(self.gave) :]
+
+    def first_given(self, record: Record) -> int | None:
+        same = (r.t for _, r in self.gave if (r.session, r.seq) == (record.session, record.seq))
+        return min(same, default=None)
+
+    def limit(self, partition: int, end: int) -> int:
+        """Below it the group answers for every record."""
+        return max(self._committed.get(partition, 0), end if self._run.drained else 0)
+
+    def play(self, built: Built, history: History, log: _Log) -> None:
+        self._built, self._log = built, log
+        for reader in READERS:
+            self._assign(reader, *range(PARTITIONS))
+        self._poll(Poll(((0, 0),) * history.before, 0))
+        for action in history.actions:
+            if isinstance(action, Poll):
+                self._poll(action)
+            elif isinstance(action, Rebalance):
+                self._rebalance(action)
+            else:
+                self._commit(action)
+        if history.drained:
+            # In every order of partitions, and a few at a time.
+            for partition in sorted(range(PARTITIONS), key=lambda p: (p + len(history.sends)) % PARTITIONS):
+                while self._left(partition) > 0:
+                    self._poll(Poll(((partition, 0),) * 2, READERS.index(self._owner[partition])))
+
+    def _left(self, partition: int) -> int:
+        return len(self._log.streams[partition]) - self._next[partition]
+
+    def _assign(self, reader: str, *partitions: int, how: str = "assigned") -> None:
+        self._run.assign(reader, *partitions, how=how)
+        for partition in partitions:
+            self._touches[reader, partition] += 1
+
+    def _poll(self, poll: Poll) -> None:
+        reader, records = READERS[poll.reader], []
+        for partition, jump in poll.moves:
+            if self._owner[partition] != reader:
+                continue
+            self._next[partition] = max(0, self._next[partition] + jump)
+            if self._left(partition) > 0:
+                records.append(self._log.streams[partition][self._next[partition]])
+                self._next[partition] += 1
+                self._step(reader, records[-1])
+        if records:
+            self.give(reader, *records)
+
+    def _step(self, reader: str, record: Record) -> None:
+        """From the one that this reader got of this partition before."""
+        partition = record.partition
+        last, touches = self._last.get((reader, partition), (None, 0))
+        self._last[reader, partition] = record, self._touches[reader, partition]
+        if last is None:
+            return
+        if record.offset <= last.offset:
+            self._expect("rewound", last, record)
+        elif touches == self._touches[reader, partition]:
+            over = [o for o in self._log.readable[partition] if last.offset < o < record.offset]
+            if over:
+                self._expect("skipped", last, record, sorted(over))
+
+    def _expect(self, anomaly: str, last: Record, record: Record, over: list[int] | None = None) -> None:
+        jumped = over or []
+        names = (*self_named(last), *self_named(record), *self._log.self_named(record.partition, jumped))
+        self._built.expect(anomaly, names, (last.offset, record.offset, *jumped))
+
+    def _rebalance(self, rebalance: Rebalance) -> None:
+        for partition in rebalance.partitions:
+            self._assign(self._owner[partition], partition, how="revoked")
+            self._owner[partition] = READERS[rebalance.to]
+            self._next[partition] = max(0, self._next[partition] + rebalance.jump)
+        self._assign(READERS[rebalance.to], *rebalance.partitions)
+
+    def _commit(self, commit: Commit) -> None:
+        partition = commit.partition
+        given = max((r.offset for _, r in self.gave if r.partition == partition), default=None)
+        beyond = sorted(o for o in self._log.readable[partition] if given is None or o > given)[
+            : commit.ahead
         ]
-        if aborted:
-            record = aborted[plant.at % len(aborted)]
-            self.run.deliveries.append((READER, record))
-            self._expect("aborted_read", record)
+        if not beyond and given is None:
+            return
+        offset = beyond[-1] + 1 if beyond else (given or 0) + 1
+        # Only a reader that was given something has a journal; the first one has it anyway.
+        owner = self._owner[partition]
+        committer = owner if any(reader == owner for reader, _ in self.gave) else READERS[0]
+        self._run.commit(committer, {partition: offset}, commit.outcome)
+        if commit.outcome is Outcome.ACKED:
+            self._committed[partition] = max(self._committed.get(partition, 0), offset)
+            if beyond:
+                names = self._log.self_named(partition, beyond[:10])
+                start = self._run.bounds[partition][0]
+                self._built.expect("overcommitted", names, (offset, start if given is None else given + 1))

@@ -1,0 +1,98 @@
+"""What benchmarks.reconcile measures, each in a process of its own: `python -m benchmarks._engine WHAT FOLDER…`.
+
+The last line of the output is a JSON object with the results. The time of the process until then counts; its end does not.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from harness.rundir import RunDir, read_json
+
+
+def seal_alone(run: RunDir) -> dict[str, Any]:
+    from harness.reconcile.seal import seal
+
+    return {"rows": dict(seal(run).rows)}
+
+
+def reconcile_sealed(run: RunDir) -> dict[str, Any]:
+    """The whole product from a sealed folder on: session, screening, closer look, findings, verdict."""
+    from harness.assess import assess
+    from harness.reconcile.session import spark
+
+    with _sealed_before():
+        reconciled, judgement = assess(run, spark())
+    return {
+        "counts": reconciled["counts"],
+        "crashed": reconciled["crashed"],
+        "verdict": judgement.verdict,
+        "seconds": {"reconcile": reconciled["seconds"]},
+    }
+
+
+@contextmanager
+def _sealed_before() -> Iterator[None]:
+    """A run of this machine is sealed anew each time; these have been, and that was measured by itself."""
+    import harness.reconcile.job  # noqa: F401  and with it every module that seals
+    from harness.reconcile.seal import Sealed, seal
+
+    def stored(run: RunDir) -> Sealed:
+        return Sealed.from_json(read_json(run.tables / "sealed.json", "is it sealed?"))
+
+    with ExitStack() as patched:
+        users = [m for m in list(sys.modules.values()) if getattr(m, "seal", None) is seal]
+        for module in users:
+            patched.enter_context(patch.object(module, "seal", stored))
+        yield
+
+
+def query_duckdb(run: RunDir) -> dict[str, Any]:
+    from benchmarks._duckdb import reference
+
+    found, seconds = reference(run.tables)
+    return {"counts": found, "seconds": seconds}
+
+
+def many_runs(folders: Sequence[Path], sample: int) -> dict[str, Any]:
+    """Whole runs, sealing included, in a warm session: some one by one, then all in one job."""
+    from harness.assess import assess, assess_many
+    from harness.reconcile.session import spark
+
+    session = spark()
+    runs = [RunDir(folder) for folder in folders]
+    for run in (runs[0], runs[-1]):  # with findings and without
+        assess(run, session)
+    counts = {}
+    began = time.perf_counter()
+    for run in runs[:sample]:
+        counts[str(run.path)] = assess(run, session)[0]["counts"]
+    alone = time.perf_counter() - began
+    began = time.perf_counter()
+    together = assess_many(runs, session)
+    seconds = time.perf_counter() - began
+    found = {str(run.path): reconciled["counts"] for run, (reconciled, _) in zip(runs, together, strict=True)}
+    same = all(found[path] == one for path, one in counts.items())
+    return {"one_by_one_s": alone, "sample": sample, "together_s": seconds, "counts": found, "same": same}
+
+
+def main(argv: list[str]) -> int:
+    what, folders = argv[0], [Path(folder) for folder in argv[1:]]
+    if what == "many":
+        result = many_runs([Path(line) for line in folders[0].read_text().splitlines()], int(argv[2]))
+    else:
+        asked = {"seal": seal_alone, "reconcile": reconcile_sealed, "duckdb": query_duckdb}
+        result = asked[what](RunDir(folders[0]))
+    print(json.dumps(result), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,177 @@
+"""A class archive (AppCDS) for Spark's JVM, made once at set-up: later sessions load their classes ready to use.
+
+Also the compiled form of the Python packages that a session imports: an installer does not always make it, and where
+`PYTHONDONTWRITEBYTECODE` is set, every process, Spark's Python workers too, would compile them anew.
+Measured in turn on two cores, a verdict on a run of 10,000 records in a new process: docs/performance.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import importlib.util
+import json
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.errors import OnceproofError
+from harness.provision import tool
+from harness.provision.cache import Progress, place_of, provide, silent, timed, to_stderr
+from harness.provision.java import find_java, java_version
+
+CLASSES, COMMAND, FAILED = "classes.jsa", "command.json", "failed.txt"
+TRAINING_LIMIT_S = 900.0  # half a minute on an idle machine
+_NAME = "spark-archive"
+_TRAINING = 1  # counted up when what the training does, or what it writes down, changes
+_COMPILED = ("pyspark", "py4j", "pandas", "numpy", "pyarrow")
+# Never imported by a session, and more than all the rest.
+_NOT_COMPILED = r"/(tests?|testing/connectutils|examples|connect|mllib|ml|pipelines)/"
+
+
+@dataclass(frozen=True)
+class SparkArchive:
+    """What it takes to start Spark's JVM with the archive; the class path has to be the one of its making."""
+
+    classes: Path
+    classpath: str
+    options: tuple[str, ...]  # what Spark's own launcher says that its JVM needs
+
+
+def spark_archive(progress: Progress = to_stderr) -> SparkArchive | None:
+    """The archive, made first when it is missing: half a minute. None where none can be made; sessions work without."""
+    java = find_java()
+    if java is None:
+        return None
+    name = _key(java)
+    _forget_older(name)
+    provide(_NAME, name, lambda into: _train(into, java, progress), whole=_whole, progress=silent)
+    return find_spark_archive()
+
+
+def find_spark_archive() -> SparkArchive | None:
+    """The archive for this Java and this pyspark if it is there; nothing is made. A few milliseconds."""
+    try:
+        java = find_java()
+        if java is None:
+            return None
+        folder = place_of(_NAME, _key(java))
+        command = json.loads((folder / COMMAND).read_text(encoding="utf-8"))
+        found = SparkArchive(folder / CLASSES, str(command["classpath"]), tuple(command["options"]))
+    except (OnceproofError, OSError, ValueError, LookupError, TypeError):
+        return None  # whatever is wrong with it, Spark starts without
+    return found if found.classes.is_file() else None
+
+
+def classpath() -> str:
+    """Spark's jars by name, in a fixed order: an archive is only good for the very same class path."""
+    jars = sorted(_jars().glob("*.jar"))
+    # Spark's launcher puts slf4j's own interface before jars that bring a copy of it.
+    return os.pathsep.join(
+        str(jar) for jar in sorted(jars, key=lambda j: not j.name.startswith("slf4j-api-"))
+    )
+
+
+def compile_packages(progress: Progress = to_stderr) -> bool:
+    """Compile the Python packages of a session where that was not done; False where they cannot be written."""
+    folders = [folder for name in _COMPILED if (folder := _package(name)) is not None]
+    if all(Path(importlib.util.cache_from_source(str(f / "__init__.py"))).is_file() for f in folders):
+        return True
+    command = [sys.executable, "-m", "compileall", "-q", "-j", "0", "-x", _NOT_COMPILED, *map(str, folders)]
+    try:
+        with timed("compiling Python packages, once", progress):
+            tool.run(command, log=_NAME, timeout_s=TRAINING_LIMIT_S)
+    except OnceproofError:
+        return False  # a read-only installation: each start compiles for itself, as before
+    return True
+
+
+def launcher_options(java: Path) -> tuple[str, ...]:
+    """What Spark's launcher adds to the command line of a driver's JVM, asked of the launcher itself."""
+    home = _jars().parent
+    answer = tool.output(
+        ["env", f"SPARK_HOME={home}", "SPARK_SCALA_VERSION=2.13", f"JAVA_HOME={java.parent.parent}", java, "-cp",
+         f"{home / 'jars'}/*", "org.apache.spark.launcher.Main", "org.apache.spark.deploy.SparkSubmit",
+         "pyspark-shell"],
+        timeout_s=60,
+    )  # fmt: skip
+    words = (answer or "").strip("\0\n").split("\0")
+    try:
+        between = words[words.index("-cp") + 2 : words.index("org.apache.spark.deploy.SparkSubmit")]
+    except ValueError:
+        return ()
+    # The vector module serves machine learning only; with it Java says on stderr that it incubates.
+    return tuple(w for w in between if not w.startswith("-Xm") and not w.endswith("jdk.incubator.vector"))
+
+
+def _train(into: Path, java: Path, progress: Progress) -> None:
+    """Runs a session that leaves its classes behind. A failure is kept, so that not every set-up tries again."""
+    options = launcher_options(java)
+    command = {"classpath": classpath(), "options": options, "jars": str(_jars())}
+    (into / COMMAND).write_text(json.dumps(command, indent=1) + "\n", encoding="utf-8")
+    try:
+        if not options:
+            raise OnceproofError("Spark's launcher did not say how it starts a JVM")
+        with timed("making a class archive for Spark, once", progress):
+            tool.run(
+                [sys.executable, "-m", "harness.reconcile.training", into],
+                log=_NAME,
+                env={"JAVA_HOME": str(java.parent.parent), "PYTHONPATH": _with_harness()},
+                timeout_s=TRAINING_LIMIT_S,
+            )
+    except OnceproofError as error:
+        (into / FAILED).write_text(f"{error}\n", encoding="utf-8")
+        (into / CLASSES).unlink(missing_ok=True)
+    if not (into / CLASSES).is_file():
+        (into / FAILED).touch()
+
+
+def _whole(folder: Path) -> bool:
+    return (folder / CLASSES).is_file() or (folder / FAILED).is_file()
+
+
+def _key(java: Path) -> str:
+    """An archive fits one Java and one class path, down to the times of its jars."""
+    facts = [str(_TRAINING), str(java.resolve())]
+    for jar in classpath().split(os.pathsep):
+        stat = Path(jar).stat()
+        facts.append(f"{jar} {stat.st_size} {stat.st_mtime_ns}")
+    digest = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:12]
+    return f"pyspark-{importlib.metadata.version('pyspark')}-java-{java_version(java)}-{digest}"
+
+
+def _forget_older(name: str) -> None:
+    """An archive takes 200 MB: those made for earlier jars in the same folder go."""
+    for folder in _siblings(name):
+        try:
+            jars = json.loads((folder / COMMAND).read_text(encoding="utf-8")).get("jars")
+        except (OSError, ValueError, AttributeError):
+            continue
+        if jars == str(_jars()) or not Path(str(jars)).is_dir():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _siblings(name: str) -> Sequence[Path]:
+    root = place_of(_NAME, name).parent
+    return [f for f in root.glob("pyspark-*") if f.name != name] if root.is_dir() else []
+
+
+def _jars() -> Path:
+    package = _package("pyspark")
+    if package is None:
+        raise OnceproofError("pyspark is not installed")
+    return package / "jars"
+
+
+def _package(name: str) -> Path | None:
+    """Where a package is, without importing it."""
+    spec = importlib.util.find_spec(name)
+    return Path(spec.origin).parent if spec is not None and spec.origin else None
+
+
+def _with_harness() -> str:
+    root = str(Path(__file__).parents[2])
+    return os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])

@@ -1,0 +1,122 @@
+"""Asking finders: each by itself, some at a time, so that one that fails is named and never hides the others.
+
+Their queries are over few rows, where most of the time is planning. One query for all of them was measured to take
+twice as long as all of them one by one: what Spark does with a plan grows faster than the plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from harness.contracts import Finder
+from harness.reconcile.findings import COLUMNS
+from harness.reconcile.tables import Tables
+
+WORST = 5  # findings of each kind that are told in full
+MOST = 1_000_000  # findings of each kind that are kept; all of them are counted
+AT_A_TIME = 3
+
+Crashed = dict[str, str]
+Rows = list[dict[str, Any]]
+Answer = TypeVar("Answer")
+
+_KIND = ["run", "anomaly", "excuse"]
+_ORDER = [("run", "ascending"), ("anomaly", "ascending"), ("excuse", "ascending"), ("t", "ascending"),
+          ("partition", "ascending"), ("at", "ascending")]  # fmt: skip
+
+
+def ask(
+    finders: Sequence[Finder],
+    tables: Tables,
+    answer: Callable[[DataFrame], Answer],
+    crashed: Crashed,
+) -> list[Answer]:
+    """What `answer` makes of each finder's findings; why a finder could not be asked goes into `crashed`."""
+
+    def one(finder: Finder) -> list[Answer]:
+        try:
+            return [answer(finder.find(tables).select(*COLUMNS))]
+        except Exception as error:  # noqa: BLE001  a finder may raise anything; it must not hide the others
+            crashed[finder.anomaly] = _reason(error)
+            return []
+
+    with ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="ask") as pool:
+        return [found for answers in pool.map(one, finders) for found in answers]
+
+
+def findings(
+    spark: SparkSession, tables: Tables, finders: Sequence[Finder], crashed: Crashed
+) -> tuple[pa.Table | None, Rows]:
+    """All findings, and the worst few of each kind, each with the number `n` of its kind."""
+    about = _about(spark, tables)
+
+    def answer(frame: DataFrame) -> tuple[pa.Table, Mapping[Any, int]]:
+        found = _dressed(frame, about)
+        table = found.limit(MOST + 1).toArrow()
+        if table.num_rows <= MOST:
+            return table, {}
+        counts = {
+            tuple(row[name] for name in _KIND): row["count"]
+            for row in found.groupBy(*_KIND).count().collect()
+        }
+        return table.slice(0, MOST), counts
+
+    answers = ask(finders, tables, answer, crashed)
+    if not answers:
+        return None, []
+    table = pa.concat_tables([table for table, _ in answers]).sort_by(_ORDER)
+    more = {kind: n for _, counts in answers for kind, n in counts.items()}
+    return table.drop_columns(["at"]), _worst(table, more)
+
+
+def _about(spark: SparkSession, tables: Tables) -> DataFrame:
+    """What every finding is dressed with: of each run its name, its topic's name and its fault windows."""
+    spans = tables.windows.groupBy("run").agg(
+        f.expr("sort_array(collect_list(struct(opened, closed, window))) AS spans")
+    )
+    about = tables.runs.select("run", "run_id", "topic_name").join(spans, on="run", how="left")
+    return f.broadcast(spark.createDataFrame(about.collect(), about.schema))
+
+
+def _dressed(found: DataFrame, about: DataFrame) -> DataFrame:
+    """With the topic's name, and the fault window that the finding's time falls into."""
+    return found.join(about, on="run", how="left").selectExpr(
+        "run_id", *(name for name in COLUMNS if name != "topic"),
+        "CASE WHEN topic = 0 THEN topic_name ELSE 'topic ' || topic END AS topic",
+        "get(filter(spans, s -> s.opened <= t AND t <= s.closed), 0).window AS window", "get(offsets, 0) AS at",
+    )  # fmt: skip
+
+
+def _worst(table: pa.Table, more: Mapping[Any, int]) -> Rows:
+    """The first few of each kind; the table is sorted."""
+    counts = table.group_by(_KIND).aggregate([([], "count_all")]).to_pylist()
+    rows: Rows = []
+    for kind in counts:
+        mine = table.filter(_all(_same(table[name], kind[name]) for name in _KIND)).slice(0, WORST)
+        n = more.get(tuple(kind[name] for name in _KIND), kind["count_all"])
+        for rank, row in enumerate(mine.to_pylist(), start=1):
+            rows.append({**row, "evidence": dict(row["evidence"] or ()), "n": n, "rank": rank})
+    return sorted(rows, key=lambda row: (row["anomaly"], row["excuse"] or "", row["rank"]))
+
+
+def _same(column: Any, value: Any) -> Any:
+    return pc.is_null(column) if value is None else pc.fill_null(pc.equal(column, value), False)
+
+
+def _all(conditions: Any) -> Any:
+    first, *others = conditions
+    for other in others:
+        first = pc.and_(first, other)
+    return first
+
+
+def _reason(error: Exception) -> str:
+    text = str(error).strip()
+    return f"{type(error).__name__}: {text.splitlines()[0] if text else ''}"[:500]

@@ -1,0 +1,161 @@
+"""Run folders wherever Spark can read them: on this machine, or on any file system that Hadoop knows.
+
+A run elsewhere (hdfs://, s3a://, file:///) has a mirror on this machine with its small files; Spark reads the tables
+and writes the findings at the run's own place. A ledger that was never sealed is copied here, sealed, and its tables
+are put back. A run on this machine is its own mirror, and none of this touches the JVM.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from harness.errors import LedgerError, UsageError
+from harness.reconcile.seal import Sealed, seal
+from harness.reconcile.storage import HadoopStorage, LocalStorage, Storage
+from harness.rundir import RunDir, find_runs, read_json
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SEALED = "sealed.json"  # in tables/: what sealing saw besides the tables
+
+
+@dataclass(frozen=True)
+class DistantRun(RunDir):
+    """A run folder elsewhere; `path` is its mirror on this machine."""
+
+    url: str
+    storage: HadoopStorage
+
+
+def is_url(text: str) -> bool:
+    return re.match(r"[a-zA-Z][a-zA-Z0-9+.-]*:/", text) is not None
+
+
+@contextmanager
+def opened(texts: Sequence[str], spark: SparkSession | None) -> Iterator[list[RunDir]]:
+    """Every run folder at or beneath the places, in their order; mirrors last as long as the `with`."""
+    with TemporaryDirectory(prefix="onceproof-mirror-") as scratch:
+        runs: dict[str, RunDir] = {}
+        for number, text in enumerate(texts):
+            if not is_url(text):
+                runs |= {str(run.path): run for run in find_runs([Path(text)])}
+            elif spark is None:
+                raise UsageError(f"{text}: a folder of this machine is needed")
+            else:
+                mirrors = Path(scratch, str(number))
+                runs |= {run.url: run for run in _distant(text.rstrip("/"), HadoopStorage(spark), mirrors)}
+        yield list(runs.values())
+
+
+def _distant(url: str, storage: HadoopStorage, mirrors: Path) -> Iterator[DistantRun]:
+    whole = f"{url}/manifest.json"
+    manifests = [whole] if storage.exists(whole) else storage.find(url, "manifest.json")
+    if not manifests:
+        raise UsageError(f"{url}: no run folder is there: none has a manifest.json")
+    for number, manifest in enumerate(manifests):
+        place = manifest.removesuffix("/manifest.json")
+        scenario, name = place.split("/")[-2:]
+        # A bucket or a drive may be all that is above it.
+        mirror = mirrors / str(number) / (scenario or "run") / name
+        mirror.mkdir(parents=True)
+        storage.fetch(manifest, mirror / "manifest.json")
+        yield DistantRun(mirror, place, storage)
+
+
+# --- what the job asks ---
+
+
+def sealed_at(run: RunDir) -> Sealed:
+    """What sealing saw. A run of this machine is sealed anew; one elsewhere only where nobody did it before."""
+    if not isinstance(run, DistantRun):
+        return seal(run)
+    if run.storage.exists(f"{run.url}/tables/{SEALED}"):
+        run.tables.mkdir(exist_ok=True)
+        run.storage.fetch(f"{run.url}/tables/{SEALED}", run.tables / SEALED)
+        return _read_sealed(run)
+    if not run.storage.exists(f"{run.url}/ledger"):
+        raise LedgerError(
+            f"{run.url}: neither tables/{SEALED} nor ledger/ is there (is this a whole run folder?)"
+        )
+    run.storage.fetch(f"{run.url}/ledger", run.ledger)
+    saw = seal(run)
+    run.storage.put(run.tables, f"{run.url}/tables")
+    return saw
+
+
+def _read_sealed(run: DistantRun) -> Sealed:
+    told = read_json(run.tables / SEALED, "are the tables whole?")
+    try:
+        return Sealed.from_json(told)
+    except (KeyError, TypeError, ValueError) as error:
+        raise LedgerError(
+            f"{run.url}/tables/{SEALED}: of another version; remove tables/ there and put ledger/ beside it"
+        ) from error
+
+
+def numbered(runs: Sequence[RunDir], saw: Sequence[Sealed]) -> dict[int, RunDir]:
+    """The runs by their numbers in all tables. Two copies of one run would be taken for one with twice the rows."""
+    by_number: dict[int, RunDir] = {}
+    for run, one in zip(runs, saw, strict=True):
+        if one.run in by_number:
+            raise UsageError(
+                f"{place_of(run)}: the same run as {place_of(by_number[one.run])}, {one.run_id}; give one"
+            )
+        by_number[one.run] = run
+    return by_number
+
+
+def need_whole(tables: Mapping[str, DataFrame], runs: Sequence[RunDir], saw: Sequence[Sealed]) -> None:
+    """Tables that were uploaded may have been uploaded in part, and would look like a smaller run."""
+    from pyspark.sql import DataFrame
+
+    distant = {one.run: (run, one) for run, one in zip(runs, saw, strict=True) if isinstance(run, DistantRun)}
+    if not distant:
+        return
+    counts = [
+        frame.groupBy("run").count().selectExpr(f"'{name}' AS name", "run", "count")
+        for name, frame in tables.items()
+    ]
+    found = {(row["name"], row["run"]): row["count"] for row in reduce(DataFrame.unionAll, counts).collect()}
+    for number, (run, one) in distant.items():
+        for name in tables:
+            there, expected = found.get((name, number), 0), one.rows[name]
+            if there != expected:
+                raise LedgerError(
+                    f"{place_of(run)}/tables/{name}: {there} rows, but sealing wrote {expected}: not a whole table"
+                )
+
+
+def place_of(run: RunDir) -> str:
+    """Where Spark finds what belongs to the run."""
+    return run.url if isinstance(run, DistantRun) else str(run.path)
+
+
+def storage_of(run: RunDir) -> Storage:
+    return run.storage if isinstance(run, DistantRun) else LocalStorage()
+
+
+def carry(place: str, source: RunDir, to: str, target: RunDir) -> None:
+    """Move a folder from the place of one run to that of another, be they on two file systems."""
+    if urlsplit(place)[:2] == urlsplit(to)[:2]:
+        storage_of(target).rename(place, to)
+        return
+    with TemporaryDirectory(prefix="onceproof-carried-") as scratch:
+        storage_of(source).fetch(place, Path(scratch, "carried"))
+        storage_of(target).put(Path(scratch, "carried"), to)
+
+
+def publish(run: RunDir, *results: Path) -> None:
+    """Put files that were written to the mirror to their place."""
+    if isinstance(run, DistantRun):
+        for path in results:
+            run.storage.put(path, f"{run.url}/{path.name}")

@@ -1,0 +1,129 @@
+"""Spark's class archive: what it is made for, what is not used, and that a failure costs nothing later."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from harness.errors import SetupError
+from harness.provision import cache, spark_archive, tool
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("ONCEPROOF_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture(autouse=True)
+def jars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A Spark of two jars, and a Java that is never started."""
+    folder = tmp_path / "pyspark" / "jars"
+    folder.mkdir(parents=True)
+    for name in ("a.jar", "slf4j-api-2.jar"):
+        (folder / name).write_text(name, encoding="utf-8")
+    home = tmp_path / "jdk"
+    (home / "bin").mkdir(parents=True)
+    (home / "release").write_text('JAVA_VERSION="17.0.1"\n', encoding="utf-8")
+    monkeypatch.setattr(spark_archive, "_jars", lambda: folder)
+    monkeypatch.setattr(spark_archive, "find_java", lambda: home / "bin" / "java")
+    monkeypatch.setattr(spark_archive, "launcher_options", lambda java: ("--add-opens=x",))
+    return folder
+
+
+@pytest.fixture
+def trained(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Folders that a training was asked to fill; it makes an archive at once."""
+    asked: list[Path] = []
+
+    def train(command: list[str | Path], **_: object) -> None:
+        asked.append(Path(command[-1]))
+        (asked[-1] / spark_archive.CLASSES).write_bytes(b"classes")
+
+    monkeypatch.setattr(tool, "run", train)
+    return asked
+
+
+def test_it_is_made_once_and_found_again(trained: list[Path], jars: Path) -> None:
+    assert spark_archive.find_spark_archive() is None
+    made = spark_archive.spark_archive(cache.silent)
+    assert made is not None
+    assert made.classes.read_bytes() == b"classes"
+    assert made.options == ("--add-opens=x",)
+    assert made.classpath == os.pathsep.join([str(jars / "slf4j-api-2.jar"), str(jars / "a.jar")])
+    assert spark_archive.spark_archive(cache.silent) == spark_archive.find_spark_archive() == made
+    assert len(trained) == 1
+
+
+def test_other_jars_need_another_one_and_the_old_one_goes(trained: list[Path], jars: Path) -> None:
+    first = spark_archive.spark_archive(cache.silent)
+    assert first is not None
+    os.utime(jars / "a.jar", ns=(1, 1))
+    assert spark_archive.find_spark_archive() is None
+    second = spark_archive.spark_archive(cache.silent)
+    assert second is not None
+    assert second.classes != first.classes
+    assert not first.classes.exists()
+    assert len(trained) == 2
+
+
+def test_an_archive_of_another_installation_stays(
+    trained: list[Path], own_cache: Path, tmp_path: Path
+) -> None:
+    others = own_cache / "spark-archive" / "pyspark-of-a-neighbour"
+    others.mkdir(parents=True)
+    (tmp_path / "neighbour").mkdir()
+    (others / spark_archive.COMMAND).write_text(json.dumps({"jars": str(tmp_path / "neighbour")}))
+    spark_archive.spark_archive(cache.silent)
+    assert others.is_dir()
+    (tmp_path / "neighbour").rmdir()
+    spark_archive.spark_archive(cache.silent)
+    assert not others.exists()
+
+
+def test_a_failed_training_is_remembered_and_no_error(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def fail(command: list[str | Path], **_: object) -> None:
+        asked.append(command)
+        raise SetupError("no JVM today")
+
+    monkeypatch.setattr(tool, "run", fail)
+    assert spark_archive.spark_archive(cache.silent) is None
+    assert spark_archive.spark_archive(cache.silent) is None
+    assert len(asked) == 1
+    (told,) = own_cache.glob(f"spark-archive/*/{spark_archive.FAILED}")
+    assert told.read_text(encoding="utf-8") == "no JVM today\n"
+
+
+def test_a_damaged_folder_is_as_good_as_none(trained: list[Path]) -> None:
+    made = spark_archive.spark_archive(cache.silent)
+    assert made is not None
+    (made.classes.parent / spark_archive.COMMAND).write_text("{", encoding="utf-8")
+    assert spark_archive.find_spark_archive() is None
+
+
+def test_packages_are_compiled_where_they_were_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "packages" / "something"
+    (package / "tests").mkdir(parents=True)
+    for name in ("__init__.py", "part.py", "tests/__init__.py"):
+        (package / name).write_text("x = 1\n", encoding="utf-8")
+    monkeypatch.setattr(spark_archive, "_COMPILED", ("something", "not_installed"))
+    monkeypatch.syspath_prepend(str(package.parent))
+    monkeypatch.delenv("PYTHONPYCACHEPREFIX", raising=False)
+    monkeypatch.setattr("sys.pycache_prefix", None)
+    said: list[str] = []
+    assert spark_archive.compile_packages(said.append)
+    assert sorted(path.name.partition(".")[0] for path in package.glob("__pycache__/*.pyc")) == [
+        "__init__",
+        "part",
+    ]
+    assert not (package / "tests" / "__pycache__").exists()
+    told = len(said)
+    assert spark_archive.compile_packages(said.append)
+    assert len(said) == told, "they were compiled again"

@@ -1,0 +1,290 @@
+"""A second opinion on a sealed ledger: every anomaly of docs/anomalies.md as a question in DuckDB's SQL.
+
+It shares nothing with the Spark job but the sealed tables and that page. It looks at every row, without screening, and
+asks each question the slow and plain way, so that the two can only agree by both being right (or by the page being
+unclear, which is worth knowing as well).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import duckdb
+
+from harness.contracts import Outcome
+from harness.message import BAD_HEADER, BAD_KEY, BAD_PAYLOAD, BAD_TIMESTAMP, FOREIGN_RUN
+from harness.rundir import RunDir
+
+from .together import Finding
+
+JUMPED_SHOWN, OVERCOMMITTED_SHOWN = 100, 10  # how many messages a finding lists at most
+CONCURRENT_NS = 200_000_000  # sends of different producers closer than this have no order
+
+_ACKED, _REJECTED = int(Outcome.ACKED), int(Outcome.REJECTED)
+_OURS = f"flags & {BAD_PAYLOAD | FOREIGN_RUN} = 0"
+_DAMAGED = f"flags & {BAD_PAYLOAD | BAD_KEY | BAD_HEADER | BAD_TIMESTAMP} <> 0"
+
+_ASKED = ("runs", "sessions", "attempts", "deliveries", "log", "transactions", "commits", "bounds")
+
+# Steps on the way, each a table. Names of columns are those of the sealed tables where they mean the same.
+_STEPS = {
+    # Who says that a message stands at a position.
+    "claim": f"""
+        SELECT run, topic, told_partition AS partition, "offset", session, seq FROM attempts WHERE "offset" IS NOT NULL
+        UNION ALL SELECT run, topic, partition, "offset", session, seq FROM log WHERE {_OURS}
+        UNION ALL SELECT run, topic, partition, "offset", session, seq FROM deliveries WHERE {_OURS}""",
+    # The message of a position, for findings about positions.
+    "holder": """
+        SELECT run, topic, partition, "offset", min(struct_pack(session, seq)) AS message
+        FROM claim GROUP BY ALL""",
+    "named_holder": """
+        SELECT h.*, named(s.sender, h.message.session, h.message.seq) AS id
+        FROM holder h LEFT JOIN sessions s ON s.run = h.run AND s.session = h.message.session""",
+    "place": f"""
+        SELECT DISTINCT run, session, seq, topic, partition, "offset" FROM log WHERE {_OURS}""",
+    # A payload that cannot be read is still the message that others say stands there.
+    "recognised": f"""
+        SELECT DISTINCT h.run, h.message.session AS session, h.message.seq AS seq
+        FROM log l JOIN holder h USING (run, topic, partition, "offset") WHERE l.flags & {BAD_PAYLOAD} <> 0""",
+    # In the account of a step or a commit a record is named when it says itself who it is.
+    "readable": f"""
+        SELECT l.run, l.topic, l.partition, l."offset",
+               CASE WHEN {_OURS} THEN named(s.sender, l.session, l.seq) END AS id
+        FROM log l JOIN runs r USING (run) LEFT JOIN sessions s USING (run, session)
+        WHERE CASE r.group_isolation WHEN 'read_committed' THEN l.committed ELSE l.uncommitted END""",
+    # The transaction of a message: as attempted; of one that nobody attempted, as its record says.
+    "told_txn": f"""
+        SELECT run, session, seq, txn FROM attempts
+        UNION SELECT run, session, seq, max(txn) FROM (
+            SELECT run, session, seq, txn FROM log WHERE {_OURS}
+            UNION ALL SELECT run, session, seq, txn FROM deliveries WHERE {_OURS}
+        ) ANTI JOIN attempts USING (run, session, seq) GROUP BY ALL""",
+    "seen_committed": f"""
+        SELECT run, session, txn FROM log WHERE committed AND txn > 0 AND {_OURS}
+        UNION SELECT run, session, txn FROM deliveries JOIN runs USING (run)
+        WHERE group_isolation = 'read_committed' AND txn > 0 AND {_OURS}""",
+    "fate": f"""
+        SELECT run, session, txn, CASE
+            WHEN bool_or(coalesce(step = 'ended' AND did = 'commit' AND outcome = {_ACKED}, false)) THEN 'committed'
+            WHEN bool_or(coalesce(step = 'ended' AND did = 'abort' AND outcome = {_ACKED}, false)) THEN 'aborted'
+            WHEN bool_or(coalesce(step = 'ended' AND did = 'commit' AND outcome = {_REJECTED}, false)) THEN 'aborted'
+            WHEN NOT bool_or(coalesce(did = 'commit', false)) THEN 'aborted'
+            WHEN (run, session, txn) IN (SELECT (run, session, txn) FROM seen_committed) THEN 'committed'
+            ELSE 'unknown' END AS fate,
+            min(t) FILTER (step = 'end') AS asked
+        FROM transactions WHERE txn > 0 GROUP BY run, session, txn""",
+    "sent": f"""
+        SELECT a.*, named(s.sender, a.session, a.seq) AS id, s.sender,
+               f.fate, a.txn = 0 AND a.outcome = {_ACKED} OR f.fate = 'committed' AND a.outcome <> {_REJECTED} AS owed,
+               EXISTS (FROM log l WHERE l.run = a.run AND l.session = a.session AND l.seq = a.seq AND l.promised
+                                        AND {_OURS.replace("flags", "l.flags")})
+               OR EXISTS (FROM recognised r WHERE r.run = a.run AND r.session = a.session AND r.seq = a.seq) AS visible
+        FROM attempts a
+        LEFT JOIN fate f ON f.run = a.run AND f.session = a.session AND f.txn = a.txn
+        LEFT JOIN sessions s ON s.run = a.run AND s.session = a.session""",
+    # Where it first stands in the log.
+    "first_place": """
+        SELECT run, session, seq, min("offset") AS "offset",
+               min(topic) AS topic, min(partition) AS partition,
+               count(DISTINCT (topic, partition)) AS partitions,
+               list(struct_pack(topic, partition, o := "offset") ORDER BY topic, partition, "offset") AS places
+        FROM place GROUP BY ALL""",
+    "standing": """
+        SELECT s.*, p.topic AS stands_topic, p.partition AS stands, p."offset" AS stands_at, p.partitions
+        FROM sent s JOIN first_place p USING (run, session, seq)""",
+    "missing": f"""
+        SELECT m.*, CASE
+            WHEN m."offset" < b.start THEN 'expired'
+            WHEN EXISTS (FROM log l JOIN bounds lb USING (run, topic, partition)
+                         WHERE l.run = m.run AND l.session = m.session AND l.seq = m.seq AND l.uncommitted
+                               AND {_OURS.replace("flags", "l.flags")} AND l."offset" >= lb.stable) THEN 'late'
+            ELSE 'lost' END AS kind, p."offset" AS stands_at
+        FROM sent m
+        LEFT JOIN bounds b ON b.run = m.run AND b.topic = m.topic AND b.partition = m.told_partition
+        LEFT JOIN first_place p ON p.run = m.run AND p.session = m.session AND p.seq = m.seq
+        WHERE m.owed AND NOT m.visible""",
+    "given": f"""
+        SELECT d.*, CASE WHEN {_OURS} THEN named(s.sender, d.session, d.seq) END AS id,
+               lag(d."offset") OVER steps AS previous, lag(d.generation) OVER steps AS previous_generation,
+               lag(CASE WHEN {_OURS} THEN named(s.sender, d.session, d.seq) END) OVER steps AS previous_id
+        FROM deliveries d LEFT JOIN sessions s USING (run, session)
+        WINDOW steps AS (PARTITION BY d.run, d.reader, d.topic, d.partition ORDER BY d.file_row_number)""",
+    # Messages whose order a key promises: the client chose the partition by it.
+    "keyed": f"""
+        SELECT s.*, regexp_extract(s.sender, '^(.*)\\.([0-9]+)$', 1) AS producer,
+               TRY_CAST(regexp_extract(s.sender, '^(.*)\\.([0-9]+)$', 2) AS BIGINT) AS incarnation,
+               (SELECT min(d.t) FROM deliveries d WHERE d.run = s.run AND d.session = s.session AND d.seq = s.seq
+                                                        AND {_OURS.replace("flags", "d.flags")}) AS came
+        FROM standing s WHERE s.key >= 0 AND s.partition < 0 AND s.partitions = 1""",
+    "overtaken": f"""
+        SELECT a.run, a.session, a.seq, a.id, a.stands_at, b.id AS other, b.stands_at AS other_at, b.t AS other_sent,
+               b.stands_at AS came_first
+        FROM keyed a JOIN keyed b ON a.run = b.run AND a.key = b.key AND a.stands_topic = b.stands_topic
+        WHERE a.session <> b.session AND a.stands = b.stands AND b.stands_at < a.stands_at
+              AND (a.producer = b.producer AND a.incarnation < b.incarnation
+                   OR a.outcome = {_ACKED} AND a.t_outcome + {CONCURRENT_NS} <= b.t)
+        UNION ALL
+        SELECT a.run, a.session, a.seq, a.id, a.stands_at, b.id, b.stands_at, b.t, b.came
+        FROM keyed a JOIN keyed b ON a.run = b.run AND a.key = b.key AND a.stands_topic = b.stands_topic
+        WHERE a.session = b.session AND a.stands <> b.stands AND a.seq < b.seq AND b.came < a.came""",
+}  # fmt: skip
+
+# Each gives run, messages, offsets: one row a finding.
+_QUESTIONS = {
+    "lost, expired, late": """
+        SELECT run, kind AS anomaly, [id] AS messages, known([coalesce("offset", stands_at)]) AS offsets FROM missing""",
+    "duplicated": """
+        SELECT p.run, [named(s.sender, p.session, p.seq)] AS messages,
+               list_transform(places, lambda x: x.o) AS offsets
+        FROM first_place p LEFT JOIN sessions s USING (run, session) WHERE len(places) > 1""",
+    "reordered": """
+        SELECT a.run, [a.id, arg_max(b.id, b.seq)] AS messages, [a.stands_at, arg_max(b.stands_at, b.seq)] AS offsets
+        FROM standing a JOIN standing b USING (run, session, stands_topic, stands)
+        WHERE a.partitions = 1 AND b.partitions = 1 AND b.stands_at < a.stands_at AND b.seq > a.seq
+        GROUP BY a.run, a.session, a.seq, a.id, a.stands_at""",
+    "key_reordered": """
+        SELECT run, [id, other] AS messages, [stands_at, other_at] AS offsets FROM overtaken
+        QUALIFY row_number() OVER (PARTITION BY run, session, seq ORDER BY other_sent DESC, came_first) = 1""",
+    "misplaced": """
+        SELECT s.run, [s.id] AS messages, [s.stands_at] AS offsets FROM standing s
+        WHERE EXISTS (FROM place p WHERE p.run = s.run AND p.session = s.session AND p.seq = s.seq
+                      AND (p.topic <> s.topic OR s.partition >= 0 AND p.partition <> s.partition))
+        UNION ALL
+        SELECT run, list(id ORDER BY stands), list(stands_at ORDER BY stands) FROM (
+            SELECT s.run, s.key, p.topic, p.partition AS stands, arg_min(s.id, p."offset") AS id,
+                   min(p."offset") AS stands_at
+            FROM standing s JOIN place p ON p.run = s.run AND p.session = s.session AND p.seq = s.seq
+            JOIN runs r ON r.run = s.run
+            WHERE s.key >= 0 AND s.partition < 0 AND r.topic_unchanged GROUP BY ALL
+        ) GROUP BY run, key, topic HAVING count(*) > 1""",
+    "phantom": f"""
+        SELECT run, [named(sender, session, seq)] AS messages, known([min("offset")]) AS offsets FROM (
+            SELECT run, session, seq, "offset" FROM place
+            UNION ALL SELECT run, session, seq, NULL FROM deliveries WHERE {_OURS}
+        ) LEFT JOIN sessions USING (run, session) ANTI JOIN attempts USING (run, session, seq)
+        GROUP BY run, session, seq, sender
+        UNION ALL
+        SELECT run, [], ["offset"] FROM (
+            SELECT run, topic, partition, "offset" FROM log WHERE flags & {FOREIGN_RUN} <> 0
+            UNION SELECT run, topic, partition, "offset" FROM deliveries WHERE flags & {FOREIGN_RUN} <> 0)""",
+    "corrupted": f"""
+        SELECT run, known([id]) AS messages, ["offset"] AS offsets FROM (
+            SELECT run, topic, partition, "offset" FROM log WHERE {_DAMAGED}
+            UNION SELECT run, topic, partition, "offset" FROM deliveries WHERE {_DAMAGED}
+        ) LEFT JOIN named_holder USING (run, topic, partition, "offset")
+        UNION ALL
+        SELECT s.run, [s.id], known([p."offset"])
+        FROM sent s LEFT JOIN first_place p ON p.run = s.run AND p.session = s.session AND p.seq = s.seq
+        WHERE EXISTS (FROM (SELECT run, session, seq, key, txn FROM log WHERE {_OURS}
+                            UNION ALL SELECT run, session, seq, key, txn FROM deliveries WHERE {_OURS}) r
+                      WHERE r.run = s.run AND r.session = s.session AND r.seq = s.seq
+                            AND (r.key <> s.key OR r.txn <> s.txn))""",
+    "offset_conflict": """
+        SELECT run, list_sort(list(DISTINCT named(sender, session, seq))) AS messages, ["offset"] AS offsets
+        FROM claim LEFT JOIN sessions USING (run, session) GROUP BY run, topic, partition, "offset"
+        HAVING count(DISTINCT (session, seq)) > 1""",
+    "undelivered": """
+        SELECT run, known([id]) AS messages, ["offset"] AS offsets
+        FROM (SELECT DISTINCT run, topic, partition, "offset" FROM log WHERE passed)
+        ANTI JOIN deliveries USING (run, topic, partition, "offset")
+        LEFT JOIN named_holder USING (run, topic, partition, "offset")""",
+    "redelivered": """
+        SELECT run, known([any_value(id)]) AS messages, ["offset"] AS offsets
+        FROM deliveries LEFT JOIN named_holder USING (run, topic, partition, "offset")
+        GROUP BY run, topic, partition, "offset" HAVING count(*) > 1""",
+    "skipped": f"""
+        SELECT g.run, known([g.previous_id, g.id] || list(r.id ORDER BY r."offset")[:{JUMPED_SHOWN}]) AS messages,
+               [g.previous, g."offset"] || list(r."offset" ORDER BY r."offset")[:{JUMPED_SHOWN}] AS offsets
+        FROM given g JOIN readable r ON r.run = g.run AND r.topic = g.topic AND r.partition = g.partition
+                                        AND r."offset" > g.previous AND r."offset" < g."offset"
+        WHERE g.generation = g.previous_generation
+        GROUP BY g.run, g.reader, g.topic, g.partition, g.file_row_number, g.previous_id, g.id, g.previous, g."offset" """,
+    "rewound": """
+        SELECT run, known([previous_id, id]) AS messages, [previous, "offset"] AS offsets
+        FROM given WHERE "offset" <= previous""",
+    "overcommitted": f"""
+        SELECT c.run, known(list(r.id ORDER BY r."offset")[:{OVERCOMMITTED_SHOWN}]) AS messages,
+               known([c.committed, coalesce(c.given + 1, b.start)]) AS offsets
+        FROM (SELECT DISTINCT run, t, reader, topic, partition, "offset" AS committed,
+                     (SELECT max(d."offset") FROM deliveries d WHERE d.run = o.run AND d.topic = o.topic
+                                                  AND d.partition = o.partition AND d.t <= o.t) AS given
+              FROM commits o WHERE outcome = {_ACKED}) c
+        JOIN readable r ON r.run = c.run AND r.topic = c.topic AND r.partition = c.partition
+                           AND r."offset" < c.committed AND (c.given IS NULL OR r."offset" > c.given)
+        LEFT JOIN bounds b ON b.run = c.run AND b.topic = c.topic AND b.partition = c.partition
+        GROUP BY c.run, c.t, c.reader, c.topic, c.partition, c.committed, c.given, b.start""",
+    "aborted_read": f"""
+        SELECT DISTINCT ON (run, session, seq, topic, partition, "offset", reader)
+               run, [named(sender, session, seq)] AS messages, ["offset"] AS offsets
+        FROM (SELECT run, session, seq, topic, partition, "offset", reader FROM deliveries WHERE {_OURS}
+              UNION ALL SELECT run, session, seq, topic, partition, "offset", -1 FROM log WHERE committed AND {_OURS})
+        JOIN told_txn USING (run, session, seq) JOIN fate USING (run, session, txn)
+        LEFT JOIN sessions USING (run, session) WHERE fate = 'aborted'""",
+    "premature_read": f"""
+        SELECT DISTINCT ON (run, session, seq, topic, partition, "offset", reader)
+               run, [named(sender, session, seq)] AS messages, ["offset"] AS offsets
+        FROM (SELECT run, t, session, seq, topic, partition, "offset", reader FROM deliveries WHERE {_OURS}) d
+        JOIN told_txn USING (run, session, seq) JOIN fate USING (run, session, txn)
+        LEFT JOIN sessions USING (run, session) WHERE fate <> 'aborted' AND d.t < asked""",
+    "torn": """
+        SELECT run, list(id ORDER BY seq) FILTER (kind = 'lost') AS messages,
+               known(list("offset" ORDER BY seq) FILTER (kind = 'lost')) AS offsets
+        FROM (SELECT s.run, s.session, s.txn, s.seq, s.id, s."offset", s.visible, m.kind
+              FROM sent s LEFT JOIN missing m ON m.run = s.run AND m.session = s.session AND m.seq = s.seq
+              WHERE s.txn > 0 AND s.fate = 'committed')
+        GROUP BY run, session, txn HAVING bool_or(visible) AND bool_or(coalesce(kind = 'lost', false))""",
+}  # fmt: skip
+
+ANOMALIES = frozenset(name for names in _QUESTIONS for name in names.split(", "))
+
+
+def oracle(run: RunDir) -> set[Finding]:
+    """What a sealed run holds."""
+    return set(oracle_rows([run])[run])
+
+
+def oracle_rows(runs: Sequence[RunDir]) -> dict[RunDir, Counter[Finding]]:
+    """What each of the sealed runs holds, and how often: two readers may have got the same aborted record.
+
+    All runs are asked at once: a question costs as much for one small run as for a hundred.
+    """
+    found: dict[RunDir, Counter[Finding]] = {run: Counter() for run in runs}
+    if not runs:
+        return found
+    with duckdb.connect(config={"threads": 2}) as db:
+        _load(db, runs)
+        numbers = _numbers(db, runs)
+        for name, question in _QUESTIONS.items():
+            for row in _rows(db, question):
+                anomaly = str(row.get("anomaly", name))
+                found[numbers[row["run"]]][anomaly, tuple(row["messages"]), tuple(row["offsets"])] += 1
+    return found
+
+
+def _load(db: duckdb.DuckDBPyConnection, runs: Iterable[RunDir]) -> None:
+    db.execute(
+        "CREATE MACRO named(sender, session, seq) AS coalesce(sender, 'session ' || session) || '-' || seq"
+    )
+    db.execute("CREATE MACRO known(items) AS list_filter(items, lambda x: x IS NOT NULL)")
+    for table in _ASKED:
+        files = [str(path) for run in runs for path in sorted((run.tables / table).glob("*.parquet"))]
+        # Rows of one reader stand in one file, in the order in which it got them.
+        db.execute(
+            f"CREATE TEMP TABLE {table} AS SELECT * FROM read_parquet($files, file_row_number = true)",
+            {"files": files},
+        )
+    for name, step in _STEPS.items():
+        db.execute(f"CREATE TEMP TABLE {name} AS {step}")
+
+
+def _numbers(db: duckdb.DuckDBPyConnection, runs: Iterable[RunDir]) -> Mapping[int, RunDir]:
+    by_id = {str(run.read_manifest()["run_id"]): run for run in runs}
+    return {number: by_id[run_id] for number, run_id in db.execute("SELECT run, run_id FROM runs").fetchall()}
+
+
+def _rows(db: duckdb.DuckDBPyConnection, question: str) -> list[dict[str, Any]]:
+    answer = db.execute(question)
+    names = [column[0] for column in answer.description or ()]
+    return [dict(zip(names, row, strict=True)) for row in answer.fetchall()]

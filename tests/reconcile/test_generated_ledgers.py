@@ -1,0 +1,54 @@
+"""The product on the ledgers that benchmarks.reconcile generates: what was planted is found, wherever offsets begin."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+
+from benchmarks._generate import Made, generate
+from benchmarks.reconcile import differences
+from harness.reconcile import blocks, screen, tables
+from harness.reconcile.job import reconcile_many
+from harness.reconcile.seal import seal
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+HIGH = 1 << 40
+
+
+def test_what_was_planted_is_found_at_low_and_high_offsets(spark: SparkSession, tmp_path: Path) -> None:
+    made = [
+        generate(tmp_path, 10_000, base_offset=base, plants=plants, scenario=f"{plants}-from-{base}")
+        for base in (0, HIGH)
+        for plants in (7, 0)
+    ]
+    for one, result in zip(made, reconcile_many([one.run for one in made], spark), strict=True):
+        assert result["crashed"] == {}
+        assert differences(one.expected, result["counts"]) == {}
+
+
+def test_memory_follows_the_records_not_their_offsets(spark: SparkSession, tmp_path: Path) -> None:
+    low, high, twice = (
+        _summary_rows(spark, generate(tmp_path, records, base_offset=base, scenario=f"{records}-from-{base}"))
+        for records, base in ((10_000, 0), (10_000, HIGH), (20_000, HIGH))
+    )
+    assert low == high
+    assert all(count <= 2.5 * low[name] for name, count in twice.items())
+
+
+def _summary_rows(spark: SparkSession, made: Made) -> Counter[str]:
+    """How many rows the kernels make of attempts and log, and how many the driver gets."""
+    sealed = seal(made.run)
+    own = tables.read(spark, {made.run.tables: sealed})
+    facts = screen.facts(own, [sealed])
+    rows = Counter(driver=len(screen.screen(own, facts).rows[blocks.SUMMARY[0]]))
+    for name in ("attempts", "log"):
+        kernel, columns = screen.READ[name]
+        batches = pq.read_table(made.run.tables / name).to_batches()
+        for _, arrays in screen.by_runs(batches, columns):
+            rows[name] += len(kernel(arrays, facts[0])[blocks.SUMMARY[0]])
+    return rows
