@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.autopsy import classify
 from harness.contracts import Outcome
-from harness.journals import ISOLATIONS, Attempt, Event, Found, Journals, Identity, Position, Seen
+from harness.journals import ISOLATIONS, Attempt, Event, Found, Identity, Journals, Position, Seen
 from harness.message import key_bytes
 
 OUTCOMES = {Outcome.UNKNOWN: "its outcome is unknown", Outcome.ACKED: "acked", Outcome.REJECTED: "rejected"}

@@ -19,7 +19,9 @@ from pyspark.sql import functions as f
 from harness.contracts import Outcome
 from harness.histories.parse import ASSIGN, SUBSCRIBE, History, Label, Operation
 from harness.reconcile import tables as ledger
-from harness.reconcile.fates import TRANSACTION
+from harness.reconcile.fates import TRANSACTION, told
+from harness.reconcile.look import kept, local
+from harness.reconcile.names import Names
 from harness.reconcile.schema import SCHEMAS
 from harness.reconcile.tables import COMMITTED, MESSAGE, PARTITION, POSITION, Tables
 
@@ -71,32 +73,41 @@ def tables(spark: SparkSession, histories: Sequence[Numbered], *, ww_deps: bool)
     rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for run, one in enumerate(histories):
         _Rows(run, one, rows).add()
-    own = {
-        name: _frame(spark, rows[name], _READS if name == "deliveries" else schema)
-        for name, schema in SCHEMAS.items()
+    arrow = {
+        name: pa.Table.from_pylist(rows[name], schema=_READS if name == "deliveries" else SCHEMAS[name])
+        for name in ("attempts", "deliveries", "transactions", "bounds")
     }
-    reads = own["deliveries"].persist()
-    by_others = reads.where("op != txn")
-    fates = ledger.fates_of(own["transactions"], own["log"], by_others, own["runs"]).persist()
-    attempts = _testifying(own["attempts"], fates).persist()
-    log = _log(attempts, reads).persist()
-    messages = _owed_when_passed(ledger.messages_of(attempts, log, reads, fates), reads).persist()
+    named = Names(
+        {
+            (run, p): str(p)
+            for run, one in enumerate(histories)
+            for p in range(len(one.history.processes) + 1)
+        },
+        {(run, p): str(p) for run, one in enumerate(histories) for p in range(len(one.history.processes))},
+        dict.fromkeys(range(len(histories)), "read_committed"),
+        dict.fromkeys(range(len(histories)), True),
+    )
+    reads = local(spark, arrow["deliveries"])
+    no_log = local(spark, SCHEMAS["log"].empty_table())
+
+    def fixed(frame: DataFrame) -> DataFrame:
+        return kept(spark, frame, few=True)
+
+    fates = fixed(
+        ledger.fates_of(local(spark, told(arrow["transactions"])), no_log, reads.where("op != txn"), named)
+    )
+    attempts = fixed(_testifying(local(spark, arrow["attempts"]), fates))
+    log = fixed(_log(attempts, reads))
+    messages = fixed(_owed_when_passed(ledger.messages_of(attempts, log, reads, fates), reads))
     places = log.select(*MESSAGE, "topic", "partition", "offset")
-    own |= {"attempts": attempts, "log": log}
     return Tables(
-        **own, fates=fates, messages=messages, positions=ledger.positions_of(attempts, log, reads),
-        claims=ledger.claims_of(attempts, log.where("false"), reads), places=places,
+        attempts=attempts, deliveries=reads, log=log, bounds=local(spark, arrow["bounds"]), names=named,
+        fates=fates, messages=messages, positions=ledger.positions_of(attempts, log, reads),
+        claims=ledger.claims_of(attempts, no_log, reads), places=places,
         pairs=_pairs(attempts, log), keys=messages.where("false"),
         steps=_steps(reads), readable=places, overcommits=reads.where("false"), whole_log=log, tells_all=True,
-        neighbours=_neighbours(attempts, log), edges=_edges(log, reads, fates, ww_deps=ww_deps),
+        neighbours=_neighbours(attempts, log), edges=fixed(_edges(log, reads, fates, ww_deps=ww_deps)),
     )  # fmt: skip
-
-
-def _frame(spark: SparkSession, rows: list[dict[str, Any]], schema: pa.Schema) -> DataFrame:
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    table = pa.Table.from_pylist(rows, schema=schema)
-    return spark.createDataFrame(table) if rows else spark.createDataFrame([], from_arrow_schema(schema))
 
 
 class _Rows:

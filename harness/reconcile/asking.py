@@ -10,13 +10,15 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
+from pyspark.sql import DataFrame
 
 from harness.contracts import Finder
 from harness.reconcile.findings import COLUMNS
+from harness.reconcile.rows import windows
+from harness.reconcile.seal import Sealed
 from harness.reconcile.tables import Tables
 
 WORST = 5  # findings of each kind that are told in full
@@ -52,14 +54,12 @@ def ask(
 
 
 def findings(
-    spark: SparkSession, tables: Tables, finders: Sequence[Finder], crashed: Crashed
+    tables: Tables, finders: Sequence[Finder], sealed: Sequence[Sealed], crashed: Crashed
 ) -> tuple[pa.Table | None, Rows]:
     """All findings, and the worst few of each kind, each with the number `n` of its kind."""
-    about = _about(spark, tables)
 
-    def answer(frame: DataFrame) -> tuple[pa.Table, Mapping[Any, int]]:
-        found = _dressed(frame, about)
-        table = found.limit(MOST + 1).toArrow()
+    def answer(found: DataFrame) -> tuple[pa.Table, Mapping[Any, int]]:
+        table = found.selectExpr("*", "get(offsets, 0) AS at").limit(MOST + 1).toArrow()
         if table.num_rows <= MOST:
             return table, {}
         counts = {
@@ -73,25 +73,31 @@ def findings(
         return None, []
     table = pa.concat_tables([table for table, _ in answers]).sort_by(_ORDER)
     more = {kind: n for _, counts in answers for kind, n in counts.items()}
-    return table.drop_columns(["at"]), _worst(table, more)
+    dressed = _dressed(table, sealed)
+    return dressed.drop_columns(["at"]), _worst(dressed, more)
 
 
-def _about(spark: SparkSession, tables: Tables) -> DataFrame:
-    """What every finding is dressed with: of each run its name, its topic's name and its fault windows."""
-    spans = tables.windows.groupBy("run").agg(
-        f.expr("sort_array(collect_list(struct(opened, closed, window))) AS spans")
+def _dressed(table: pa.Table, sealed: Sequence[Sealed]) -> pa.Table:
+    """With the run's and the topic's name, and the fault window that the finding's time falls into."""
+    run = table["run"].to_numpy()
+    t = table["t"].fill_null(-1).to_numpy()
+    topic = table["topic"].fill_null(0).to_numpy()
+    window = np.full(len(run), -1, dtype=np.int32)
+    run_id, topic_name = np.full(len(run), None, dtype=object), np.full(len(run), None, dtype=object)
+    for one in sealed:
+        mine = run == one.run
+        run_id[mine], topic_name[mine] = one.run_id, one.topic_name
+        # Of several windows the one that opened first counts.
+        for life in reversed(windows([e for e in one.events if e["event"] == "window"])):
+            window[mine & (life["opened"] <= t) & (t <= life["closed"])] = life["window"]
+    elsewhere = topic != 0
+    topic_name[elsewhere] = [f"topic {number}" for number in topic[elsewhere]]
+    return (
+        table.drop_columns(["topic"])
+        .add_column(0, "run_id", pa.array(run_id, pa.string()))
+        .append_column("topic", pa.array(topic_name, pa.string()))
+        .append_column("window", pa.array(window, mask=window < 0))
     )
-    about = tables.runs.select("run", "run_id", "topic_name").join(spans, on="run", how="left")
-    return f.broadcast(spark.createDataFrame(about.collect(), about.schema))
-
-
-def _dressed(found: DataFrame, about: DataFrame) -> DataFrame:
-    """With the topic's name, and the fault window that the finding's time falls into."""
-    return found.join(about, on="run", how="left").selectExpr(
-        "run_id", *(name for name in COLUMNS if name != "topic"),
-        "CASE WHEN topic = 0 THEN topic_name ELSE 'topic ' || topic END AS topic",
-        "get(filter(spans, s -> s.opened <= t AND t <= s.closed), 0).window AS window", "get(offsets, 0) AS at",
-    )  # fmt: skip
 
 
 def _worst(table: pa.Table, more: Mapping[Any, int]) -> Rows:

@@ -2,27 +2,51 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
 from harness.contracts import Outcome
 
 TRANSACTION = ["run", "session", "txn"]
-_ACKED, _REJECTED = int(Outcome.ACKED), int(Outcome.REJECTED)
 
 
-def told(transactions: DataFrame) -> DataFrame:
+def told(transactions: pa.Table) -> pa.Table:
     """run, session, txn, the booleans asked (to commit), committed and aborted, and asked_at, 0 for never.
 
     Certainly not committed: an acked abort, a rejected commit, or (NOT asked) a commit that nobody asked for.
     """
-    commit, abort = "step = 'ended' AND did = 'commit'", "step = 'ended' AND did = 'abort'"
-    conditions = {
-        "asked": "did = 'commit'",
-        "committed": f"{commit} AND outcome = {_ACKED}",
-        "aborted": f"{commit} AND outcome = {_REJECTED} OR {abort} AND outcome = {_ACKED}",
+    c = {
+        name: transactions.column(name).to_numpy(zero_copy_only=False)
+        for name in (*TRANSACTION, "step", "did")
     }
-    return transactions.groupBy(*TRANSACTION).agg(
-        *(f.expr(f"coalesce(bool_or({text}), false) AS {name}") for name, text in conditions.items()),
-        f.expr("coalesce(min(CASE WHEN step = 'end' AND did = 'commit' THEN t END), 0) AS asked_at"),
+    outcome = transactions.column("outcome").fill_null(-1).to_numpy(zero_copy_only=False)
+    t = transactions.column("t").to_numpy(zero_copy_only=False)
+    order = np.lexsort((c["txn"], c["session"], c["run"]))
+    keys = [c[name][order] for name in TRANSACTION]
+    starts = (
+        np.flatnonzero(np.r_[True, np.logical_or.reduce([key[1:] != key[:-1] for key in keys])])
+        if len(order)
+        else order
+    )
+    to_commit, ended = c["did"] == "commit", c["step"] == "ended"
+    begun = (c["step"] == "end") & to_commit
+    acked, rejected = outcome == Outcome.ACKED, outcome == Outcome.REJECTED
+    never = np.iinfo(np.int64).max
+
+    def in_any(which: npt.NDArray[np.bool_]) -> Any:
+        return np.logical_or.reduceat(which[order], starts) if len(order) else which
+
+    first = np.where(begun, t, never)
+    asked_at = np.minimum.reduceat(first[order], starts) if len(order) else first
+    return pa.table(
+        {name: pa.array(key[starts], pa.int64()) for name, key in zip(TRANSACTION, keys, strict=True)}
+        | {
+            "asked": in_any(to_commit),
+            "committed": in_any(ended & to_commit & acked),
+            "aborted": in_any(ended & ((to_commit & rejected) | ((c["did"] == "abort") & acked))),
+            "asked_at": pa.array(np.where(asked_at == never, 0, asked_at), pa.int64()),
+        }
     )

@@ -32,7 +32,7 @@ from harness.reconcile.screen import Screened, facts, screen
 from harness.reconcile.seal import Sealed
 from harness.reconcile.session import for_few_rows
 from harness.reconcile.stitch import Doubts, doubts
-from harness.reconcile.tables import derive, read
+from harness.reconcile.tables import derive, names, read, read_small
 from harness.reconcile.times import latency_and_throughput, recovery, timeline, unavailable_s_max
 from harness.rundir import RunDir, write_json
 
@@ -58,12 +58,19 @@ def reconcile_many(
     began = time.monotonic()
     chosen = list(all_finders() if finders is None else finders)
     sealed = [sealed_at(run) for run in runs]
+    by_number = numbered(runs, sealed)
     own = read(spark, {f"{place_of(run)}/tables": one for run, one in zip(runs, sealed, strict=True)})
     need_whole(own, runs, sealed)
-    known = facts(own, sealed)
+    small = read_small({run.tables: one for run, one in zip(runs, sealed, strict=True)})
+    known = facts(small, sealed)
     screened = screen(own, known)
     crashed: Crashed = {}
-    rows = _look(numbered(runs, sealed), spark, own, doubts(screened, known, sealed), chosen, crashed)
+    found: pa.Table | None = None
+    rows: Rows = []
+    doubtful = doubts(screened, known, sealed)
+    if doubtful.any:
+        found, rows = _look(spark, own, small, sealed, doubtful, chosen, crashed)
+    _put_findings(by_number, found)
     sound = [finder for finder in chosen if finder.anomaly not in crashed]
     results = []
     for run, one, fact in zip(runs, sealed, known, strict=True):
@@ -83,27 +90,24 @@ def woken(finders: Sequence[Finder], doubtful: Doubts) -> list[Finder]:
 
 
 def _look(
-    runs: Mapping[int, RunDir],
     spark: SparkSession,
     own: Mapping[str, DataFrame],
+    small: Mapping[str, pa.Table],
+    sealed: Sequence[Sealed],
     doubtful: Doubts,
     finders: Sequence[Finder],
     crashed: Crashed,
-) -> Rows:
-    """What finders find in the blocks that are not sound; all findings are written, the worst come back."""
-    if not doubtful.any:
-        _put_findings(runs, None)
-        return []
+) -> tuple[pa.Table | None, Rows]:
+    """What finders find in the blocks that are not sound: all of it, and the worst of each kind."""
     chosen = choose(spark, own, doubtful)
-    tables = derive(spark, own, chosen, strange=doubtful.screened.count(Count.STRANGE) > 0)
-    try:
-        with for_few_rows(spark):
-            found, worst = findings(spark, tables, woken(finders, doubtful), crashed)
-        _put_findings(runs, found)
-        return worst
-    finally:
-        tables.unpersist()
-        chosen.unpersist()
+    with for_few_rows(spark, few=chosen.few):
+        strange = doubtful.screened.count(Count.STRANGE) > 0
+        tables = derive(spark, own, small, chosen, names(sealed), strange=strange)
+        try:
+            return findings(tables, woken(finders, doubtful), sealed, crashed)
+        finally:
+            tables.unpersist()
+            chosen.unpersist()
 
 
 def _result(

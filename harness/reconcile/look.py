@@ -136,16 +136,23 @@ class _Blocks:
 def _fixed(spark: SparkSession, frame: DataFrame, columns: list[str]) -> _Blocks:
     """Computed now: it is small, it is joined with every table, and its plan would be carried along each time."""
     table = frame.select(*columns).distinct().toArrow()
-    return _Blocks(f.broadcast(_local(spark, table, frame.select(*columns))), table.num_rows)
+    return _Blocks(f.broadcast(local(spark, table)), table.num_rows)
 
 
 def kept(spark: SparkSession, frame: DataFrame, *, few: bool) -> DataFrame:
     """The rows of a frame for many queries: few as a table of their own, which plans like nothing; else in the cache."""
-    return _local(spark, frame.toArrow(), frame) if few else frame.persist()
+    return local(spark, frame.toArrow()) if few else frame.persist()
 
 
-def _local(spark: SparkSession, table: pa.Table, like: DataFrame) -> DataFrame:
-    return spark.createDataFrame(table) if table.num_rows else spark.createDataFrame([], like.schema)
+def local(spark: SparkSession, table: pa.Table) -> DataFrame:
+    """Rows of this process as a table of Spark."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return (
+        spark.createDataFrame(table)
+        if table.num_rows
+        else spark.createDataFrame([], from_arrow_schema(table.schema))
+    )
 
 
 def _semi(frame: DataFrame, blocks: DataFrame, on: list[str], *columns: str) -> DataFrame:

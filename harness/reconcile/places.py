@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from harness.errors import LedgerError, UsageError
+from harness.reconcile.schema import SMALL
 from harness.reconcile.seal import Sealed, seal
 from harness.reconcile.storage import HadoopStorage, LocalStorage, Storage
 from harness.rundir import RunDir, find_runs, read_json
@@ -80,7 +81,8 @@ def sealed_at(run: RunDir) -> Sealed:
         return seal(run)
     if run.storage.exists(f"{run.url}/tables/{SEALED}"):
         run.tables.mkdir(exist_ok=True)
-        run.storage.fetch(f"{run.url}/tables/{SEALED}", run.tables / SEALED)
+        for name in (SEALED, *SMALL):
+            run.storage.fetch(f"{run.url}/tables/{name}", run.tables / name)
         return _read_sealed(run)
     if not run.storage.exists(f"{run.url}/ledger"):
         raise LedgerError(

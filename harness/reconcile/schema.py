@@ -143,3 +143,7 @@ def spark_schema(table: str) -> StructType:
     from pyspark.sql.pandas.types import from_arrow_schema
 
     return from_arrow_schema(SCHEMAS[table])
+
+
+LARGE = ("attempts", "log", "deliveries")  # for Spark
+SMALL = ("transactions", "commits", "bounds")  # what else the job asks: read here, as they are

@@ -185,10 +185,9 @@ def _keep(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield _batch(blocks.counted({name: values[rows["run"] == run] for name, values in rows.items()}))
 
 
-def facts(tables: Mapping[str, DataFrame], sealed: Sequence[Sealed]) -> list[Facts]:
+def facts(small: Mapping[str, pa.Table], sealed: Sequence[Sealed]) -> list[Facts]:
     """What the kernels have to know of each run."""
-    fates = told_fates(tables["transactions"]) if any(one.rows["transactions"] for one in sealed) else {}
-    commits = _commits(tables["commits"]) if any(one.rows["commits"] for one in sealed) else {}
+    fates, commits = told_fates(small["transactions"]), _commits(small["commits"])
     none = np.zeros(0, dtype=np.int64)
     made = []
     for one in sealed:
@@ -205,39 +204,43 @@ def facts(tables: Mapping[str, DataFrame], sealed: Sequence[Sealed]) -> list[Fac
     return made
 
 
-def told_fates(transactions: DataFrame) -> dict[int, tuple[Ints, Ints, Ints]]:
-    """Of each run, its transactions as session << 32 | txn, sorted, and what the events alone tell of each."""
+def told_fates(transactions: pa.Table) -> dict[int, tuple[Ints, Ints, Ints]]:
+    """Of each run, its transactions as session << 32 | txn, sorted, what the events alone tell of each, and when it
+    was asked to commit."""
     c = _arrays(told(transactions))
     fate = np.where(
-        c["committed"].astype(bool),
+        c["committed"],
         Fate.COMMITTED,
-        np.where(c["aborted"].astype(bool) | ~c["asked"].astype(bool), Fate.ABORTED, Fate.OPEN),
+        np.where(c["aborted"] | ~c["asked"], Fate.ABORTED, Fate.OPEN),
     )
     # To read what was aborted is another matter than to read too early.
     asked = np.where(fate == Fate.ABORTED, 0, c["asked_at"])
     fates = {}
     for run in np.unique(c["run"]).tolist():
         mine = c["run"] == run
-        packed = c["session"][mine].astype(np.int64) << 32 | c["txn"][mine].astype(np.int64)
+        packed = c["session"][mine] << 32 | c["txn"][mine]
         order = np.argsort(packed)
         fates[run] = packed[order], fate[mine][order].astype(np.int64), asked[mine][order].astype(np.int64)
     return fates
 
 
-def _commits(commits: DataFrame) -> dict[int, dict[int, Commits]]:
+def _commits(commits: pa.Table) -> dict[int, dict[int, Commits]]:
     """Acked commits of each run, by place."""
-    c = _arrays(commits.where(f"outcome = {int(Outcome.ACKED)}").selectExpr(
-        "run", "shiftleft(CAST(topic AS bigint), 32) | partition AS place", "t", "offset", "CAST(reader AS bigint) AS reader"
-    ))  # fmt: skip
+    c = _arrays(commits.select(["run", "topic", "partition", "t", "offset", "reader", "outcome"]))
+    acked = c["outcome"] == Outcome.ACKED
+    c = {name: values[acked].astype(np.int64) for name, values in c.items()}
+    place = blocks.place_of(c["topic"], c["partition"])
+    order = np.lexsort((c["t"], place, c["run"]))
+    keys = np.stack([c["run"][order], place[order]])
+    starts = np.flatnonzero(np.r_[True, (keys[:, 1:] != keys[:, :-1]).any(axis=0)]) if len(order) else order
     found: dict[int, dict[int, Commits]] = defaultdict(dict)
-    for run, place in np.unique(np.stack([c["run"], c["place"]]), axis=1).T.tolist():
-        mine = np.flatnonzero((c["run"] == run) & (c["place"] == place))
-        mine = mine[np.argsort(c["t"][mine], kind="stable")]
+    for mine in np.split(order, starts[1:]) if len(order) else []:
         offsets = c["offset"][mine]
-        found[run][place] = Commits(c["t"][mine], offsets, c["reader"][mine], np.sort(offsets))
+        found[int(c["run"][mine[0]])][int(place[mine[0]])] = Commits(
+            c["t"][mine], offsets, c["reader"][mine], np.sort(offsets)
+        )
     return found
 
 
-def _arrays(frame: DataFrame) -> dict[str, Any]:
-    table = frame.toArrow()
+def _arrays(table: pa.Table) -> dict[str, Any]:
     return {name: table.column(name).to_numpy(zero_copy_only=False) for name in table.column_names}

@@ -57,6 +57,8 @@ class Sealed:
     zero_ns: int
     group_isolation: str  # what the group's readers were promised to read
     topic_unchanged: bool  # the topic's number of partitions stayed the same
+    topic_name: str = "topic-0"
+    reader_names: list[str] = field(default_factory=list)  # by their numbers in the tables
     torn: list[str] = field(default_factory=list)
     gaps: list[str] = field(default_factory=list)
     rows: Counter[str] = field(default_factory=Counter)  # of each table
@@ -151,6 +153,7 @@ class _Sealing:
             zero_ns=zero_ns,
             group_isolation=str(self._scenario.get("consumers", {}).get("isolation", "read_committed")),
             topic_unchanged=bool(manifest.get("topic_unchanged", True)),
+            topic_name=str(manifest.get("topic", "topic-0")),
         )
         self._events: dict[str, list[Event]] = defaultdict(list)  # by kind
         self._torn: list[tuple[str, str]] = []  # writer, what
@@ -244,7 +247,7 @@ class _Sealing:
             "run_id": self._sealed.run_id,
             "scenario": self._sealed.scenario,
             "zero_ns": self._sealed.zero_ns,
-            "topic_name": str(self._manifest.get("topic", "topic-0")),
+            "topic_name": self._sealed.topic_name,
             "topic_unchanged": self._sealed.topic_unchanged,
             "group_isolation": self._sealed.group_isolation,
         }
@@ -295,6 +298,7 @@ class _Sealing:
             self._write("deliveries", path.stem, (
                 make.deliveries(piece, reader, touched) for piece in self._own(rows)
             ))  # fmt: skip
+        self._sealed.reader_names = list(self._readers)
         self._rows("readers", [
             {"reader": number, "name": name, "isolation": self._sealed.group_isolation}
             for name, number in self._readers.items()

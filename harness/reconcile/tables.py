@@ -8,19 +8,23 @@ Conditions are Spark SQL text: they read like the question, and each is one call
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from harness.contracts import Outcome
+from harness.errors import LedgerError
 from harness.message import BAD_PAYLOAD
 from harness.reconcile.fates import TRANSACTION, told
-from harness.reconcile.look import OURS, Chosen, kept
-from harness.reconcile.schema import SCHEMAS, spark_schema
+from harness.reconcile.look import OURS, Chosen, kept, local
+from harness.reconcile.names import Names
+from harness.reconcile.schema import LARGE, SCHEMAS, SMALL, spark_schema
 from harness.reconcile.seal import Sealed
 
 MESSAGE = ["run", "session", "seq"]
@@ -35,18 +39,11 @@ ACKED, REJECTED = int(Outcome.ACKED), int(Outcome.REJECTED)
 class Tables:
     """The sealed tables as in harness.reconcile.schema, and the derived ones."""
 
-    runs: DataFrame
-    sessions: DataFrame
-    readers: DataFrame
     attempts: DataFrame
     deliveries: DataFrame
     log: DataFrame
-    transactions: DataFrame
-    commits: DataFrame
-    assignments: DataFrame
-    windows: DataFrame
     bounds: DataFrame
-    events: DataFrame
+    names: Names
 
     # run, session, txn, fate: committed (told, or proven by E2), aborted (certainly not committed) or unknown;
     # asked_at: before that it cannot have been committed (0: nobody knows).
@@ -57,7 +54,7 @@ class Tables:
     # offset_min/max. delivered: how often. altered: key or transaction differ from what was sent.
     # owed: it must be in the log. visible: it is in the log that is owed.
     messages: DataFrame
-    # One row a position: session_min/max, seq_min/max of those who claim it; acked, in_log, in_committed, promised,
+    # One row a position: holder (session, seq), session_min/max, seq_min/max of those who claim it; acked, in_log, in_committed, promised,
     # passed (booleans); delivered (how often), t_first, t_last of its deliveries; flags of all who read it.
     positions: DataFrame
     # run, session, seq, source (ack, final read or delivery), topic, partition, offset, t: who says that a message
@@ -89,19 +86,12 @@ class Tables:
 
     def named(self, frame: DataFrame, *, session: str = "session", sender: str = "sender") -> DataFrame:
         """With the sender's name; a session that nobody began is called by its number."""
-        names = self.sessions.selectExpr("run", f"session AS {session}", f"sender AS {sender}")
-        return frame.join(f.broadcast(names), on=["run", session], how="left").withColumn(
-            sender, f.expr(f"coalesce({sender}, 'session ' || {session})")
-        )
+        return frame.withColumn(sender, f.expr(self.names.sender(session)))
 
     def read_by(self, frame: DataFrame) -> DataFrame:
-        """With the reader's name and isolation instead of its number."""
-        names = self.readers.selectExpr("run", "reader AS number", "name", "isolation")
-        return (
-            frame.withColumnRenamed("reader", "number")
-            .join(f.broadcast(names), on=["run", "number"], how="inner")
-            .withColumnRenamed("name", "reader")
-            .drop("number")
+        """With the reader's name instead of its number, and what it reads."""
+        return frame.withColumns(
+            {"isolation": f.expr(self.names.isolation()), "reader": f.expr(self.names.reader())}
         )
 
     def unpersist(self) -> None:
@@ -109,8 +99,8 @@ class Tables:
             frame.unpersist()
 
 
-def read(spark: SparkSession, sealed: Mapping[str, Sealed] | Mapping[Path, Sealed]) -> dict[str, DataFrame]:
-    """The sealed tables of one or many runs from their `tables/` folders, on any file system."""
+def read(spark: SparkSession, sealed: Mapping[str, Sealed]) -> dict[str, DataFrame]:
+    """The large tables of one or many runs from their `tables/` folders, on any file system."""
 
     def read_one(name: str) -> DataFrame:
         frame = spark.read.schema(spark_schema(name)).parquet(*(f"{folder}/{name}" for folder in sealed))
@@ -120,14 +110,49 @@ def read(spark: SparkSession, sealed: Mapping[str, Sealed] | Mapping[Path, Seale
             )  # said aloud, so that Spark drops all that depends on it from its plans
         return frame
 
-    return {name: read_one(name) for name in SCHEMAS}
+    return {name: read_one(name) for name in LARGE}
 
 
-def derive(spark: SparkSession, own: Mapping[str, DataFrame], chosen: Chosen, *, strange: bool) -> Tables:
-    """All tables, of the chosen rows. Nothing is computed before a question is asked."""
-    by_message, by_position = chosen.by_message, chosen.by_position
-    whole_log, own = own["log"], {**own, **chosen.either}
-    fates = fates_of(own["transactions"], own["log"], own["deliveries"], own["runs"])
+def read_small(runs: Mapping[Path, Sealed]) -> dict[str, pa.Table]:
+    """The small tables of one or many runs, from their `tables/` folders on this machine."""
+    found = {}
+    for name in SMALL:
+        parts = []
+        for folder, sealed in runs.items():
+            parts.append(pq.read_table(folder / name, schema=SCHEMAS[name]))
+            if parts[-1].num_rows != sealed.rows[name]:
+                raise LedgerError(
+                    f"{folder / name}: {parts[-1].num_rows} rows, but sealing wrote {sealed.rows[name]}: not a whole table"
+                )
+        found[name] = pa.concat_tables(parts)
+    return found
+
+
+def names(sealed: Sequence[Sealed]) -> Names:
+    return Names(
+        {(one.run, s.session): f"{s.producer}.{s.incarnation}" for one in sealed for s in one.sessions},
+        {(one.run, number): name for one in sealed for number, name in enumerate(one.reader_names)},
+        {one.run: one.group_isolation for one in sealed},
+        {one.run: one.topic_unchanged for one in sealed},
+    )
+
+
+def derive(
+    spark: SparkSession,
+    own: Mapping[str, DataFrame],
+    small: Mapping[str, pa.Table],
+    chosen: Chosen,
+    named: Names,
+    *,
+    strange: bool,
+) -> Tables:
+    """All tables, of the chosen rows. Little is computed before a question is asked."""
+    by_message, by_position, either = chosen.by_message, chosen.by_position, chosen.either
+    fates = kept(
+        spark,
+        fates_of(local(spark, told(small["transactions"])), either["log"], either["deliveries"], named),
+        few=chosen.few,
+    )
     positions = kept(
         spark,
         positions_of(by_position["attempts"], by_position["log"], by_position["deliveries"]),
@@ -140,12 +165,13 @@ def derive(spark: SparkSession, own: Mapping[str, DataFrame], chosen: Chosen, *,
         few=chosen.few,
     )
     return Tables(
-        **own, fates=fates, positions=positions, messages=messages,
-        claims=claims_of(own["attempts"], own["log"], own["deliveries"]),
-        places=own["log"].where(OURS).select(*MESSAGE, "topic", "partition", "offset").distinct(),
-        pairs=_pairs(messages), keys=_keys(messages, own["runs"]),
-        steps=chosen.steps, readable=_readable(own["log"], own["runs"]), overcommits=chosen.overcommits,
-        whole_log=whole_log, tells_all=False,
+        **either, bounds=local(spark, small["bounds"]), names=named,
+        fates=fates, positions=positions, messages=messages,
+        claims=claims_of(either["attempts"], either["log"], either["deliveries"]),
+        places=either["log"].where(OURS).select(*MESSAGE, "topic", "partition", "offset").distinct(),
+        pairs=_pairs(messages), keys=_keys(messages, named),
+        steps=chosen.steps, readable=_readable(either["log"], named), overcommits=chosen.overcommits,
+        whole_log=own["log"], tells_all=False,
     )  # fmt: skip
 
 
@@ -159,13 +185,11 @@ def claims_of(attempts: DataFrame, log: DataFrame, deliveries: DataFrame) -> Dat
     return acks.unionByName(found).unionByName(given)
 
 
-def _readable(log: DataFrame, runs: DataFrame) -> DataFrame:
-    isolations = f.broadcast(runs.select("run", "group_isolation"))
+def _readable(log: DataFrame, named: Names) -> DataFrame:
     identity = [f"CASE WHEN {OURS} THEN {name} END AS {name}" for name in ("session", "seq")]
-    return (
-        log.join(isolations, on="run", how="inner")
-        .where("CASE WHEN group_isolation = 'read_committed' THEN committed ELSE uncommitted END")
-        .selectExpr(*POSITION, *identity)
+    committed = f"{named.isolation()} = 'read_committed'"
+    return log.where(f"CASE WHEN {committed} THEN committed ELSE uncommitted END").selectExpr(
+        *POSITION, *identity
     )
 
 
@@ -177,22 +201,21 @@ def _exprs(*texts: str) -> list[Column]:
     return [f.expr(text) for text in texts]
 
 
-def fates_of(transactions: DataFrame, log: DataFrame, deliveries: DataFrame, runs: DataFrame) -> DataFrame:
+def fates_of(told: DataFrame, log: DataFrame, deliveries: DataFrame, named: Names) -> DataFrame:
     """What became of each transaction. Never asked to commit, or an acked abort: certainly aborted."""
     # E2: a record of it that a read_committed reader got proves an unknown transaction committed.
-    strict = f.broadcast(runs.where("group_isolation = 'read_committed'").select("run"))
     read = _stack(
         log.where(OURS).where("committed AND txn > 0").select(*TRANSACTION),
-        deliveries.where(OURS).where("txn > 0").join(strict, on="run", how="left_semi").select(*TRANSACTION),
+        deliveries.where(OURS)
+        .where(f"txn > 0 AND {named.isolation()} = 'read_committed'")
+        .select(*TRANSACTION),
     )
     proven = read.distinct().withColumn("proven", f.lit(True))
     fate = (
         f"CASE WHEN committed THEN '{COMMITTED}' WHEN aborted OR NOT asked THEN '{ABORTED}' "
         f"WHEN proven THEN '{COMMITTED}' ELSE '{UNKNOWN}' END AS fate"
     )
-    return (
-        told(transactions).join(proven, on=TRANSACTION, how="left").selectExpr(*TRANSACTION, fate, "asked_at")
-    )
+    return told.join(proven, on=TRANSACTION, how="left").selectExpr(*TRANSACTION, fate, "asked_at")
 
 
 def positions_of(attempts: DataFrame, log: DataFrame, deliveries: DataFrame) -> DataFrame:
@@ -204,6 +227,8 @@ def positions_of(attempts: DataFrame, log: DataFrame, deliveries: DataFrame) -> 
     found = log.selectExpr(*POSITION, *identity, "flags", "promised", "passed", "uncommitted", "committed")
     given = deliveries.selectExpr(*POSITION, *identity, "flags", "t", "1 AS delivery")
     return _stack(acks, found, given).groupBy(*POSITION).agg(*_exprs(
+        # Of several who claim it the first one stands for the position in findings.
+        "min(CASE WHEN session IS NOT NULL THEN struct(session, seq) END) AS holder",
         "min(session) AS session_min", "max(session) AS session_max", "min(seq) AS seq_min", "max(seq) AS seq_max",
         "coalesce(bool_or(ack), false) AS acked",
         "coalesce(bool_or(uncommitted), false) AS in_log",
@@ -218,7 +243,7 @@ def positions_of(attempts: DataFrame, log: DataFrame, deliveries: DataFrame) -> 
 def _harmed(positions: DataFrame) -> DataFrame:
     """A payload that cannot be read is still the message that was acked there, or that others read there."""
     return positions.where(f"flags & {BAD_PAYLOAD} != 0 AND (in_log OR in_committed)").selectExpr(
-        "run", "session_min AS session", "seq_min AS seq", "true AS harm"
+        "run", "holder.session AS session", "holder.seq AS seq", "true AS harm"
     ).where("session IS NOT NULL")  # fmt: skip
 
 
@@ -287,9 +312,8 @@ def _pairs(messages: DataFrame) -> DataFrame:
     )  # fmt: skip
 
 
-def _keys(messages: DataFrame, runs: DataFrame) -> DataFrame:
+def _keys(messages: DataFrame, named: Names) -> DataFrame:
     keyed = messages.where("attempted AND (in_log OR in_committed) AND key >= 0 AND intended_partition < 0")
-    unchanged = f.broadcast(runs.where("topic_unchanged").select("run"))
-    return keyed.join(unchanged, on="run", how="left_semi").groupBy("run", f.col("topic_min").alias("topic"), "key").agg(
+    return keyed.where(named.is_unchanged()).groupBy("run", f.col("topic_min").alias("topic"), "key").agg(
         *_exprs("count(1) AS records", "min(partition_min) AS partition_min", "max(partition_max) AS partition_max")
     )  # fmt: skip

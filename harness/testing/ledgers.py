@@ -233,7 +233,9 @@ class LiteralRun:
     def _write_events(self, run: RunDir) -> None:
         logs: dict[str, ledger.EventLog] = {}
         for t, writer, kind, fields in sorted(self._events, key=lambda e: e[0]):
-            log = logs.setdefault(writer, ledger.EventLog(run.ledger / f"{writer}.events", writer))
+            if writer not in logs:
+                logs[writer] = ledger.EventLog(run.ledger / f"{writer}.events", writer)
+            log = logs[writer]
             with patch.object(ledger, "now_ns", lambda t=t: t):
                 log.write(kind, **fields)
         for log in logs.values():

@@ -7,7 +7,6 @@ in the tables, so the expectation is a third opinion beside the Spark job and th
 
 from __future__ import annotations
 
-import json
 import random
 from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
@@ -15,7 +14,6 @@ from pathlib import Path
 
 from harness.contracts import Mode, Outcome
 from harness.message import BAD_HEADER, BAD_KEY, BAD_PAYLOAD, BAD_TIMESTAMP, FOREIGN_RUN
-from harness.rundir import RunDir
 from harness.testing.ledgers import LiteralRun, Record, Sent
 
 from .together import Finding
@@ -171,24 +169,11 @@ def self_named(r: Record) -> tuple[str, ...]:
     return () if r.flags & (BAD_PAYLOAD | FOREIGN_RUN) else (named(r.session, r.seq),)
 
 
-class _ManyRuns(LiteralRun):
-    """Leaves no file open: a literal run leaves one for each event, too many for thousands of runs."""
-
-    def _write_events(self, run: RunDir) -> None:
-        lines: dict[str, list[str]] = defaultdict(list)
-        for t, writer, kind, fields in sorted(self._events, key=lambda e: e[0]):
-            lines[writer].append(
-                json.dumps({"t": t, "event": kind, "writer": writer, **fields}, default=str) + "\n"
-            )
-        for writer, written in lines.items():
-            (run.ledger / f"{writer}.events").write_text("".join(written), encoding="utf-8")
-
-
 class Built:
     """A history as a literal run, with the findings that it asks for."""
 
     def __init__(self, history: History, root: Path, name: str) -> None:
-        self.run: LiteralRun = _ManyRuns(
+        self.run = LiteralRun(
             root, mode=Mode.EXACTLY_ONCE if history.transactional else Mode.AT_LEAST_ONCE, name=name,
             partitions=PARTITIONS, isolation=history.isolation, commits=False, drained=history.drained,
         )  # fmt: skip

@@ -34,7 +34,7 @@ def violated(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
     in_window = run.clock - 1_000_000_000
     run.write(1, 20, 1)
     run.log.remove(next(r for r in run.log if r.seq == 25))
-    run.sent[25].t_outcome = in_window
+    run.sent[25].t, run.sent[25].t_outcome = in_window - 1_000_000, in_window
     run.log.append(run.sent[7].at(0, 30))
     return run.finish()
 

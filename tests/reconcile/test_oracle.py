@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
@@ -327,15 +327,6 @@ def read_uncommitted_by_choice(root: Path) -> LiteralRun:
 
 
 # Where the page and the job differ today. Strict: a test that passes all of a sudden wants its line here removed.
-DISPUTED = {
-    "contested_and_given_twice": "names a message that is none of the claimants: the lowest session, the lowest seq",
-    "contested_and_never_given": "names a message that is none of the claimants: the lowest session, the lowest seq",
-    "keyed_message_in_two_partitions": "the finder of misplaced crashes, for all runs of the job",
-    "key_overtaken_in_both_ways": "two findings for one overtaken message",
-}
-CRASHES_THE_JOB = {"keyed_message_in_two_partitions"}
-
-
 def found_by_spark(run: RunDir) -> Counter[Finding]:
     rows = pq.read_table(run.findings).to_pylist()
     return Counter((row["anomaly"], tuple(row["messages"]), tuple(row["offsets"])) for row in rows)
@@ -364,15 +355,10 @@ def opinions(outcomes: Mapping[str, Outcome], runs_root: Path) -> Opinions:
 @pytest.fixture(scope="module")
 def on_edges(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Opinions:
     root = tmp_path_factory.mktemp("edges")
-    names = [name for name in EDGES if name not in CRASHES_THE_JOB]
+    names = list(EDGES)
     results = reconcile_many([replace(EDGES[name](root), name=name).finish() for name in names], spark)
     assert [result["crashed"] for result in results] == [{}] * len(results)
     return _opinions(names, root)
-
-
-def _marked(name: str) -> Any:
-    marks = pytest.mark.xfail(strict=True, run=name not in CRASHES_THE_JOB, reason=DISPUTED.get(name, ""))
-    return pytest.param(name, marks=[marks] if name in DISPUTED else [])
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -394,7 +380,7 @@ def test_both_agree_on_random_histories(histories: Mapping[str, History], opinio
     assert differing == {}
 
 
-@pytest.mark.parametrize("name", [_marked(name) for name in EDGES])
+@pytest.mark.parametrize("name", EDGES)
 def test_both_agree_at_an_edge(name: str, on_edges: Opinions) -> None:
     by_spark, by_oracle = on_edges[name]
     assert by_spark == by_oracle

@@ -30,9 +30,7 @@ class Corrupted:
 
     def find(self, tables: Tables) -> DataFrame:
         # Who sent it is known from the ack of this position, or from somebody who could read it.
-        harmed = tables.positions.where(_HARMED).withColumnsRenamed(
-            {"session_min": "session", "seq_min": "seq"}
-        )
+        harmed = tables.positions.where(_HARMED).selectExpr("*", "holder.*")
         damaged = tables.named(harmed).selectExpr(*finding(
             self.anomaly,
             messages=known(ID), t="t_first",

@@ -32,6 +32,7 @@ _KEPT = (
     "incarnation",
     "given",
 )
+_LATER = ("later_sender", "later_seq", "later_offset", "later_partition", "rule")
 _SENT_BEFORE = (
     "producer = later_producer AND incarnation < later_incarnation "
     f"OR outcome = {int(Outcome.ACKED)} AND t_outcome + {CONCURRENT_NS} <= later_t"
@@ -46,12 +47,18 @@ class KeyReordered:
 
     def find(self, tables: Tables) -> DataFrame:
         given = tables.deliveries.where(OURS).groupBy(*MESSAGE).agg(f.expr("min(t) AS given"))
-        senders = tables.sessions.select("run", "session", "sender", "producer", "incarnation")
+        # A sender's name is its producer's, a dot, and the number of its life.
         keyed = (
-            tables.messages.where(_KEYED)
+            tables.named(tables.messages.where(_KEYED))
             .join(given, on=MESSAGE, how="left")
-            .join(f.broadcast(senders), on=["run", "session"], how="inner")
-            .selectExpr("*", "topic_min AS topic", "partition_min AS partition", "offset_min AS offset")
+            .selectExpr(
+                "*",
+                "topic_min AS topic",
+                "partition_min AS partition",
+                "offset_min AS offset",
+                "regexp_extract(sender, '^(.*)[.]', 1) AS producer",
+                "CAST(substring_index(sender, '.', -1) AS int) AS incarnation",
+            )
             .select("run", "topic", "key", *_KEPT)
         )
         later = keyed.withColumnsRenamed({name: f"later_{name}" for name in _KEPT})
@@ -64,18 +71,14 @@ class KeyReordered:
         ).selectExpr("*", "'two partitions' AS rule", "struct(later_t, -later_given AS tie) AS rank")
         found = (
             in_log.unionByName(as_read)
-            .groupBy("run", "topic", "key", *_KEPT, "rule")
-            .agg(
-                f.expr(
-                    f"max_by(struct({', '.join(f'later_{n}' for n in ('sender', 'seq', 'offset', 'partition'))}), rank) AS l"
-                )
-            )
+            .groupBy("run", "topic", "key", *_KEPT)
+            .agg(f.expr(f"max_by(struct({', '.join(_LATER)}), rank) AS l"))
         )
         return found.selectExpr(*finding(
             self.anomaly,
             messages="array(sender || '-' || seq, l.later_sender || '-' || l.later_seq)",
             offsets="array(offset, l.later_offset)",
-            evidence={"rule": "rule", "key": "key", "later_partition": "l.later_partition"},
+            evidence={"rule": "l.rule", "key": "key", "later_partition": "l.later_partition"},
         ))  # fmt: skip
 
     def explain(self, row: Mapping[str, Any]) -> str:

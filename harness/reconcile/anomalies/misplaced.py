@@ -14,7 +14,7 @@ from pyspark.sql import functions as f
 
 from harness.reconcile.blocks import Space, Why
 from harness.reconcile.findings import ID, LEDGER, finding, first, when
-from harness.reconcile.tables import Tables
+from harness.reconcile.tables import MESSAGE, Tables
 
 _PLACED = "attempted AND (in_log OR in_committed)"
 _ELSEWHERE = (
@@ -44,21 +44,24 @@ class Misplaced:
     def _split_keys(self, tables: Tables) -> DataFrame:
         """One finding a key, with the first message of each of its partitions."""
         split = tables.keys.where(_SPLIT).selectExpr("run", "topic AS topic_min", "key")
+        keyed = tables.messages.where(f"{_PLACED} AND intended_partition < 0").join(
+            f.broadcast(split), on=["run", "topic_min", "key"], how="left_semi"
+        )
+        # One message may stand in several partitions: its places count, not the message.
         in_partition = (
-            tables.named(tables.messages.where(f"{_PLACED} AND intended_partition < 0"))
-            .join(f.broadcast(split), on=["run", "topic_min", "key"], how="left_semi")
-            .groupBy("run", f.col("topic_min").alias("topic"), "key", "partition_min")
-            .agg(*map(f.expr, (f"min(struct(offset_min, {ID} AS id, sender, t)) AS first", "count(1) AS n")))
+            tables.named(keyed.select(*MESSAGE, "key", "t").join(tables.places, on=MESSAGE, how="inner"))
+            .groupBy("run", "topic", "key", "partition")
+            .agg(*map(f.expr, (f"min(struct(offset, {ID} AS id, sender, t)) AS first", "count(1) AS n")))
         )
         places = in_partition.groupBy("run", "topic", "key").agg(
-            f.expr("sort_array(collect_list(struct(partition_min, first, n))) AS places")
+            f.expr("sort_array(collect_list(struct(partition, first, n))) AS places")
         )
         return places.selectExpr(*finding(
             self.anomaly,
-            messages="places.first.id", offsets="places.first.offset_min", partition="places[1].partition_min",
+            messages="places.first.id", offsets="places.first.offset", partition="places[1].partition",
             sender="places[1].first.sender", t="places[1].first.t",
             evidence={"rule": "'one key, one partition'", "key": "key",
-                      "partitions": "array_join(places.partition_min, ',')", "records": "array_join(places.n, ',')"},
+                      "partitions": "array_join(places.partition, ',')", "records": "array_join(places.n, ',')"},
         ))  # fmt: skip
 
     def explain(self, row: Mapping[str, Any]) -> str:

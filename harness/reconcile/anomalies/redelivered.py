@@ -22,9 +22,7 @@ class Redelivered:
     woken_by: ClassVar[Mapping[Space, Why]] = {Space.POSITION: Why.REPEATED}
 
     def find(self, tables: Tables) -> DataFrame:
-        again = tables.positions.where(_AGAIN).withColumnsRenamed(
-            {"session_min": "session", "seq_min": "seq"}
-        )
+        again = tables.positions.where(_AGAIN).selectExpr("*", "holder.*")
         readers = (
             tables.read_by(tables.deliveries)
             .groupBy(*POSITION)

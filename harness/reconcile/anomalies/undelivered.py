@@ -21,9 +21,7 @@ class Undelivered:
     woken_by: ClassVar[Mapping[Space, Why]] = {Space.POSITION: Why.MISSING}
 
     def find(self, tables: Tables) -> DataFrame:
-        passed_over = tables.positions.where(_NEVER).withColumnsRenamed(
-            {"session_min": "session", "seq_min": "seq"}
-        )
+        passed_over = tables.positions.where(_NEVER).selectExpr("*", "holder.*")
         times = tables.messages.select(*MESSAGE, "t", "t_outcome")
         return tables.named(passed_over.join(times, on=MESSAGE, how="left")).selectExpr(*finding(
             self.anomaly, messages=known(ID), t="coalesce(t_outcome, t)", evidence={"acked": "acked"}
