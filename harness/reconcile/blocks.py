@@ -226,6 +226,17 @@ _MERGE: Mapping[str, Any] = {
 }
 
 
+def merged(s: Summary) -> Summary:
+    """All rows of one key as one, as Spark merges them."""
+    if not len(s["run"]):
+        return s
+    order = np.lexsort([s[name] for name in reversed(KEYS)])
+    keys = np.stack([s[name][order] for name in KEYS])
+    starts = np.flatnonzero(np.r_[True, (keys[:, 1:] != keys[:, :-1]).any(axis=0)])
+    found = {name: s[name][order][starts] for name in KEYS}
+    return found | {name: reduce.reduceat(s[name][order], starts) for name, reduce in _MERGE.items()}
+
+
 def why_where(where: Bools, why: Why) -> Ints:
     return np.where(where, np.int64(why), np.int64(0))
 

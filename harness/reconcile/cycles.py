@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from harness.reconcile.findings import finding
 
@@ -29,6 +27,10 @@ def components(edges: Sequence[Edge]) -> list[set[int]]:
         )
     if not edges:
         return []
+    # Only here: it takes a third of a second to load, and a ledger never asks for cycles.
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     ends = np.array(edges, dtype=np.int64)
     nodes, numbers = np.unique(ends, return_inverse=True)
     numbers = numbers.reshape(ends.shape)

@@ -28,6 +28,7 @@ from harness.reconcile.look import choose
 from harness.reconcile.losses import loss_classes, replicas
 from harness.reconcile.missing import LOST
 from harness.reconcile.places import need_whole, numbered, place_of, publish, sealed_at
+from harness.reconcile.schema import LARGE
 from harness.reconcile.screen import Screened, facts, screen
 from harness.reconcile.seal import Sealed
 from harness.reconcile.session import for_few_rows
@@ -37,6 +38,7 @@ from harness.reconcile.times import latency_and_throughput, recovery, timeline, 
 from harness.rundir import RunDir, write_json
 
 VERSION = 1
+FEW_RECORDS = 6_000_000  # in all large tables: their summaries are some megabytes
 OUTCOMES = (Count.ATTEMPTED, Count.ACKED, Count.REJECTED, Count.UNKNOWN)
 _NO_FINDINGS = pa.schema([("run_id", pa.string()), ("anomaly", pa.string())])
 
@@ -63,7 +65,9 @@ def reconcile_many(
     need_whole(own, runs, sealed)
     small = read_small({run.tables: one for run, one in zip(runs, sealed, strict=True)})
     known = facts(small, sealed)
-    screened = screen(own, known)
+    few = sum(one.rows[name] for one in sealed for name in LARGE) <= FEW_RECORDS
+    with for_few_rows(spark, few=few):
+        screened = screen(own, known, few=few)
     crashed: Crashed = {}
     found: pa.Table | None = None
     rows: Rows = []

@@ -90,8 +90,12 @@ class Screened:
         return {name: values[chosen] for name, values in totals.items()}
 
 
-def screen(tables: Mapping[str, DataFrame], facts: Sequence[Facts]) -> Screened:
-    """Screen attempts, log and deliveries of the runs that `facts` tell of."""
+def screen(tables: Mapping[str, DataFrame], facts: Sequence[Facts], *, few: bool) -> Screened:
+    """Screen attempts, log and deliveries of the runs that `facts` tell of.
+
+    The summaries of `few` records are merged here: a shuffle would cost more than all the rest. Those of many are
+    merged by Spark, and only totals and blocks that are not sound come back.
+    """
     by_run = {fact.run: fact for fact in facts}
     parts = [
         tables[name]
@@ -101,18 +105,26 @@ def screen(tables: Mapping[str, DataFrame], facts: Sequence[Facts]) -> Screened:
         )
         for name, (kernel, columns) in READ.items()
     ]
+    summaries = reduce(DataFrame.unionAll, parts)
+    rows = _kept_of(blocks.merged(_rows(summaries))) if few else _rows(_merged_by_spark(summaries))
+    rows = blocks.joined([rows, *(_counted_here(rows, fact) for fact in facts)])
+    return Screened(rows, blocks.weigh(rows))
+
+
+def _merged_by_spark(summaries: DataFrame) -> DataFrame:
     aggregates = [
         *(f.expr(f"bit_or({name}) AS {name}") for name in blocks.MASKS),
         *(f.expr(f"sum({name}) AS {name}") for name in blocks.SUMS),
         *(f.expr(f"bit_xor({name}) AS {name}") for name in blocks.HASHES),
         *(f.expr(f"max({name}) AS {name}") for name in blocks.HIGHEST),
     ]
-    merged = reduce(DataFrame.unionAll, parts).groupBy(*blocks.KEYS).agg(*aggregates)
-    kept = merged.select(*blocks.SUMMARY).mapInArrow(_keep, SCHEMA)
-    table = kept.toArrow()
-    rows = {name: table.column(name).to_numpy().astype(np.int64) for name in blocks.SUMMARY}
-    rows = blocks.joined([rows, *(_counted_here(rows, fact) for fact in facts)])
-    return Screened(rows, blocks.weigh(rows))
+    merged = summaries.groupBy(*blocks.KEYS).agg(*aggregates)
+    return merged.select(*blocks.SUMMARY).mapInArrow(_keep, SCHEMA)
+
+
+def _rows(frame: DataFrame) -> Summary:
+    table = frame.toArrow()
+    return {name: table.column(name).to_numpy().astype(np.int64) for name in blocks.SUMMARY}
 
 
 def _counted_here(rows: Summary, facts: Facts) -> Summary:
@@ -175,14 +187,20 @@ def _batch(rows: Summary) -> pa.RecordBatch:
 
 
 def _keep(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Sound blocks are counted and let go; everything else passes."""
     for batch in batches:
-        rows = {name: _column(batch, name) for name in blocks.SUMMARY}
-        unsound = blocks.weigh(rows) != 0
-        in_blocks = np.isin(rows["space"], (Space.MESSAGE, Space.POSITION, Space.KEY))
-        yield _batch({name: values[~in_blocks | unsound] for name, values in rows.items()})
-        for run in np.unique(rows["run"]).tolist():
-            yield _batch(blocks.counted({name: values[rows["run"] == run] for name, values in rows.items()}))
+        yield _batch(_kept_of({name: _column(batch, name) for name in blocks.SUMMARY}))
+
+
+def _kept_of(rows: Summary) -> Summary:
+    """Sound blocks are counted and let go; everything else passes."""
+    unsound = blocks.weigh(rows) != 0
+    in_blocks = np.isin(rows["space"], (Space.MESSAGE, Space.POSITION, Space.KEY))
+    passing = {name: values[~in_blocks | unsound] for name, values in rows.items()}
+    counts = []
+    for run in np.unique(rows["run"]).tolist():
+        mine = rows["run"] == run
+        counts.append(blocks.counted({name: values[mine] for name, values in rows.items()}))
+    return blocks.joined([passing, *counts])
 
 
 def facts(small: Mapping[str, pa.Table], sealed: Sequence[Sealed]) -> list[Facts]:
