@@ -51,7 +51,7 @@ class Space(IntEnum):
     POSITION = 1  # place, offset block | m0 for the group to read, m1 passed by it, m2 logged, m3 delivered,
     #               m4 jumped over by a reader, n0 log rows, n1 deliveries,
     #               h0 contents to read against contents delivered, why: Why bits
-    KEY = 2  # topic and key, 0 | m0 and m1 the partitions or-ed, plain and inverted; n0 records
+    KEY = 2  # topic and key block, partition | m0 keys of the block that stand in this partition
     RUN_OF_ORDER = 3  # session and place, first offset | m0 last offset, m1 least seq, m2 highest seq, n0 1
     ACK_SLOTS = 4  # place, block of slots | m0 slots with an ack
     BUCKET = 5  # bucket, bin of latency (or ATTEMPTED, DELIVERED) | n0 how many, x longest latency in ns
@@ -86,7 +86,7 @@ class Count(IntEnum):
     PASSED = 14  # positions that the group has passed
     DELIVERED = 15  # positions that the group was given
     DELIVERIES = 16
-    KEYS = 17
+    KEYED = 17  # records in the log with a key, whose partition was left to the client
     CLAIMED = 18  # acks that told a place
     PROMISED = 19  # messages in the log that is owed
     STEPS = 20  # of readers, from one delivery to the next one of a partition
@@ -280,11 +280,8 @@ def weigh(s: Summary) -> Ints:
         | why_where(apart | (s["h0"] != 0), Why.CONTENT)
         | why_where((m4 & m0) != 0, Why.JUMPED)
     )
-    split = why_where((m0 & m1) != 0, Why.MISPLACED)
     space = s["space"]
-    merged = np.select(
-        [space == Space.MESSAGE, space == Space.POSITION, space == Space.KEY], [message, position, split], 0
-    )
+    merged = np.select([space == Space.MESSAGE, space == Space.POSITION], [message, position], 0)
     why: Ints = merged | s["why"]
     return why
 
@@ -298,7 +295,7 @@ def counted(s: Summary) -> Summary:
     if not len(s["run"]):
         return joined([folded(0, Space.TOTAL, s["a"], s["b"])])
     run = int(s["run"][0])
-    message, position, key = (s["space"] == space for space in (Space.MESSAGE, Space.POSITION, Space.KEY))
+    message, position = (s["space"] == space for space in (Space.MESSAGE, Space.POSITION))
 
     def bits(mask: Ints) -> int:
         return int(_bits(mask).sum())
@@ -313,6 +310,5 @@ def counted(s: Summary) -> Summary:
             total(run, Count.PASSED, bits(s["m1"][position])),
             total(run, Count.DELIVERED, bits(s["m3"][position])),
             total(run, Count.DELIVERIES, int(s["n1"][position].sum())),
-            total(run, Count.KEYS, int((s["n0"][key] > 1).sum())),
         ]
     )

@@ -39,6 +39,7 @@ from harness.rundir import RunDir, write_json
 
 VERSION = 1
 FEW_RECORDS = 6_000_000  # in all large tables: their summaries are some megabytes
+TINY_RECORDS = 300_000  # are read before the program that reads them quickly is compiled
 OUTCOMES = (Count.ATTEMPTED, Count.ACKED, Count.REJECTED, Count.UNKNOWN)
 _NO_FINDINGS = pa.schema([("run_id", pa.string()), ("anomaly", pa.string())])
 
@@ -65,8 +66,9 @@ def reconcile_many(
     need_whole(own, runs, sealed)
     small = read_small({run.tables: one for run, one in zip(runs, sealed, strict=True)})
     known = facts(small, sealed)
-    few = sum(one.rows[name] for one in sealed for name in LARGE) <= FEW_RECORDS
-    with for_few_rows(spark, few=few):
+    records = sum(one.rows[name] for one in sealed for name in LARGE)
+    few = records <= FEW_RECORDS
+    with for_few_rows(spark, few=few, tiny=records <= TINY_RECORDS):
         screened = screen(own, known, few=few)
     crashed: Crashed = {}
     found: pa.Table | None = None
@@ -104,7 +106,7 @@ def _look(
 ) -> tuple[pa.Table | None, Rows]:
     """What finders find in the blocks that are not sound: all of it, and the worst of each kind."""
     chosen = choose(spark, own, doubtful)
-    with for_few_rows(spark, few=chosen.few):
+    with for_few_rows(spark, few=chosen.few, tiny=chosen.tiny):
         strange = doubtful.screened.count(Count.STRANGE) > 0
         tables = derive(spark, own, small, chosen, names(sealed), strange=strange)
         try:

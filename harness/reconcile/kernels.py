@@ -161,9 +161,10 @@ def _messages_in_log(c: Columns, facts: Facts) -> list[Summary]:
     ]
     chosen = (c["key"] >= 0) & ~named
     if chosen.any():
-        partition, key = c["partition"][chosen], place_of(c["topic"][chosen], c["key"][chosen])
-        once = np.ones_like(key)
-        parts.append(folded(run, Space.KEY, key, once * 0, m0=partition, m1=~partition, n0=once))
+        key = c["key"][chosen]
+        block = place_of(c["topic"][chosen], key >> BITS)
+        parts.append(folded(run, Space.KEY, block, c["partition"][chosen], m0=bit_of(key)))
+        parts.append(total(run, Count.KEYED, len(key)))
     return parts
 
 

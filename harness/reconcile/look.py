@@ -25,12 +25,14 @@ from harness.reconcile.stitch import Doubts, Overcommit, Range
 # The payload is intact and of this run, so that its fields can be believed.
 OURS = f"flags & {BAD_PAYLOAD | FOREIGN_RUN} = 0"
 
-FEW_BLOCKS = 1 << 13  # of 64 messages or positions
+FEW_BLOCKS, TINY_BLOCKS = 1 << 13, 1 << 9  # of 64 messages or positions
 AT_A_TIME = 2
 
 _STRANGERS = Why.NOBODYS | Why.CONTENT | Why.PLACE
+_ONE = ["run", "session", "seq"]
 _MESSAGE = ["run", "session", "seq_block"]
 _POSITION = ["run", "place", "offset_block"]
+_SPOT = ["run", "place", "offset"]
 _SEQ_BLOCK = f"shiftright(seq, {BITS}) AS seq_block"
 _OFFSET_BLOCK = f"shiftright(offset, {BITS}) AS offset_block"
 _PLACE = "shiftleft(CAST(topic AS bigint), 32) | partition AS place"
@@ -46,6 +48,7 @@ class Chosen:
     either: Mapping[str, DataFrame]
     steps: DataFrame  # of readers, as harness.reconcile.trails gives them
     few: bool  # so few rows that they are kept as they are, and not as a plan with a cache
+    tiny: bool  # so few that compiling a query takes longer than running it as it is
     overcommits: DataFrame  # run, topic, partition, reader, t, offset, given (null: nothing yet)
 
     def unpersist(self) -> None:
@@ -54,36 +57,30 @@ class Chosen:
 
 
 def choose(spark: SparkSession, tables: Mapping[str, DataFrame], doubts: Doubts) -> Chosen:
-    """The rows that need a closer look."""
-    screened = doubts.screened
+    """The rows that need a closer look.
+
+    Whole blocks where screening knows no better; one by one where it does, since the others of their blocks would
+    only be carried along.
+    """
+    screened, log = doubts.screened, tables["log"]
     messages, positions = screened.doubtful(Space.MESSAGE), screened.doubtful(Space.POSITION)
     blocks = [_frame(spark, run=messages["run"], session=messages["a"], seq_block=messages["b"])]
-    blocks += _blocks_of_keys(spark, tables["log"], screened.doubtful(Space.KEY))
-    blocks += _blocks_of_breaks(spark, tables["log"], doubts.breaks)
-    blocks += [
-        rows.selectExpr("run", "session", _SEQ_BLOCK) for rows in _in(spark, tables["log"], doubts.crossed)
-    ]
-    places = [_frame(spark, run=positions["run"], place=positions["a"], offset_block=positions["b"])]
+    blocks += _blocks_of_breaks(spark, log, doubts.breaks)
     unread = [Range(over.run, over.place, over.given, over.offset - 1) for over in doubts.overcommits]
+    places = [_frame(spark, run=positions["run"], place=positions["a"], offset_block=positions["b"])]
     places += [
-        rows.selectExpr("run", _PLACE, _OFFSET_BLOCK)
-        for rows in _in(spark, tables["log"], [*doubts.jumped, *unread])
+        rows.selectExpr("run", _PLACE, _OFFSET_BLOCK) for rows in _in(spark, log, [*doubts.jumped, *unread])
     ]
-    # Who was delivered at a position where the log has nobody, or somebody else, is a doubtful message too.
-    strangers = (weigh(positions) & _STRANGERS) != 0
-    blocks += _blocks_of_strangers(
-        spark, tables["deliveries"], {name: values[strangers] for name, values in positions.items()}
-    )
-    by_message = _fixed(spark, reduce(DataFrame.unionByName, blocks), _MESSAGE)
-    places += [
-        _placed(name, _semi(frame, by_message.frame, _MESSAGE, _SEQ_BLOCK)) for name, frame in _large(tables)
-    ]
-    by_position = _fixed(spark, reduce(DataFrame.unionByName, places), _POSITION)
-    few = by_message.count + by_position.count <= FEW_BLOCKS
     with ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="choose") as pool:
         steps = pool.submit(trails.steps, spark, tables["deliveries"], doubts)
+        by_message = pool.submit(_fixed, spark, reduce(DataFrame.unionByName, blocks), _MESSAGE)
+        by_position = pool.submit(_fixed, spark, reduce(DataFrame.unionByName, places), _POSITION)
+        single = pool.submit(_fixed, spark, _single_messages(spark, tables, doubts), _ONE)
+        spots = pool.submit(_fixed, spark, _contested_spots(spark, tables, messages), _SPOT)
+    found = _Found(by_message.result(), single.result(), by_position.result(), spots.result())
+    with ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="choose") as pool:
         marked = {
-            name: pool.submit(kept, spark, _marked(name, frame, by_message.frame, by_position.frame), few=few)
+            name: pool.submit(kept, spark, _marked(name, frame, found), few=found.blocks <= FEW_BLOCKS)
             for name, frame in _large(tables)
         }
     either = {name: future.result() for name, future in marked.items()}
@@ -92,9 +89,30 @@ def choose(spark: SparkSession, tables: Mapping[str, DataFrame], doubts: Doubts)
         {name: frame.where("by_position") for name, frame in either.items()},
         either,
         steps.result(),
-        few,
+        found.blocks <= FEW_BLOCKS,
+        found.blocks <= TINY_BLOCKS,
         _overcommits(spark, doubts.overcommits),
     )
+
+
+@dataclass(frozen=True)
+class _Blocks:
+    frame: DataFrame
+    count: int
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What is to be looked at: messages by block and one by one, positions likewise."""
+
+    messages: _Blocks
+    single: _Blocks
+    positions: _Blocks
+    spots: _Blocks
+
+    @property
+    def blocks(self) -> int:
+        return self.messages.count + self.positions.count + (self.single.count + self.spots.count >> BITS)
 
 
 def _in(spark: SparkSession, log: DataFrame, ranges: Sequence[Range]) -> list[DataFrame]:
@@ -127,12 +145,6 @@ def _frame(spark: SparkSession, **columns: np.ndarray[tuple[int], np.dtype[np.in
     )
 
 
-@dataclass(frozen=True)
-class _Blocks:
-    frame: DataFrame
-    count: int
-
-
 def _fixed(spark: SparkSession, frame: DataFrame, columns: list[str]) -> _Blocks:
     """Computed now: it is small, it is joined with every table, and its plan would be carried along each time."""
     table = frame.select(*columns).distinct().toArrow()
@@ -159,28 +171,50 @@ def _semi(frame: DataFrame, blocks: DataFrame, on: list[str], *columns: str) -> 
     return frame.selectExpr("*", *columns).join(blocks, on=on, how="left_semi")
 
 
-def _placed(name: str, frame: DataFrame) -> DataFrame:
-    """The blocks of positions where these rows stand, or are said to stand."""
-    place = _TOLD_PLACE if name == "attempts" else _PLACE
-    return frame.where("offset IS NOT NULL").selectExpr("run", place, _OFFSET_BLOCK)
-
-
-def _blocks_of_strangers(spark: SparkSession, deliveries: DataFrame, positions: Summary) -> list[DataFrame]:
-    if not len(positions["a"]):
-        return []
-    places = _frame(spark, run=positions["run"], place=positions["a"], offset_block=positions["b"])
-    rows = deliveries.where(OURS).selectExpr("run", "session", _PLACE, _OFFSET_BLOCK, _SEQ_BLOCK)
-    return [rows.join(f.broadcast(places), on=_POSITION, how="left_semi").select(*_MESSAGE)]
-
-
-def _blocks_of_keys(spark: SparkSession, log: DataFrame, keys: Summary) -> list[DataFrame]:
-    if not len(keys["a"]):
-        return []
-    split = _frame(spark, run=keys["run"], keyed=keys["a"])
-    found = log.where("intended_partition < 0").selectExpr(
-        "run", "shiftleft(CAST(topic AS bigint), 32) | key AS keyed", "session", _SEQ_BLOCK
+def _contested_spots(spark: SparkSession, tables: Mapping[str, DataFrame], messages: Summary) -> DataFrame:
+    """Positions where messages stand, or are said to stand, that are not where their acks say."""
+    elsewhere = {name: values[(weigh(messages) & Why.PLACE) != 0] for name, values in messages.items()}
+    none = np.zeros(0, dtype=np.int64)
+    nowhere = _frame(spark, run=none, place=none, offset=none)
+    if not len(elsewhere["a"]):
+        return nowhere
+    blocks = f.broadcast(
+        _frame(spark, run=elsewhere["run"], session=elsewhere["a"], seq_block=elsewhere["b"])
     )
-    return [found.join(f.broadcast(split), on=["run", "keyed"], how="left_semi").select(*_MESSAGE)]
+    spots = [
+        _semi(frame, blocks, _MESSAGE, _SEQ_BLOCK)
+        .where("offset IS NOT NULL")
+        .selectExpr("run", _TOLD_PLACE if name == "attempts" else _PLACE, "offset")
+        for name, frame in _large(tables)
+    ]
+    return reduce(DataFrame.unionByName, spots)
+
+
+def _single_messages(spark: SparkSession, tables: Mapping[str, DataFrame], doubts: Doubts) -> DataFrame:
+    """Messages whose keys stand in several partitions or may be out of order, and strangers.
+
+    They are judged as messages only: neither the other 63 of their blocks nor their neighbours in the log are needed.
+    """
+    keyed = tables["log"].where(f"{OURS} AND key >= 0 AND intended_partition < 0")
+    found = [rows.select(*_ONE) for rows in _in(spark, keyed, doubts.crossed)]
+    if len(doubts.split["a"]):
+        split = _frame(spark, run=doubts.split["run"], keyed=doubts.split["a"])
+        by_key = keyed.selectExpr(*_ONE, "shiftleft(CAST(topic AS bigint), 32) | key AS keyed")
+        found.append(by_key.join(f.broadcast(split), on=["run", "keyed"], how="left_semi").select(*_ONE))
+    # Who was delivered at a position where the log has nobody, or somebody else, is a doubtful message too.
+    positions = doubts.screened.doubtful(Space.POSITION)
+    strange = (weigh(positions) & _STRANGERS) != 0
+    if strange.any():
+        places = _frame(
+            spark,
+            run=positions["run"][strange],
+            place=positions["a"][strange],
+            offset_block=positions["b"][strange],
+        )
+        rows = tables["deliveries"].where(OURS).selectExpr(*_ONE, _PLACE, _OFFSET_BLOCK)
+        found.append(rows.join(f.broadcast(places), on=_POSITION, how="left_semi").select(*_ONE))
+    none = np.zeros(0, dtype=np.int64)
+    return reduce(DataFrame.unionByName, found, _frame(spark, run=none, session=none, seq=none))
 
 
 def _blocks_of_breaks(spark: SparkSession, log: DataFrame, breaks: Summary) -> list[DataFrame]:
@@ -199,14 +233,22 @@ def _blocks_of_breaks(spark: SparkSession, log: DataFrame, breaks: Summary) -> l
     return [behind.select(*_MESSAGE), ahead]
 
 
-def _marked(name: str, frame: DataFrame, by_message: DataFrame, by_position: DataFrame) -> DataFrame:
+def _marked(name: str, frame: DataFrame, found: _Found) -> DataFrame:
     place = _TOLD_PLACE if name == "attempts" else _PLACE
-    with_blocks = frame.selectExpr("*", _SEQ_BLOCK, place, _OFFSET_BLOCK)
-    in_message = by_message.selectExpr("*", "true AS by_message")
-    in_position = by_position.selectExpr("*", "true AS by_position")
-    return (
-        with_blocks.join(f.broadcast(in_message), on=_MESSAGE, how="left")
-        .join(f.broadcast(in_position), on=_POSITION, how="left")
-        .where("by_message OR by_position")
-        .drop("seq_block", "place", "offset_block")
+    marked = frame.selectExpr("*", _SEQ_BLOCK, place, _OFFSET_BLOCK)
+    marks = (
+        ("in_block", found.messages, _MESSAGE), ("single", found.single, _ONE),
+        ("at_block", found.positions, _POSITION), ("spot", found.spots, _SPOT),
+    )  # fmt: skip
+    for mark, blocks, on in marks:
+        if blocks.count:
+            marked = marked.join(
+                f.broadcast(blocks.frame.selectExpr("*", f"true AS {mark}")), on=on, how="left"
+            )
+        else:
+            marked = marked.withColumn(mark, f.lit(None).cast("boolean"))
+    return marked.where("in_block OR single OR at_block OR spot").selectExpr(
+        *frame.columns,
+        "coalesce(in_block OR single, false) AS by_message",
+        "coalesce(at_block OR spot, false) AS by_position",
     )

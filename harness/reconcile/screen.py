@@ -194,7 +194,7 @@ def _keep(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def _kept_of(rows: Summary) -> Summary:
     """Sound blocks are counted and let go; everything else passes."""
     unsound = blocks.weigh(rows) != 0
-    in_blocks = np.isin(rows["space"], (Space.MESSAGE, Space.POSITION, Space.KEY))
+    in_blocks = np.isin(rows["space"], (Space.MESSAGE, Space.POSITION))
     passing = {name: values[~in_blocks | unsound] for name, values in rows.items()}
     counts = []
     for run in np.unique(rows["run"]).tolist():

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from harness.reconcile.blocks import Count, Facts, Ints, Space, Summary, Why
+from harness.reconcile.blocks import BITS, Count, Facts, Ints, Space, Summary, Why
 from harness.reconcile.screen import Screened
 from harness.reconcile.seal import Sealed
 
@@ -52,6 +52,7 @@ class Doubts:
     rewound: bool
     overcommits: tuple[Overcommit, ...]
     crossed: tuple[Range, ...]  # where keyed records may stand in another order than they were sent
+    split: Summary  # run, a: topic and key of keys that stand in several partitions
 
     @property
     def any(self) -> bool:
@@ -74,6 +75,8 @@ class Doubts:
             reasons[Space.GIVEN] |= Why.MISSING
         if self.crossed:
             reasons[Space.KEY] |= Why.KEYS_CROSSED
+        if len(self.split["a"]):
+            reasons[Space.KEY] |= Why.MISPLACED
         return reasons
 
 
@@ -96,6 +99,7 @@ def doubts(screened: Screened, facts: Sequence[Facts], sealed: Sequence[Sealed])
             for mine in [screened.of(one.run)]
             for found in (*_late_acks(mine), *_late_sessions(mine, one))
         ),
+        split_keys(screened.space(Space.KEY)),
     )
 
 
@@ -204,6 +208,29 @@ def _reached(s: Summary, place: int, count: int) -> Ints:
 
 
 # --- keys -----------------------------------------------------------------------------------------
+
+
+def split_keys(s: Summary) -> Summary:
+    """Keys that stand in several partitions: run, and a, the topic and the key."""
+    order = np.lexsort((s["a"], s["run"]))
+    run, block, mask = (s[name][order] for name in ("run", "a", "m0"))
+    if not len(order):
+        return {"run": run, "a": block}
+    starts = np.flatnonzero(np.r_[True, (run[1:] != run[:-1]) | (block[1:] != block[:-1])])
+    # Where the partitions together have more bits than there are keys, a key was counted twice.
+    bits = np.add.reduceat(np.bitwise_count(mask.view(np.uint64)).astype(np.int64), starts)
+    keys = np.bitwise_count(np.bitwise_or.reduceat(mask, starts).view(np.uint64))
+    found: list[tuple[int, int]] = []
+    ends = np.r_[starts[1:], len(order)]
+    for first, last in zip(starts[bits > keys], ends[bits > keys], strict=True):
+        columns = (mask[first:last, None].view(np.uint64) >> np.arange(64, dtype=np.uint64)) & np.uint64(1)
+        topic, number = int(block[first]) >> 32, int(block[first]) & 0xFFFF_FFFF
+        found += [
+            (int(run[first]), topic << 32 | (number << BITS) + bit)
+            for bit in np.flatnonzero(columns.sum(axis=0) > 1).tolist()
+        ]
+    told = np.array(found, dtype=np.int64).reshape(-1, 2)
+    return {"run": told[:, 0], "a": told[:, 1]}
 
 
 def _late_acks(screened: Screened) -> Iterable[Range]:

@@ -42,7 +42,7 @@ _SENT_BEFORE = (
 class KeyReordered:
     anomaly: ClassVar[str] = "key_reordered"
     asked_of: ClassVar[tuple[str, ...]] = (LEDGER,)
-    compared: ClassVar[tuple[str, ...]] = ("KEYS",)
+    compared: ClassVar[tuple[str, ...]] = ("KEYED",)
     woken_by: ClassVar[Mapping[Space, Why]] = {Space.KEY: Why.MISPLACED | Why.KEYS_CROSSED}
 
     def find(self, tables: Tables) -> DataFrame:

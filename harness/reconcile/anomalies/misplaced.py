@@ -27,7 +27,7 @@ _SPLIT = "partition_min != partition_max"
 class Misplaced:
     anomaly: ClassVar[str] = "misplaced"
     asked_of: ClassVar[tuple[str, ...]] = (LEDGER,)
-    compared: ClassVar[tuple[str, ...]] = ("PLACED", "KEYS")
+    compared: ClassVar[tuple[str, ...]] = ("PLACED", "KEYED")
     woken_by: ClassVar[Mapping[Space, Why]] = {Space.MESSAGE: Why.MISPLACED, Space.KEY: Why.MISPLACED}
 
     def find(self, tables: Tables) -> DataFrame:
