@@ -105,7 +105,7 @@ def tables(spark: SparkSession, histories: Sequence[Numbered], *, ww_deps: bool)
         fates=fates, messages=messages, positions=ledger.positions_of(attempts, log, reads),
         claims=ledger.claims_of(attempts, no_log, reads), places=places,
         pairs=_pairs(attempts, log), keys=messages.where("false"),
-        steps=_steps(reads), readable=places, overcommits=reads.where("false"), whole_log=log, tells_all=True,
+        steps=_steps(reads), readable=places, overcommits=reads.where("false"), rest_of=lambda transactions: transactions, tells_all=True,
         neighbours=_neighbours(attempts, log), edges=fixed(_edges(log, reads, fates, ww_deps=ww_deps)),
     )  # fmt: skip
 

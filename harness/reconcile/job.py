@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from harness import registry
 from harness.autopsy import classify
@@ -27,11 +27,12 @@ from harness.reconcile.findings import LEDGER
 from harness.reconcile.look import choose
 from harness.reconcile.losses import loss_classes, replicas
 from harness.reconcile.missing import LOST
-from harness.reconcile.places import need_whole, numbered, place_of, publish, sealed_at
+from harness.reconcile.places import DistantRun, need_whole, numbered, place_of, publish, sealed_at
 from harness.reconcile.schema import LARGE
 from harness.reconcile.screen import Screened, facts, screen
 from harness.reconcile.seal import Sealed
 from harness.reconcile.session import for_few_rows
+from harness.reconcile.source import Files, Frames, Source
 from harness.reconcile.stitch import Doubts, doubts
 from harness.reconcile.tables import derive, names, read, read_small
 from harness.reconcile.times import latency_and_throughput, recovery, timeline, unavailable_s_max
@@ -62,20 +63,19 @@ def reconcile_many(
     chosen = list(all_finders() if finders is None else finders)
     sealed = [sealed_at(run) for run in runs]
     by_number = numbered(runs, sealed)
-    own = read(spark, {f"{place_of(run)}/tables": one for run, one in zip(runs, sealed, strict=True)})
-    need_whole(own, runs, sealed)
+    source = _source(runs, sealed, spark)
     small = read_small({run.tables: one for run, one in zip(runs, sealed, strict=True)})
     known = facts(small, sealed)
     records = sum(one.rows[name] for one in sealed for name in LARGE)
     few = records <= FEW_RECORDS
     with for_few_rows(spark, few=few, tiny=records <= TINY_RECORDS):
-        screened = screen(own, known, few=few)
+        screened = screen(source, known, few=few)
     crashed: Crashed = {}
     found: pa.Table | None = None
     rows: Rows = []
     doubtful = doubts(screened, known, sealed)
     if doubtful.any:
-        found, rows = _look(spark, own, small, sealed, doubtful, chosen, crashed)
+        found, rows = _look(spark, source, small, sealed, doubtful, chosen, crashed)
     _put_findings(by_number, found)
     sound = [finder for finder in chosen if finder.anomaly not in crashed]
     results = []
@@ -89,6 +89,15 @@ def reconcile_many(
     return results
 
 
+def _source(runs: Sequence[RunDir], sealed: Sequence[Sealed], spark: SparkSession) -> Source:
+    """Tables of this machine are opened by who works on them; what lies elsewhere is read by Spark."""
+    if not any(isinstance(run, DistantRun) for run in runs):
+        return Files(spark, [run.tables for run in runs])
+    frames = read(spark, {f"{place_of(run)}/tables": one for run, one in zip(runs, sealed, strict=True)})
+    need_whole(frames, runs, sealed)
+    return Frames(frames)
+
+
 def woken(finders: Sequence[Finder], doubtful: Doubts) -> list[Finder]:
     """Those finders that have a reason to look closer."""
     reasons = doubtful.reasons()
@@ -97,7 +106,7 @@ def woken(finders: Sequence[Finder], doubtful: Doubts) -> list[Finder]:
 
 def _look(
     spark: SparkSession,
-    own: Mapping[str, DataFrame],
+    source: Source,
     small: Mapping[str, pa.Table],
     sealed: Sequence[Sealed],
     doubtful: Doubts,
@@ -105,10 +114,10 @@ def _look(
     crashed: Crashed,
 ) -> tuple[pa.Table | None, Rows]:
     """What finders find in the blocks that are not sound: all of it, and the worst of each kind."""
-    chosen = choose(spark, own, doubtful)
+    chosen = choose(spark, source, doubtful)
     with for_few_rows(spark, few=chosen.few, tiny=chosen.tiny):
         strange = doubtful.screened.count(Count.STRANGE) > 0
-        tables = derive(spark, own, small, chosen, names(sealed), strange=strange)
+        tables = derive(spark, source, small, chosen, names(sealed), strange=strange)
         try:
             return findings(tables, woken(finders, doubtful), sealed, crashed)
         finally:

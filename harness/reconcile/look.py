@@ -1,25 +1,32 @@
-"""The closer look: the rows of doubtful blocks, and only those, for the finders to compare one by one.
+"""The closer look: the rows that screening could not call sound, and only those, for the finders to compare one by one.
 
 Finders ask two kinds of question: about a message (all rows that name it) and about a position (all rows that stand
-there). So two sets of blocks are kept apart, and each derived table is made of the rows of its own set: a message is
-only judged when all its rows are there, and so is a position.
+there). So each chosen row says for which of them it was chosen, and each derived table is made of the rows of its own
+kind: a message is only judged when all its rows are there, and so is a position.
+
+Two passes over the tables, by kernels like those of screening. The first (`_hunt`) finds what else belongs to what is in
+doubt; the second (`_pick`) picks the rows. What is wanted is told to the kernels as sets of hashes of 64 bits: should two
+collide, some rows too many are picked, all of their message or position, and nothing is judged otherwise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import reduce
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
 
 from harness.message import BAD_PAYLOAD, FOREIGN_RUN
 from harness.reconcile import trails
-from harness.reconcile.blocks import BITS, Space, Summary, Why, weigh
+from harness.reconcile.blocks import BITS, Bools, Columns, Ints, Space, Why, mixed, place_of, weigh
+from harness.reconcile.schema import LARGE, SCHEMAS, spark_schema
+from harness.reconcile.screen import arrays_of, by_runs
+from harness.reconcile.source import Source, Work
 from harness.reconcile.stitch import Doubts, Overcommit, Range
 
 # The payload is intact and of this run, so that its fields can be believed.
@@ -29,14 +36,16 @@ FEW_BLOCKS, TINY_BLOCKS = 1 << 13, 1 << 9  # of 64 messages or positions
 AT_A_TIME = 2
 
 _STRANGERS = Why.NOBODYS | Why.CONTENT | Why.PLACE
-_ONE = ["run", "session", "seq"]
-_MESSAGE = ["run", "session", "seq_block"]
-_POSITION = ["run", "place", "offset_block"]
-_SPOT = ["run", "place", "offset"]
-_SEQ_BLOCK = f"shiftright(seq, {BITS}) AS seq_block"
-_OFFSET_BLOCK = f"shiftright(offset, {BITS}) AS offset_block"
-_PLACE = "shiftleft(CAST(topic AS bigint), 32) | partition AS place"
-_TOLD_PLACE = "shiftleft(CAST(topic AS bigint), 32) | told_partition AS place"
+_NONE = np.zeros(0, dtype=np.int64)
+
+
+class Kind(IntEnum):
+    """What x and y of something wanted say."""
+
+    MESSAGES = 0  # session, block of seqs
+    MESSAGE = 1  # session, seq
+    POSITIONS = 2  # place, block of offsets
+    POSITION = 3  # place, offset
 
 
 @dataclass(frozen=True)
@@ -56,99 +65,33 @@ class Chosen:
             frame.unpersist()
 
 
-def choose(spark: SparkSession, tables: Mapping[str, DataFrame], doubts: Doubts) -> Chosen:
+def choose(spark: SparkSession, source: Source, doubts: Doubts) -> Chosen:
     """The rows that need a closer look.
 
     Whole blocks where screening knows no better; one by one where it does, since the others of their blocks would
     only be carried along.
     """
-    screened, log = doubts.screened, tables["log"]
-    messages, positions = screened.doubtful(Space.MESSAGE), screened.doubtful(Space.POSITION)
-    blocks = [_frame(spark, run=messages["run"], session=messages["a"], seq_block=messages["b"])]
-    blocks += _blocks_of_breaks(spark, log, doubts.breaks)
-    unread = [Range(over.run, over.place, over.given, over.offset - 1) for over in doubts.overcommits]
-    places = [_frame(spark, run=positions["run"], place=positions["a"], offset_block=positions["b"])]
-    places += [
-        rows.selectExpr("run", _PLACE, _OFFSET_BLOCK) for rows in _in(spark, log, [*doubts.jumped, *unread])
-    ]
+    wanted = _doubtful_blocks(doubts)
+    hunt = _Hunt.of(doubts)
+    if hunt:
+        found = arrays_of(source.each({name: (_NEEDED[name], hunt.work(name)) for name in LARGE}, _HUNTED))
+        for kind in Kind:
+            mine = found["kind"] == kind
+            wanted.add(kind, *(found[name][mine] for name in ("run", "x", "y")))
+    few = wanted.blocks <= FEW_BLOCKS
     with ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="choose") as pool:
-        steps = pool.submit(trails.steps, spark, tables["deliveries"], doubts)
-        by_message = pool.submit(_fixed, spark, reduce(DataFrame.unionByName, blocks), _MESSAGE)
-        by_position = pool.submit(_fixed, spark, reduce(DataFrame.unionByName, places), _POSITION)
-        single = pool.submit(_fixed, spark, _single_messages(spark, tables, doubts), _ONE)
-        spots = pool.submit(_fixed, spark, _contested_spots(spark, tables, messages), _SPOT)
-    found = _Found(by_message.result(), single.result(), by_position.result(), spots.result())
-    with ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="choose") as pool:
-        marked = {
-            name: pool.submit(kept, spark, _marked(name, frame, found), few=found.blocks <= FEW_BLOCKS)
-            for name, frame in _large(tables)
-        }
-    either = {name: future.result() for name, future in marked.items()}
+        steps = pool.submit(trails.steps, spark, source, doubts)
+        picked = {name: pool.submit(kept, spark, _picked(source, name, wanted), few=few) for name in LARGE}
+    either = {name: future.result() for name, future in picked.items()}
     return Chosen(
         {name: frame.where("by_message") for name, frame in either.items()},
         {name: frame.where("by_position") for name, frame in either.items()},
         either,
         steps.result(),
-        found.blocks <= FEW_BLOCKS,
-        found.blocks <= TINY_BLOCKS,
+        few,
+        wanted.blocks <= TINY_BLOCKS,
         _overcommits(spark, doubts.overcommits),
     )
-
-
-@dataclass(frozen=True)
-class _Blocks:
-    frame: DataFrame
-    count: int
-
-
-@dataclass(frozen=True)
-class _Found:
-    """What is to be looked at: messages by block and one by one, positions likewise."""
-
-    messages: _Blocks
-    single: _Blocks
-    positions: _Blocks
-    spots: _Blocks
-
-    @property
-    def blocks(self) -> int:
-        return self.messages.count + self.positions.count + (self.single.count + self.spots.count >> BITS)
-
-
-def _in(spark: SparkSession, log: DataFrame, ranges: Sequence[Range]) -> list[DataFrame]:
-    """Rows of the log in one of the ranges, if there are any ranges."""
-    if not ranges:
-        return []
-    wide = _frame(
-        spark, **{name: np.array([getattr(r, name) for r in ranges], np.int64) for name in ("run", "place", "first", "last")}
-    )  # fmt: skip
-    rows = log.selectExpr("*", _PLACE).join(f.broadcast(wide), on=["run", "place"], how="inner")
-    return [rows.where("offset BETWEEN first AND last").drop("place")]
-
-
-def _overcommits(spark: SparkSession, found: Sequence[Overcommit]) -> DataFrame:
-    columns = ("run", "place", "reader", "t", "offset", "given")
-    frame = _frame(spark, **{name: np.array([getattr(o, name) for o in found], np.int64) for name in columns})
-    return frame.selectExpr(
-        "run", "CAST(shiftright(place, 32) AS int) AS topic", "CAST(place & 4294967295 AS int) AS partition",
-        "CAST(reader AS int) AS reader", "t", "offset", "nullif(given, 0) AS given",
-    )  # fmt: skip
-
-
-def _large(tables: Mapping[str, DataFrame]) -> list[tuple[str, DataFrame]]:
-    return [(name, tables[name]) for name in ("attempts", "log", "deliveries")]
-
-
-def _frame(spark: SparkSession, **columns: np.ndarray[tuple[int], np.dtype[np.int64]]) -> DataFrame:
-    return spark.createDataFrame(
-        pa.table({name: pa.array(values, pa.int64()) for name, values in columns.items()})
-    )
-
-
-def _fixed(spark: SparkSession, frame: DataFrame, columns: list[str]) -> _Blocks:
-    """Computed now: it is small, it is joined with every table, and its plan would be carried along each time."""
-    table = frame.select(*columns).distinct().toArrow()
-    return _Blocks(f.broadcast(local(spark, table)), table.num_rows)
 
 
 def kept(spark: SparkSession, frame: DataFrame, *, few: bool) -> DataFrame:
@@ -167,88 +110,218 @@ def local(spark: SparkSession, table: pa.Table) -> DataFrame:
     )
 
 
-def _semi(frame: DataFrame, blocks: DataFrame, on: list[str], *columns: str) -> DataFrame:
-    return frame.selectExpr("*", *columns).join(blocks, on=on, how="left_semi")
+def _overcommits(spark: SparkSession, found: Sequence[Overcommit]) -> DataFrame:
+    columns = {name: pa.array([getattr(o, name) for o in found], pa.int64())
+               for name in ("run", "place", "reader", "t", "offset", "given")}  # fmt: skip
+    return local(spark, pa.table(columns)).selectExpr(
+        "run", "CAST(shiftright(place, 32) AS int) AS topic", "CAST(place & 4294967295 AS int) AS partition",
+        "CAST(reader AS int) AS reader", "t", "offset", "nullif(given, 0) AS given",
+    )  # fmt: skip
 
 
-def _contested_spots(spark: SparkSession, tables: Mapping[str, DataFrame], messages: Summary) -> DataFrame:
-    """Positions where messages stand, or are said to stand, that are not where their acks say."""
-    elsewhere = {name: values[(weigh(messages) & Why.PLACE) != 0] for name, values in messages.items()}
-    none = np.zeros(0, dtype=np.int64)
-    nowhere = _frame(spark, run=none, place=none, offset=none)
-    if not len(elsewhere["a"]):
-        return nowhere
-    blocks = f.broadcast(
-        _frame(spark, run=elsewhere["run"], session=elsewhere["a"], seq_block=elsewhere["b"])
-    )
-    spots = [
-        _semi(frame, blocks, _MESSAGE, _SEQ_BLOCK)
-        .where("offset IS NOT NULL")
-        .selectExpr("run", _TOLD_PLACE if name == "attempts" else _PLACE, "offset")
-        for name, frame in _large(tables)
-    ]
-    return reduce(DataFrame.unionByName, spots)
+# --- what is wanted -------------------------------------------------------------------------------
 
 
-def _single_messages(spark: SparkSession, tables: Mapping[str, DataFrame], doubts: Doubts) -> DataFrame:
-    """Messages whose keys stand in several partitions or may be out of order, and strangers.
+def _key(run: int | Ints, kind: Kind, x: Ints, y: Ints) -> Ints:
+    return mixed(np.broadcast_to(np.int64(run) * 4 + kind, x.shape), x, y)
 
-    They are judged as messages only: neither the other 63 of their blocks nor their neighbours in the log are needed.
-    """
-    keyed = tables["log"].where(f"{OURS} AND key >= 0 AND intended_partition < 0")
-    found = [rows.select(*_ONE) for rows in _in(spark, keyed, doubts.crossed)]
-    if len(doubts.split["a"]):
-        split = _frame(spark, run=doubts.split["run"], keyed=doubts.split["a"])
-        by_key = keyed.selectExpr(*_ONE, "shiftleft(CAST(topic AS bigint), 32) | key AS keyed")
-        found.append(by_key.join(f.broadcast(split), on=["run", "keyed"], how="left_semi").select(*_ONE))
-    # Who was delivered at a position where the log has nobody, or somebody else, is a doubtful message too.
-    positions = doubts.screened.doubtful(Space.POSITION)
-    strange = (weigh(positions) & _STRANGERS) != 0
-    if strange.any():
-        places = _frame(
-            spark,
-            run=positions["run"][strange],
-            place=positions["a"][strange],
-            offset_block=positions["b"][strange],
+
+@dataclass
+class _Wanted:
+    """Keys of messages and positions, by kind."""
+
+    keys: dict[Kind, Ints] = field(default_factory=lambda: dict.fromkeys(Kind, _NONE))
+
+    def add(self, kind: Kind, run: Ints, x: Ints, y: Ints) -> None:
+        self.keys[kind] = np.union1d(self.keys[kind], _key(run, kind, x, y))
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks, or their worth in single ones."""
+        single = len(self.keys[Kind.MESSAGE]) + len(self.keys[Kind.POSITION])
+        return len(self.keys[Kind.MESSAGES]) + len(self.keys[Kind.POSITIONS]) + (single >> BITS)
+
+    def holds(self, run: int, kind: Kind, x: Ints, y: Ints) -> Bools:
+        if not len(self.keys[kind]):
+            return np.zeros(len(x), dtype=np.bool_)
+        return _isin(_key(run, kind, x, y), self.keys[kind])
+
+
+def _isin(values: Ints, known: Ints) -> Bools:
+    """As np.isin, for a sorted and usually short array."""
+    at = np.minimum(np.searchsorted(known, values), len(known) - 1)
+    found: Bools = known[at] == values
+    return found
+
+
+def _doubtful_blocks(doubts: Doubts) -> _Wanted:
+    wanted = _Wanted()
+    for kind, space in ((Kind.MESSAGES, Space.MESSAGE), (Kind.POSITIONS, Space.POSITION)):
+        s = doubts.screened.doubtful(space)
+        wanted.add(kind, s["run"], s["a"], s["b"])
+    return wanted
+
+
+# --- the first pass -------------------------------------------------------------------------------
+
+_HUNTED = "kind bigint, run bigint, x bigint, y bigint"
+_NEEDED: Mapping[str, tuple[str, ...]] = {
+    "attempts": ("session", "seq", "topic", "told_partition", "offset"),
+    "log": ("session", "seq", "topic", "partition", "offset", "key", "intended_partition", "flags"),
+    "deliveries": ("session", "seq", "topic", "partition", "offset", "flags"),
+}
+
+
+@dataclass(frozen=True)
+class _Hunt:
+    """What else to look for."""
+
+    moved: _Wanted  # blocks of messages that do not stand where their acks say: where do they stand?
+    strange: _Wanted  # blocks of positions where readers got somebody else than the log has: whom?
+    keyed: Mapping[
+        tuple[int, int], tuple[Ints, Ints]
+    ]  # ranges where keyed messages may be out of order: which?
+    passed: Mapping[
+        tuple[int, int], tuple[Ints, Ints]
+    ]  # ranges that a reader or a commit passed over: what is there?
+    split: Mapping[int, Ints]  # topic and key of keys that stand in several partitions: whose?
+    broken: Sequence[Mapping[str, int]]  # stretches of one session that stand too late
+
+    @classmethod
+    def of(cls, doubts: Doubts) -> _Hunt:
+        messages, positions = (
+            doubts.screened.doubtful(Space.MESSAGE),
+            doubts.screened.doubtful(Space.POSITION),
         )
-        rows = tables["deliveries"].where(OURS).selectExpr(*_ONE, _PLACE, _OFFSET_BLOCK)
-        found.append(rows.join(f.broadcast(places), on=_POSITION, how="left_semi").select(*_ONE))
-    none = np.zeros(0, dtype=np.int64)
-    return reduce(DataFrame.unionByName, found, _frame(spark, run=none, session=none, seq=none))
+        moved, strange = _Wanted(), _Wanted()
+        for wanted, kind, s, why in (
+            (moved, Kind.MESSAGES, messages, Why.PLACE),
+            (strange, Kind.POSITIONS, positions, _STRANGERS),
+        ):
+            chosen = (weigh(s) & why) != 0
+            wanted.add(kind, s["run"][chosen], s["a"][chosen], s["b"][chosen])
+        unread = [Range(over.run, over.place, over.given, over.offset - 1) for over in doubts.overcommits]
+        runs = doubts.split["run"]
+        breaks = doubts.breaks
+        return cls(
+            moved,
+            strange,
+            _ranges(doubts.crossed),
+            _ranges([*doubts.jumped, *unread]),
+            {run: np.sort(doubts.split["a"][runs == run]) for run in np.unique(runs).tolist()},
+            [
+                {
+                    "run": int(breaks["run"][i]), "session": int(breaks["n1"][i] // breaks["n0"][i]),
+                    "place": int(breaks["n2"][i] // breaks["n0"][i]), "first": int(breaks["b"][i]),
+                    "last": int(breaks["m0"][i]), "before": int(breaks["m3"][i]),
+                }
+                for i in range(len(breaks["a"]))
+            ],
+        )  # fmt: skip
+
+    def __bool__(self) -> bool:
+        return bool(
+            self.moved.blocks or self.strange.blocks or self.keyed or self.passed or self.split or self.broken
+        )
+
+    def work(self, table: str) -> Work:
+        def hunt(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for run, c in by_runs(batches, _NEEDED[table]):
+                for kind, x, y in self._found(table, run, c):
+                    pairs = np.unique(np.stack([x, y]), axis=1)
+                    same = np.ones(pairs.shape[1], dtype=np.int64)
+                    columns = (same * kind, same * run, pairs[0], pairs[1])
+                    yield pa.RecordBatch.from_arrays(list(map(pa.array, columns)), ["kind", "run", "x", "y"])
+
+        return hunt
+
+    def _found(self, table: str, run: int, c: Columns) -> Iterator[tuple[Kind, Ints, Ints]]:
+        session, seq, offset = c["session"], c["seq"], c["offset"]
+        place = place_of(c["topic"], c["told_partition" if table == "attempts" else "partition"])
+        moved = self.moved.holds(run, Kind.MESSAGES, session, seq >> BITS) & (offset >= 0)
+        yield Kind.POSITION, place[moved], offset[moved]
+        if table == "attempts":
+            return
+        ours = (c["flags"] & (BAD_PAYLOAD | FOREIGN_RUN)) == 0
+        if table == "deliveries":
+            strange = self.strange.holds(run, Kind.POSITIONS, place, offset >> BITS) & ours
+            yield Kind.MESSAGE, session[strange], seq[strange]
+            return
+        passed = _in_ranges(run, place, offset, self.passed)
+        yield Kind.POSITIONS, place[passed], offset[passed] >> BITS
+        keyed = ours & (c["key"] >= 0) & (c["intended_partition"] < 0)
+        mixed_up = keyed & _in_ranges(run, place, offset, self.keyed)
+        if run in self.split:
+            mixed_up |= keyed & _isin(place_of(c["topic"], c["key"]), self.split[run])
+        yield Kind.MESSAGE, session[mixed_up], seq[mixed_up]
+        for stretch in self.broken:
+            if stretch["run"] == run:
+                behind = (
+                    (session == stretch["session"]) & (place == stretch["place"]) & (seq < stretch["before"])
+                )
+                behind &= (offset >= stretch["first"]) & (offset <= stretch["last"])
+                # Who was ahead of them is needed too, or the closer look would find nobody to compare with.
+                ahead = np.array([stretch["before"]])
+                yield (
+                    Kind.MESSAGES,
+                    np.r_[session[behind], stretch["session"]],
+                    np.r_[seq[behind], ahead] >> BITS,
+                )
 
 
-def _blocks_of_breaks(spark: SparkSession, log: DataFrame, breaks: Summary) -> list[DataFrame]:
-    if not len(breaks["a"]):
-        return []
-    stretches = _frame(
-        spark, run=breaks["run"], session=breaks["n1"] // breaks["n0"], place=breaks["n2"] // breaks["n0"],
-        first=breaks["b"], last=breaks["m0"], before=breaks["m3"],
-    )  # fmt: skip
-    rows = log.selectExpr("run", "session", "seq", "offset", _PLACE, _SEQ_BLOCK)
-    behind = rows.join(f.broadcast(stretches), on=["run", "session", "place"], how="inner").where(
-        "offset BETWEEN first AND last AND seq < before"
-    )
-    # Who was ahead of them is needed too, or the closer look would find nobody to compare with.
-    ahead = stretches.selectExpr("run", "session", f"shiftright(before, {BITS}) AS seq_block")
-    return [behind.select(*_MESSAGE), ahead]
+def _ranges(ranges: Sequence[Range]) -> dict[tuple[int, int], tuple[Ints, Ints]]:
+    """By run and place the first offsets in order, and up to where the ranges so far reach."""
+    found = {}
+    for run, place in {(r.run, r.place) for r in ranges}:
+        ends = np.array(
+            sorted((r.first, r.last) for r in ranges if (r.run, r.place) == (run, place)), dtype=np.int64
+        )
+        found[run, place] = ends[:, 0], np.maximum.accumulate(ends[:, 1])
+    return found
 
 
-def _marked(name: str, frame: DataFrame, found: _Found) -> DataFrame:
-    place = _TOLD_PLACE if name == "attempts" else _PLACE
-    marked = frame.selectExpr("*", _SEQ_BLOCK, place, _OFFSET_BLOCK)
-    marks = (
-        ("in_block", found.messages, _MESSAGE), ("single", found.single, _ONE),
-        ("at_block", found.positions, _POSITION), ("spot", found.spots, _SPOT),
-    )  # fmt: skip
-    for mark, blocks, on in marks:
-        if blocks.count:
-            marked = marked.join(
-                f.broadcast(blocks.frame.selectExpr("*", f"true AS {mark}")), on=on, how="left"
-            )
-        else:
-            marked = marked.withColumn(mark, f.lit(None).cast("boolean"))
-    return marked.where("in_block OR single OR at_block OR spot").selectExpr(
-        *frame.columns,
-        "coalesce(in_block OR single, false) AS by_message",
-        "coalesce(at_block OR spot, false) AS by_position",
-    )
+def _in_ranges(
+    run: int, place: Ints, offset: Ints, ranges: Mapping[tuple[int, int], tuple[Ints, Ints]]
+) -> Bools:
+    inside = np.zeros(len(offset), dtype=np.bool_)
+    for (of_run, of_place), (firsts, lasts) in ranges.items():
+        if of_run == run:
+            mine = np.flatnonzero(place == of_place)
+            at = np.searchsorted(firsts, offset[mine], side="right") - 1
+            inside[mine] = (at >= 0) & (lasts[at] >= offset[mine])
+    return inside
+
+
+# --- the second pass ------------------------------------------------------------------------------
+
+
+def _picked(source: Source, name: str, wanted: _Wanted) -> DataFrame:
+    columns = [column for column in SCHEMAS[name].names if column != "run"]
+    schema = spark_schema(name).add("by_message", "boolean").add("by_position", "boolean")
+    return source.each({name: (columns, _pick(name, wanted))}, schema.toDDL())
+
+
+def _pick(table: str, wanted: _Wanted) -> Work:
+    needed = _NEEDED[table][:5]  # who it is and where it stands
+
+    def pick(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            rows: dict[str, Any] = {"by_message": np.zeros(batch.num_rows, dtype=bool)}
+            rows["by_position"] = rows["by_message"].copy()
+            runs = batch.column("run").to_numpy()
+            for run, c in by_runs([batch], needed):
+                mine = runs == run
+                place = place_of(c["topic"], c[needed[3]])
+                rows["by_message"][mine] = wanted.holds(
+                    run, Kind.MESSAGES, c["session"], c["seq"] >> BITS
+                ) | wanted.holds(run, Kind.MESSAGE, c["session"], c["seq"])
+                rows["by_position"][mine] = (c["offset"] >= 0) & (
+                    wanted.holds(run, Kind.POSITIONS, place, c["offset"] >> BITS)
+                    | wanted.holds(run, Kind.POSITION, place, c["offset"])
+                )
+            chosen = pa.array(rows["by_message"] | rows["by_position"])
+            marked = [*batch.columns, *(pa.array(rows[name]) for name in ("by_message", "by_position"))]
+            names = [*batch.schema.names, "by_message", "by_position"]
+            yield pa.RecordBatch.from_arrays(marked, names).filter(chosen)
+
+    return pick

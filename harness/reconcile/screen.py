@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from harness.reconcile import blocks, kernels, steps
 from harness.reconcile.blocks import Commits, Count, Facts, Fate, Ints, Space, Summary, Why
 from harness.reconcile.fates import told
 from harness.reconcile.seal import Sealed
+from harness.reconcile.source import Source, Work
 
 SCHEMA = ", ".join(f"{name} bigint" for name in blocks.SUMMARY)
 _ARROW = pa.schema([(name, pa.int64()) for name in blocks.SUMMARY])
@@ -90,23 +91,22 @@ class Screened:
         return {name: values[chosen] for name, values in totals.items()}
 
 
-def screen(tables: Mapping[str, DataFrame], facts: Sequence[Facts], *, few: bool) -> Screened:
+def screen(source: Source, facts: Sequence[Facts], *, few: bool) -> Screened:
     """Screen attempts, log and deliveries of the runs that `facts` tell of.
 
     The summaries of `few` records are merged here: a shuffle would cost more than all the rest. Those of many are
     merged by Spark, and only totals and blocks that are not sound come back.
     """
     by_run = {fact.run: fact for fact in facts}
-    parts = [
-        tables[name]
-        .select("run", *columns)
-        .mapInArrow(
-            _followed(columns, by_run) if name == "deliveries" else _mapped(kernel, columns, by_run), SCHEMA
+    asked = {
+        name: (
+            columns,
+            _followed(columns, by_run) if name == "deliveries" else _mapped(kernel, columns, by_run),
         )
         for name, (kernel, columns) in READ.items()
-    ]
-    summaries = reduce(DataFrame.unionAll, parts)
-    rows = _kept_of(blocks.merged(_rows(summaries))) if few else _rows(_merged_by_spark(summaries))
+    }
+    summaries = source.each(asked, SCHEMA)
+    rows = _kept_of(blocks.merged(arrays_of(summaries))) if few else arrays_of(_merged_by_spark(summaries))
     rows = blocks.joined([rows, *(_counted_here(rows, fact) for fact in facts)])
     return Screened(rows, blocks.weigh(rows))
 
@@ -122,9 +122,10 @@ def _merged_by_spark(summaries: DataFrame) -> DataFrame:
     return merged.select(*blocks.SUMMARY).mapInArrow(_keep, SCHEMA)
 
 
-def _rows(frame: DataFrame) -> Summary:
+def arrays_of(frame: DataFrame) -> Summary:
+    """All rows of a table of whole numbers."""
     table = frame.toArrow()
-    return {name: table.column(name).to_numpy().astype(np.int64) for name in blocks.SUMMARY}
+    return {name: table.column(name).to_numpy().astype(np.int64) for name in table.column_names}
 
 
 def _counted_here(rows: Summary, facts: Facts) -> Summary:
@@ -135,9 +136,6 @@ def _counted_here(rows: Summary, facts: Facts) -> Summary:
     return blocks.joined(
         [blocks.total(facts.run, Count.STEPS, between), blocks.total(facts.run, Count.COMMITS, commits)]
     )
-
-
-Work = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def _mapped(kernel: Kernel, columns: Sequence[str], by_run: Mapping[int, Facts]) -> Work:

@@ -8,7 +8,7 @@ Conditions are Spark SQL text: they read like the question, and each is one call
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -25,7 +25,9 @@ from harness.reconcile.fates import TRANSACTION, told
 from harness.reconcile.look import OURS, Chosen, kept, local
 from harness.reconcile.names import Names
 from harness.reconcile.schema import LARGE, SCHEMAS, SMALL, spark_schema
+from harness.reconcile.screen import by_runs
 from harness.reconcile.seal import Sealed
+from harness.reconcile.source import Source
 
 MESSAGE = ["run", "session", "seq"]
 POSITION = ["run", "topic", "partition", "offset"]
@@ -71,7 +73,8 @@ class Tables:
     # Records that a reader of the group could get: run, topic, partition, offset, session, seq (null: cannot say).
     readable: DataFrame
     overcommits: DataFrame  # as in harness.reconcile.look.Chosen
-    whole_log: DataFrame  # the table `log` with every row: a pass over it is for rare questions
+    # Of transactions (run, session, txn), how many of their records are visible in the whole log: as `there`.
+    rest_of: Callable[[DataFrame], DataFrame]
     tells_all: bool  # findings list everything that they concern, however much it is
 
     # Of histories only. neighbours: two sends of one operation that follow each other in a partition, with the columns of
@@ -139,7 +142,7 @@ def names(sealed: Sequence[Sealed]) -> Names:
 
 def derive(
     spark: SparkSession,
-    own: Mapping[str, DataFrame],
+    source: Source,
     small: Mapping[str, pa.Table],
     chosen: Chosen,
     named: Names,
@@ -171,8 +174,25 @@ def derive(
         places=either["log"].where(OURS).select(*MESSAGE, "topic", "partition", "offset").distinct(),
         pairs=_pairs(messages), keys=_keys(messages, named),
         steps=chosen.steps, readable=_readable(either["log"], named), overcommits=chosen.overcommits,
-        whole_log=own["log"], tells_all=False,
+        rest_of=lambda transactions: rest_of(source, transactions), tells_all=False,
     )  # fmt: skip
+
+
+def rest_of(source: Source, transactions: DataFrame) -> DataFrame:
+    """A pass over the log for a few transactions: the rest of them may stand in sound blocks."""
+    wanted = {tuple(row) for row in transactions.select(*TRANSACTION).collect()}
+
+    def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for run, c in by_runs(batches, ("session", "txn", "promised")):
+            for of_run, session, txn in wanted:
+                there = (c["session"] == session) & (c["txn"] == txn) & c["promised"]
+                if of_run == run and there.any():
+                    told = (run, session, txn, int(there.sum()))
+                    yield pa.RecordBatch.from_arrays([pa.array([n]) for n in told], [*TRANSACTION, "there"])
+
+    schema = ", ".join(f"{name} bigint" for name in (*TRANSACTION, "there"))
+    counted = source.each({"log": (("session", "txn", "promised"), count)}, schema)
+    return counted.groupBy(*TRANSACTION).agg(f.expr("sum(there) AS there"))
 
 
 def claims_of(attempts: DataFrame, log: DataFrame, deliveries: DataFrame) -> DataFrame:

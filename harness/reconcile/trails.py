@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
 import numpy as np
@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from harness.message import BAD_PAYLOAD, FOREIGN_RUN
 from harness.reconcile.blocks import BITS, Bools, Ints, Space, Why, place_of, weigh
 from harness.reconcile.screen import by_runs
+from harness.reconcile.source import Source, Work
 from harness.reconcile.steps import COLUMNS, Rows, Trail, backwards, jumps, lanes
 from harness.reconcile.stitch import Doubts
 
@@ -27,7 +28,7 @@ Jumped = Mapping[
 ]  # run, place -> first and last offsets in doubt, in order
 
 
-def steps(spark: SparkSession, deliveries: DataFrame, doubts: Doubts) -> DataFrame:
+def steps(spark: SparkSession, source: Source, doubts: Doubts) -> DataFrame:
     """Steps that go back, and those that may have left out a record.
 
     Columns: run, reader, topic, partition, scope, excused, and of both ends t, offset, session, seq (null when the
@@ -35,7 +36,7 @@ def steps(spark: SparkSession, deliveries: DataFrame, doubts: Doubts) -> DataFra
     """
     if not doubts.about_steps:
         return _told(spark, _ARROW.empty_table())
-    found = deliveries.select("run", *COLUMNS).mapInArrow(_listing(_jumped(doubts)), _SCHEMA).toArrow()
+    found = source.each({"deliveries": (COLUMNS, _listing(_jumped(doubts)))}, _SCHEMA).toArrow()
     edge = found.column("edge").to_numpy().astype(bool)
     between = _stitched(found.filter(pa.array(edge)), _jumped(doubts))
     return _told(spark, pa.concat_tables([found.filter(pa.array(~edge)), between]))
@@ -75,9 +76,7 @@ def _jumped(doubts: Doubts) -> Jumped:
     return ranges
 
 
-def _listing(
-    jumped: Jumped,
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _listing(jumped: Jumped) -> Work:
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         trails: dict[int, Trail] = defaultdict(Trail)
         for run, c in by_runs(batches, COLUMNS):

@@ -13,6 +13,7 @@ from benchmarks.reconcile import differences
 from harness.reconcile import blocks, screen, tables
 from harness.reconcile.job import reconcile_many
 from harness.reconcile.seal import seal
+from harness.reconcile.source import Files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,7 +44,7 @@ def test_memory_follows_the_records_not_their_offsets(spark: SparkSession, tmp_p
 def _summary_rows(spark: SparkSession, made: Made) -> Counter[str]:
     """How many rows the kernels make of attempts and log, and how many the driver gets."""
     sealed = seal(made.run)
-    own = tables.read(spark, {str(made.run.tables): sealed})
+    own = Files(spark, [made.run.tables])
     facts = screen.facts(tables.read_small({made.run.tables: sealed}), [sealed])
     rows = Counter(driver=len(screen.screen(own, facts, few=True).rows[blocks.SUMMARY[0]]))
     for name in ("attempts", "log"):

@@ -31,13 +31,7 @@ class Torn:
             )))
         )  # fmt: skip
         # The rest of the transaction may stand in sound blocks: it is looked for in the whole log.
-        rest = (
-            tables.whole_log.where("txn > 0 AND promised")
-            .join(f.broadcast(gone.select(*TRANSACTION)), on=TRANSACTION, how="left_semi")
-            .groupBy(*TRANSACTION)
-            .agg(f.expr("count(1) AS there"))
-        )
-        return gone.join(rest, on=TRANSACTION, how="inner").selectExpr(*finding(
+        return gone.join(tables.rest_of(gone), on=TRANSACTION, how="inner").selectExpr(*finding(
             self.anomaly,
             messages="transform(gone.seq, s -> sender || '-' || s)", offsets="array_compact(gone.acked_offset)",
             topic="gone[0].topic", partition="gone[0].partition",
