@@ -182,6 +182,7 @@ def table(rows: Sequence[Row]) -> str:
                 peaks = " + ".join(str(mb) for mb in one["peak_mb"].values())
                 cost = [
                     f"{one['seconds']:.1f}",
+                    f"{one['cpu_s']:.1f}",
                     f"{one['records_per_s']:,}",
                     peaks,
                     f"{one['together_mb']:,}",

@@ -56,6 +56,8 @@ class Screened:
     why: Ints  # of each row, as bits of blocks.Why
 
     def of(self, run: int) -> Screened:
+        if list(self._by_run) == [run]:
+            return self
         mine = self._by_run.get(run, np.zeros(0, dtype=np.int64))
         return Screened({name: values[mine] for name, values in self.rows.items()}, self.why[mine])
 
@@ -125,7 +127,7 @@ def _merged_by_spark(summaries: DataFrame) -> DataFrame:
 def arrays_of(frame: DataFrame) -> Summary:
     """All rows of a table of whole numbers."""
     table = frame.toArrow()
-    return {name: table.column(name).to_numpy().astype(np.int64) for name in table.column_names}
+    return {name: table.column(name).to_numpy().astype(np.int64, copy=False) for name in table.column_names}
 
 
 def _counted_here(rows: Summary, facts: Facts) -> Summary:

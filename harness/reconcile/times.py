@@ -56,7 +56,9 @@ def timeline(screened: Screened) -> dict[str, Any]:
     s = screened.space(Space.BUCKET)
     acks = _acks(s)
     span = range(int(s["a"].min()), int(s["a"].max()) + 1) if len(s["a"]) else range(0)
-    in_bucket = {b: acks["a"] == b for b in np.unique(acks["a"]).tolist()}
+    order = np.argsort(acks["a"], kind="stable")
+    bucket, bins, counts = (acks[name][order] for name in ("a", "b", "n0"))
+    edges = np.searchsorted(bucket, np.arange(span.start, span.stop + 1))
 
     def counted(chosen: Any) -> list[int]:
         totals = np.zeros(len(span), dtype=np.int64)
@@ -64,8 +66,10 @@ def timeline(screened: Screened) -> dict[str, Any]:
         return [int(n) for n in totals]
 
     def share(part: float) -> list[float | None]:
-        return [percentile(acks["b"][at], acks["n0"][at], part) if (at := in_bucket.get(b)) is not None else None
-                for b in span]  # fmt: skip
+        return [
+            percentile(bins[first:last], counts[first:last], part)
+            for first, last in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
+        ]
 
     return {
         "bucket_s": BUCKET_S,
