@@ -204,7 +204,7 @@ def many(folder: Path, count: int) -> Row:
     """Runs of 10,000 records in one job, against some of them one after the other, in a warm session."""
     shutil.rmtree(folder, ignore_errors=True)
     made = [
-        generate(folder, TOGETHER_RECORDS, plants=0 if number % PLANTED_EVERY else 7, seed=number, scenario=f"run-{number:03}")
+        generate(folder, TOGETHER_RECORDS, plants=0 if number % PLANTED_EVERY else 2, seed=number, scenario=f"run-{number:03}")
         for number in range(count)
     ]  # fmt: skip
     say(f"{count} runs of {TOGETHER_RECORDS:,} records: generated")

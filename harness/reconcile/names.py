@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+MANY = 64
 
 
 @dataclass(frozen=True)
@@ -29,19 +30,26 @@ class Names:
 
     def isolation(self) -> str:
         """What the group of the row's run reads."""
-        return _looked_up(
-            {str(run): isolation for run, isolation in self.isolations.items()}, "CAST(run AS string)"
-        )
+        return _of_run(self.isolations)
 
     def is_unchanged(self) -> str:
-        return (
-            _looked_up(
-                {str(run): str(same).lower() for run, same in self.unchanged.items()}, "CAST(run AS string)"
-            )
-            + " = 'true'"
-        )
+        return _of_run({run: str(same).lower() for run, same in self.unchanged.items()}) + " = 'true'"
+
+    @property
+    def many(self) -> bool:
+        """So many that a look-up for each row, which goes through all of them, would cost more than a join."""
+        return len(self.senders) + len(self.readers) > MANY
+
+
+def _of_run(values: Mapping[int, str]) -> str:
+    same = set(values.values())
+    if len(same) == 1:
+        return f"'{same.pop()}'"
+    return _looked_up({str(run): value for run, value in values.items()}, "CAST(run AS string)")
 
 
 def _looked_up(values: Mapping[str, str], key: str) -> str:
-    text = json.dumps(values).replace("\\", "\\\\").replace("'", "\\'")
-    return f"element_at(from_json('{text}', 'map<string,string>'), {key})"
+    # Spark computes str_to_map of a constant once, while it plans; from_json it would compute for each row.
+    text = "\n".join(f"{name}\t{value}" for name, value in values.items())
+    quoted = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\t", "\\t")
+    return f"element_at(str_to_map('{quoted}', '\\n', '\\t'), {key})"

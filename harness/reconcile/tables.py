@@ -89,17 +89,33 @@ class Tables:
 
     def named(self, frame: DataFrame, *, session: str = "session", sender: str = "sender") -> DataFrame:
         """With the sender's name; a session that nobody began is called by its number."""
-        return frame.withColumn(sender, f.expr(self.names.sender(session)))
+        if not self.names.many:
+            return frame.withColumn(sender, f.expr(self.names.sender(session)))
+        named = _table_of(frame.sparkSession, self.names.senders, session, sender)
+        return frame.join(named, on=["run", session], how="left").withColumn(
+            sender, f.expr(f"coalesce({sender}, 'session ' || {session})")
+        )
 
     def read_by(self, frame: DataFrame) -> DataFrame:
         """With the reader's name instead of its number, and what it reads."""
-        return frame.withColumns(
-            {"isolation": f.expr(self.names.isolation()), "reader": f.expr(self.names.reader())}
+        told = frame.withColumn("isolation", f.expr(self.names.isolation()))
+        if not self.names.many:
+            return told.withColumn("reader", f.expr(self.names.reader()))
+        named = _table_of(frame.sparkSession, self.names.readers, "reader", "name")
+        return (
+            told.join(named, on=["run", "reader"], how="left")
+            .drop("reader")
+            .withColumnRenamed("name", "reader")
         )
 
     def unpersist(self) -> None:
         for frame in (self.messages, self.positions):
             frame.unpersist()
+
+
+def _table_of(spark: SparkSession, names: Mapping[tuple[int, int], str], number: str, name: str) -> DataFrame:
+    rows = [(run, of, told) for (run, of), told in names.items()]
+    return f.broadcast(spark.createDataFrame(rows, f"run bigint, {number} bigint, {name} string"))
 
 
 def read(spark: SparkSession, sealed: Mapping[str, Sealed]) -> dict[str, DataFrame]:
