@@ -122,12 +122,6 @@ class _Rows:
         self._rows[table].append({"run": self._run, **row})
 
     def add(self) -> None:
-        self._add(
-            "runs", group_isolation="read_committed", topic_name="history", zero_ns=0, topic_unchanged=True
-        )
-        for process in range(len(self._history.processes) + 1):
-            self._add("sessions", session=process, sender=str(process), t=0)
-            self._add("readers", reader=process, name=str(process), isolation="read_committed")
         for operation in self._history.operations:
             self._add_transaction(operation)
             self._add_sends(operation)

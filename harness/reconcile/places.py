@@ -15,12 +15,11 @@ from functools import reduce
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from harness.errors import LedgerError, UsageError
 from harness.reconcile.schema import SMALL
 from harness.reconcile.seal import Sealed, seal
-from harness.reconcile.storage import HadoopStorage, LocalStorage, Storage
+from harness.reconcile.storage import HadoopStorage
 from harness.rundir import RunDir, find_runs, read_json
 
 if TYPE_CHECKING:
@@ -140,20 +139,6 @@ def need_whole(tables: Mapping[str, DataFrame], runs: Sequence[RunDir], saw: Seq
 def place_of(run: RunDir) -> str:
     """Where Spark finds what belongs to the run."""
     return run.url if isinstance(run, DistantRun) else str(run.path)
-
-
-def storage_of(run: RunDir) -> Storage:
-    return run.storage if isinstance(run, DistantRun) else LocalStorage()
-
-
-def carry(place: str, source: RunDir, to: str, target: RunDir) -> None:
-    """Move a folder from the place of one run to that of another, be they on two file systems."""
-    if urlsplit(place)[:2] == urlsplit(to)[:2]:
-        storage_of(target).rename(place, to)
-        return
-    with TemporaryDirectory(prefix="onceproof-carried-") as scratch:
-        storage_of(source).fetch(place, Path(scratch, "carried"))
-        storage_of(target).put(Path(scratch, "carried"), to)
 
 
 def publish(run: RunDir, *results: Path) -> None:
