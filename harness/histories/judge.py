@@ -76,10 +76,9 @@ def _ask(
 ) -> list[dict[str, Any]]:
     with for_few_rows(spark):
         asked = tables(spark, histories, ww_deps=ww_deps)
-        answers = ask(
-            finders, asked, lambda found: [row.asDict(recursive=True) for row in found.collect()], crashed
-        )
-    return [row for answer in answers for row in answer]
+        answers = ask(finders, asked, lambda found: found.toArrow(), crashed)
+    found = [asked.names.spelled(table.sort_by("run")).to_pylist() for table in answers]
+    return [{**row, "evidence": dict(row["evidence"] or ())} for rows in found for row in rows]
 
 
 def _judgement(

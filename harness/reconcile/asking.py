@@ -73,7 +73,7 @@ def findings(
         return None, []
     table = pa.concat_tables([table for table, _ in answers]).sort_by(_ORDER)
     more = {kind: n for _, counts in answers for kind, n in counts.items()}
-    dressed = _dressed(table, sealed)
+    dressed = _dressed(tables.names.spelled(table), sealed)
     return dressed.drop_columns(["at"]), _worst(dressed, more)
 
 

@@ -27,7 +27,7 @@ from harness.reconcile.findings import LEDGER
 from harness.reconcile.look import choose
 from harness.reconcile.losses import loss_classes, replicas
 from harness.reconcile.missing import LOST
-from harness.reconcile.places import DistantRun, need_whole, numbered, place_of, publish, sealed_at
+from harness.reconcile.places import DistantRun, need_whole, numbered, place_of, publish, sealed_together
 from harness.reconcile.schema import LARGE
 from harness.reconcile.screen import Screened, facts, screen
 from harness.reconcile.seal import Sealed
@@ -61,7 +61,7 @@ def reconcile_many(
     """The same for many runs at once, in their order: the cost of a query is paid once."""
     began = time.monotonic()
     chosen = list(all_finders() if finders is None else finders)
-    sealed = [sealed_at(run) for run in runs]
+    sealed = sealed_together(runs, spark)
     by_number = numbered(runs, sealed)
     source = _source(runs, sealed, spark)
     small = read_small({run.tables: one for run, one in zip(runs, sealed, strict=True)})
@@ -75,7 +75,7 @@ def reconcile_many(
     rows: Rows = []
     doubtful = doubts(screened, known, sealed)
     if doubtful.any:
-        found, rows = _look(spark, source, small, sealed, doubtful, chosen, crashed)
+        found, rows = _look(spark, source, small, sealed, known, doubtful, chosen, crashed)
     _put_findings(by_number, found)
     sound = [finder for finder in chosen if finder.anomaly not in crashed]
     results = []
@@ -92,7 +92,7 @@ def reconcile_many(
 def _source(runs: Sequence[RunDir], sealed: Sequence[Sealed], spark: SparkSession) -> Source:
     """Tables of this machine are opened by who works on them; what lies elsewhere is read by Spark."""
     if not any(isinstance(run, DistantRun) for run in runs):
-        return Files(spark, [run.tables for run in runs])
+        return Files(spark, {one.run: run.tables for run, one in zip(runs, sealed, strict=True)})
     frames = read(spark, {f"{place_of(run)}/tables": one for run, one in zip(runs, sealed, strict=True)})
     need_whole(frames, runs, sealed)
     return Frames(frames)
@@ -109,12 +109,13 @@ def _look(
     source: Source,
     small: Mapping[str, pa.Table],
     sealed: Sequence[Sealed],
+    known: Sequence[Facts],
     doubtful: Doubts,
     finders: Sequence[Finder],
     crashed: Crashed,
 ) -> tuple[pa.Table | None, Rows]:
     """What finders find in the blocks that are not sound: all of it, and the worst of each kind."""
-    chosen = choose(spark, source, doubtful)
+    chosen = choose(spark, source, doubtful, known)
     with for_few_rows(spark, few=chosen.few, tiny=chosen.tiny):
         strange = doubtful.screened.count(Count.STRANGE) > 0
         tables = derive(spark, source, small, chosen, names(sealed), strange=strange)

@@ -1,11 +1,22 @@
-"""Names and choices of runs as expressions of Spark SQL: looked up in a constant, where a join would cost a job each."""
+"""Names of senders and readers, and choices of runs, as expressions of Spark SQL.
+
+In queries a sender or reader is a mark with its number in it. What finders give is small, and its marks are replaced by
+names where it arrives: a look-up in the query costs a join for each finder, and all runs' names in each of them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
 
-MANY = 64
+import pyarrow as pa
+import pyarrow.compute as pc
+
+# Around a number; nothing that is written to a ledger has these characters of control.
+_SENDER, _READER, _END = "\x01", "\x02", "\x03"
+_WITH_NAMES = ("sender", "reader", "messages", "evidence")
 
 
 @dataclass(frozen=True)
@@ -15,19 +26,6 @@ class Names:
     isolations: Mapping[int, str]  # run -> what its group reads
     unchanged: Mapping[int, bool]  # run -> whether its topic's number of partitions stayed the same
 
-    def sender(self, session: str = "session") -> str:
-        """The sender's name; a session that nobody began is called by its number."""
-        found = _looked_up(
-            {f"{run}/{number}": name for (run, number), name in self.senders.items()},
-            f"run || '/' || {session}",
-        )
-        return f"coalesce({found}, 'session ' || {session})"
-
-    def reader(self) -> str:
-        return _looked_up(
-            {f"{run}/{number}": name for (run, number), name in self.readers.items()}, "run || '/' || reader"
-        )
-
     def isolation(self) -> str:
         """What the group of the row's run reads."""
         return _of_run(self.isolations)
@@ -35,21 +33,52 @@ class Names:
     def is_unchanged(self) -> str:
         return _of_run({run: str(same).lower() for run, same in self.unchanged.items()}) + " = 'true'"
 
-    @property
-    def many(self) -> bool:
-        """So many that a look-up for each row, which goes through all of them, would cost more than a join."""
-        return len(self.senders) + len(self.readers) > MANY
+    def spelled(self, findings: pa.Table) -> pa.Table:
+        """Findings in order of their runs, with names for marks. A session that nobody began is called by its number."""
+        runs = findings["run"].to_pylist()
+        parts, first = [], 0
+        for run, rows in groupby(runs):
+            count = sum(1 for _ in rows)
+            parts.append(self._spelled_of(run, findings.slice(first, count)))
+            first += count
+        return pa.concat_tables(parts) if parts else findings
+
+    def _spelled_of(self, run: int, findings: pa.Table) -> pa.Table:
+        names = {f"{_SENDER}{number}{_END}": name for (of, number), name in self.senders.items() if of == run}
+        names |= {
+            f"{_READER}{number}{_END}": name for (of, number), name in self.readers.items() if of == run
+        }
+        for column in _WITH_NAMES:
+            at = findings.schema.get_field_index(column)
+            texts = findings[column].combine_chunks()
+            findings = findings.set_column(at, findings.field(column), _in_texts(texts, names))
+        return findings
+
+
+def sender_mark(session: str) -> str:
+    return f"'{_SENDER}' || {session} || '{_END}'"
+
+
+def reader_mark(reader: str) -> str:
+    return f"'{_READER}' || {reader} || '{_END}'"
+
+
+def _in_texts(array: Any, names: Mapping[str, str]) -> Any:
+    """The same texts, or lists or maps of texts, with names for marks."""
+    if pa.types.is_map(array.type):
+        items = _in_texts(array.items, names)
+        return pa.MapArray.from_arrays(array.offsets, array.keys, items, type=array.type)
+    if pa.types.is_list(array.type):
+        return pa.ListArray.from_arrays(array.offsets, _in_texts(array.values, names), type=array.type)
+    for mark, name in names.items():
+        array = pc.replace_substring(array, mark, name)
+    return pc.replace_substring_regex(array, f"{_SENDER}([^{_END}]*){_END}", r"session \1")
 
 
 def _of_run(values: Mapping[int, str]) -> str:
     same = set(values.values())
     if len(same) == 1:
         return f"'{same.pop()}'"
-    return _looked_up({str(run): value for run, value in values.items()}, "CAST(run AS string)")
-
-
-def _looked_up(values: Mapping[str, str], key: str) -> str:
     # Spark computes str_to_map of a constant once, while it plans; from_json it would compute for each row.
-    text = "\n".join(f"{name}\t{value}" for name, value in values.items())
-    quoted = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\t", "\\t")
-    return f"element_at(str_to_map('{quoted}', '\\n', '\\t'), {key})"
+    text = "\\n".join(f"{run}\\t{value}" for run, value in values.items())
+    return f"element_at(str_to_map('{text}', '\\n', '\\t'), CAST(run AS string))"

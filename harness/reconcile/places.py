@@ -16,15 +16,18 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from harness.errors import LedgerError, UsageError
+from harness.errors import LedgerError, OnceproofError, UsageError
+from harness.reconcile.masters import on_cluster
 from harness.reconcile.schema import SMALL
 from harness.reconcile.seal import Sealed, seal
+from harness.reconcile.source import TASKS_A_CORE
 from harness.reconcile.storage import HadoopStorage
 from harness.rundir import RunDir, find_runs, read_json
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+MANY = 8  # runs from which on sealing is shared out
 SEALED = "sealed.json"  # in tables/: what sealing saw besides the tables
 
 
@@ -91,6 +94,31 @@ def sealed_at(run: RunDir) -> Sealed:
     saw = seal(run)
     run.storage.put(run.tables, f"{run.url}/tables")
     return saw
+
+
+def sealed_together(runs: Sequence[RunDir], spark: SparkSession) -> list[Sealed]:
+    """The same for many runs, in their order. Many of this machine are sealed by all its cores, as tasks of Spark."""
+    here = [run for run in runs if not isinstance(run, DistantRun)]
+    context = spark.sparkContext
+    if len(here) < MANY or on_cluster(str(context.master)):
+        return [sealed_at(run) for run in runs]
+    tasks = min(len(here), TASKS_A_CORE * context.defaultParallelism)
+    saw = iter(context.parallelize(here, tasks).map(_sealed_or_why_not).collect())
+    together = []
+    for run in runs:
+        one = sealed_at(run) if isinstance(run, DistantRun) else next(saw)
+        if isinstance(one, Exception):
+            raise one
+        together.append(one)
+    return together
+
+
+def _sealed_or_why_not(run: RunDir) -> Sealed | Exception:
+    """What a task raises would come back as a page of Spark's; what seal raises tells it in a line."""
+    try:
+        return seal(run)
+    except (OnceproofError, OSError) as error:
+        return error
 
 
 def _read_sealed(run: DistantRun) -> Sealed:

@@ -6,7 +6,7 @@ row and back (measured: two of three seconds of a pass). What only Hadoop can op
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from pathlib import Path
@@ -32,6 +32,9 @@ class Source(Protocol):
     def each(self, asked: Asked, schema: str) -> DataFrame:
         """What the work on each table gives, as one table. Rows of one file come in order, maybe to several tasks."""
 
+    def of(self, runs: Collection[int]) -> Source:
+        """The same for some of the runs."""
+
 
 @dataclass(frozen=True)
 class Item:
@@ -44,14 +47,14 @@ class Files:
     """Tables of files that every task can open."""
 
     spark: SparkSession
-    folders: Sequence[Path]  # `tables/` of each run
+    folders: Mapping[int, Path]  # `tables/` of each run, by its number
 
     @cached_property
     def _items(self) -> Mapping[str, list[Item]]:
         return {
             table: [
                 item
-                for folder in self.folders
+                for folder in self.folders.values()
                 for path in sorted((folder / table).glob("*.parquet"))
                 for item in _items_in(path)
             ]
@@ -68,6 +71,9 @@ class Files:
             return self.spark.createDataFrame([], schema)
         tasks = min(len(work), TASKS_A_CORE * self.spark.sparkContext.defaultParallelism)
         return self.spark.range(0, len(work), 1, tasks).mapInArrow(_reading(work), schema)
+
+    def of(self, runs: Collection[int]) -> Files:
+        return Files(self.spark, {run: folder for run, folder in self.folders.items() if run in runs})
 
 
 def _items_in(path: Path) -> Iterator[Item]:
@@ -110,3 +116,8 @@ class Frames:
             for table, (columns, do) in asked.items()
         ]
         return reduce(DataFrame.unionAll, parts)
+
+    def of(self, runs: Collection[int]) -> Frames:
+        return Frames(
+            {name: frame.where(frame["run"].isin(list(runs))) for name, frame in self.frames.items()}
+        )

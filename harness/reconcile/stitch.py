@@ -49,7 +49,7 @@ class Doubts:
     screened: Screened
     breaks: Summary  # as `broken_order` gives them
     jumped: tuple[Range, ...]  # between the ends of two tasks, or too long to be spread over blocks
-    rewound: bool
+    rewound: frozenset[int]  # runs with a reader that went back
     overcommits: tuple[Overcommit, ...]
     crossed: tuple[Range, ...]  # where keyed records may stand in another order than they were sent
     split: Summary  # run, a: topic and key of keys that stand in several partitions
@@ -57,6 +57,15 @@ class Doubts:
     @property
     def any(self) -> bool:
         return any(self.reasons().values())
+
+    @property
+    def runs(self) -> set[int]:
+        """Runs of which something is not sound."""
+        blocks = self.screened.rows["run"][self.screened.why != 0]
+        ranges = {found.run for found in (*self.jumped, *self.crossed)}
+        ranges |= {found.run for found in self.overcommits}
+        rows = np.concatenate([blocks, self.breaks["run"], self.split["run"]])
+        return set(np.unique(rows).tolist()) | ranges | self.rewound
 
     @property
     def about_steps(self) -> bool:
@@ -86,12 +95,14 @@ def doubts(screened: Screened, facts: Sequence[Facts], sealed: Sequence[Sealed])
     if screened.count(Count.LONG_JUMPS):
         long = {(int(run), int(place)) for run, place in zip(*_lanes(screened), strict=True)}
         jumped += [Range(run, place, 0, EVERYTHING) for run, place in sorted(long)]
-    rewound = screened.count(Count.REWOUND) > 0 or any(step.back for step in edges)
+    totals = screened.space(Space.TOTAL)
+    rewound = totals["run"][(totals["a"] == Count.REWOUND) & (totals["n0"] > 0)].tolist()
+    rewound += [step.run for step in edges if step.back]
     return Doubts(
         screened,
         broken_order(screened.space(Space.RUN_OF_ORDER)),
         tuple(jumped),
-        rewound,
+        frozenset(rewound),
         tuple(over for fact in facts for over in overcommits(screened.of(fact.run), fact)),
         tuple(
             found

@@ -23,7 +23,7 @@ from harness.errors import LedgerError
 from harness.message import BAD_PAYLOAD
 from harness.reconcile.fates import TRANSACTION, told
 from harness.reconcile.look import OURS, Chosen, kept, local
-from harness.reconcile.names import Names
+from harness.reconcile.names import Names, reader_mark, sender_mark
 from harness.reconcile.schema import LARGE, SCHEMAS, SMALL, spark_schema
 from harness.reconcile.screen import by_runs
 from harness.reconcile.seal import Sealed
@@ -34,6 +34,9 @@ POSITION = ["run", "topic", "partition", "offset"]
 PARTITION = ["run", "topic", "partition"]
 
 COMMITTED, ABORTED, UNKNOWN = "committed", "aborted", "unknown"
+_LIVES = pa.schema(
+    [("run", pa.int64()), ("session", pa.int64()), ("producer", pa.string()), ("incarnation", pa.int32())]
+)
 ACKED, REJECTED = int(Outcome.ACKED), int(Outcome.REJECTED)
 
 
@@ -88,34 +91,27 @@ class Tables:
         return reads.where("op != txn") if "op" in reads.columns else reads
 
     def named(self, frame: DataFrame, *, session: str = "session", sender: str = "sender") -> DataFrame:
-        """With the sender's name; a session that nobody began is called by its number."""
-        if not self.names.many:
-            return frame.withColumn(sender, f.expr(self.names.sender(session)))
-        named = _table_of(frame.sparkSession, self.names.senders, session, sender)
-        return frame.join(named, on=["run", session], how="left").withColumn(
-            sender, f.expr(f"coalesce({sender}, 'session ' || {session})")
-        )
+        """With the sender's name, or rather a mark for it that its findings are spelled with."""
+        return frame.withColumn(sender, f.expr(sender_mark(session)))
 
     def read_by(self, frame: DataFrame) -> DataFrame:
-        """With the reader's name instead of its number, and what it reads."""
-        told = frame.withColumn("isolation", f.expr(self.names.isolation()))
-        if not self.names.many:
-            return told.withColumn("reader", f.expr(self.names.reader()))
-        named = _table_of(frame.sparkSession, self.names.readers, "reader", "name")
-        return (
-            told.join(named, on=["run", "reader"], how="left")
-            .drop("reader")
-            .withColumnRenamed("name", "reader")
+        """With the reader's name instead of its number, likewise, and what it reads."""
+        return frame.withColumns(
+            {"isolation": f.expr(self.names.isolation()), "reader": f.expr(reader_mark("reader"))}
         )
+
+    def lives(self, spark: SparkSession) -> DataFrame:
+        """run, session, producer, incarnation: a sender's name is its producer's, a dot, and the number of its life."""
+        rows = [
+            {"run": run, "session": session, "producer": producer, "incarnation": int(incarnation)}
+            for (run, session), name in self.names.senders.items()
+            for producer, _, incarnation in [name.rpartition(".")]
+        ]
+        return f.broadcast(local(spark, pa.Table.from_pylist(rows, schema=_LIVES)))
 
     def unpersist(self) -> None:
         for frame in (self.messages, self.positions):
             frame.unpersist()
-
-
-def _table_of(spark: SparkSession, names: Mapping[tuple[int, int], str], number: str, name: str) -> DataFrame:
-    rows = [(run, of, told) for (run, of), told in names.items()]
-    return f.broadcast(spark.createDataFrame(rows, f"run bigint, {number} bigint, {name} string"))
 
 
 def read(spark: SparkSession, sealed: Mapping[str, Sealed]) -> dict[str, DataFrame]:

@@ -44,7 +44,7 @@ def test_memory_follows_the_records_not_their_offsets(spark: SparkSession, tmp_p
 def _summary_rows(spark: SparkSession, made: Made) -> Counter[str]:
     """How many rows the kernels make of attempts and log, and how many the driver gets."""
     sealed = seal(made.run)
-    own = Files(spark, [made.run.tables])
+    own = Files(spark, {sealed.run: made.run.tables})
     facts = screen.facts(tables.read_small({made.run.tables: sealed}), [sealed])
     rows = Counter(driver=len(screen.screen(own, facts, few=True).rows[blocks.SUMMARY[0]]))
     for name in ("attempts", "log"):

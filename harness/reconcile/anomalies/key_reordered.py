@@ -47,18 +47,11 @@ class KeyReordered:
 
     def find(self, tables: Tables) -> DataFrame:
         given = tables.deliveries.where(OURS).groupBy(*MESSAGE).agg(f.expr("min(t) AS given"))
-        # A sender's name is its producer's, a dot, and the number of its life.
         keyed = (
             tables.named(tables.messages.where(_KEYED))
             .join(given, on=MESSAGE, how="left")
-            .selectExpr(
-                "*",
-                "topic_min AS topic",
-                "partition_min AS partition",
-                "offset_min AS offset",
-                "regexp_extract(sender, '^(.*)[.]', 1) AS producer",
-                "CAST(substring_index(sender, '.', -1) AS int) AS incarnation",
-            )
+            .join(tables.lives(given.sparkSession), on=["run", "session"], how="left")
+            .selectExpr("*", "topic_min AS topic", "partition_min AS partition", "offset_min AS offset")
             .select("run", "topic", "key", *_KEPT)
         )
         later = keyed.withColumnsRenamed({name: f"later_{name}" for name in _KEPT})

@@ -1,0 +1,59 @@
+"""Messages and positions that a closer look is wanted of, as sets of hashes that kernels can be told.
+
+Of 64 bits: should two collide, some rows too many are picked, all of their message or position, and nothing is judged
+otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+import numpy as np
+
+from harness.reconcile.blocks import BITS, Bools, Ints, mixed
+
+_NONE = np.zeros(0, dtype=np.int64)
+
+
+class Kind(IntEnum):
+    """What x and y of something wanted say."""
+
+    MESSAGES = 0  # session, block of seqs
+    MESSAGE = 1  # session, seq
+    POSITIONS = 2  # place, block of offsets
+    POSITION = 3  # place, offset
+    RECORDS = 4  # place, block of offsets: what the log has there, and nothing else of it
+
+
+def _key(run: int | Ints, x: Ints, y: Ints) -> Ints:
+    return mixed(np.broadcast_to(np.asarray(run, dtype=np.int64), x.shape), x, y)
+
+
+@dataclass
+class Wanted:
+    """Keys of messages and positions, by kind."""
+
+    keys: dict[Kind, Ints] = field(default_factory=lambda: dict.fromkeys(Kind, _NONE))
+
+    def add(self, kind: Kind, run: Ints, x: Ints, y: Ints) -> None:
+        self.keys[kind] = np.union1d(self.keys[kind], _key(run, x, y))
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks, or their worth in single ones."""
+        single = len(self.keys[Kind.MESSAGE]) + len(self.keys[Kind.POSITION])
+        blocks = sum(len(self.keys[kind]) for kind in (Kind.MESSAGES, Kind.POSITIONS, Kind.RECORDS))
+        return blocks + (single >> BITS)
+
+    def holds(self, run: int, kind: Kind, x: Ints, y: Ints) -> Bools:
+        if not len(self.keys[kind]):
+            return np.zeros(len(x), dtype=np.bool_)
+        return isin(_key(run, x, y), self.keys[kind])
+
+
+def isin(values: Ints, known: Ints) -> Bools:
+    """As np.isin, for a sorted and usually short array."""
+    at = np.minimum(np.searchsorted(known, values), len(known) - 1)
+    found: Bools = known[at] == values
+    return found
