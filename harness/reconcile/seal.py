@@ -32,6 +32,7 @@ from harness.reconcile.schema import SCHEMAS
 from harness.rundir import RunDir, write_json
 
 ISOLATIONS = ("read_uncommitted", "read_committed")
+GROUP_ROWS = 1 << 16  # at least, in each group of a file but the last
 _COMPARED_TIMES = 1000  # rows of a piece whose time is compared with that of their attempt
 _NO_CLOCK = "the ledger's writers do not share a clock, and what it says about times proves nothing"
 COUNTED_ONLY = ("txn", "commit", "assignment", "bounds", "session")  # may be many: told as numbers
@@ -397,13 +398,29 @@ class _Sealing:
         )
 
     def _write(self, table: str, part: str, pieces: Iterable[Columns]) -> int:
-        """One file of a table, a piece at a time: memory follows the size of a piece. Gives the number of rows."""
+        """One file of a table, some pieces at a time: memory follows their size. Gives the number of rows."""
         schema, before = SCHEMAS[table], self._sealed.rows[table]
         with pq.ParquetWriter(self._into / table / f"{part}.parquet", schema) as file:
-            for columns in pieces:
-                count = len(columns[schema.names[-1]])
-                made = {**columns, "run": np.full(count, self._number, dtype=np.int64)}
-                arrays = [pa.array(made[column.name], type=column.type) for column in schema]
-                file.write_table(pa.Table.from_arrays(arrays, schema=schema))
-                self._sealed.rows[table] += count
+            for rows in _in_groups(self._tables(schema, pieces)):
+                file.write_table(rows)
+                self._sealed.rows[table] += rows.num_rows
         return self._sealed.rows[table] - before
+
+    def _tables(self, schema: pa.Schema, pieces: Iterable[Columns]) -> Iterator[pa.Table]:
+        for columns in pieces:
+            count = len(columns[schema.names[-1]])
+            made = {**columns, "run": np.full(count, self._number, dtype=np.int64)}
+            arrays = [pa.array(made[column.name], type=column.type) for column in schema]
+            yield pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _in_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Small pieces together: each group of rows in a file costs its readers as much as thousands of rows."""
+    waiting: list[pa.Table] = []
+    for table in tables:
+        waiting.append(table)
+        if sum(one.num_rows for one in waiting) >= GROUP_ROWS:
+            yield pa.concat_tables(waiting)
+            waiting = []
+    if waiting:
+        yield pa.concat_tables(waiting)
