@@ -18,6 +18,8 @@ class Kill:
     """Bites when every process is gone and what it led is led elsewhere."""
 
     needs: ClassVar[type] = Killable
+    ways: ClassVar[Mapping[str, str]] = {"process": "nothing"}
+    bites_when: ClassVar[str] = "every process is gone and what it led is led elsewhere"
 
     @contextmanager
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:

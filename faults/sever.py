@@ -28,6 +28,8 @@ class Sever:
     shape: str = "isolate"
     direction: Direction = Direction.BOTH
     needs: ClassVar[type] = Severable
+    ways: ClassVar[Mapping[str, str]] = {"link mesh": "nothing"}
+    bites_when: ClassVar[str] = "probes fail on every link that is cut, and only in the direction that is cut"
 
     def __post_init__(self) -> None:
         if self.shape not in SHAPES:

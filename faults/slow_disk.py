@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from faults._measure import wait_whole
-from harness.contracts import Arena, Bite, DiskBreakable, Healing, Node, SlowAppend
+from harness.contracts import Arena, Bite, DiskBreakable, DiskFault, DiskHarm, Healing, Node
 from harness.errors import ClusterError, FaultError, UsageError
 
 _SAMPLES = 7
@@ -21,6 +21,8 @@ class SlowDisk:
 
     delay_ms: int = 50
     needs: ClassVar[type] = DiskBreakable
+    ways: ClassVar[Mapping[str, str]] = {"byteman": "nothing"}
+    bites_when: ClassVar[str] = "the median append at each target takes longer by at least 80 % of the delay"
 
     def __post_init__(self) -> None:
         if self.delay_ms < 10:
@@ -34,7 +36,7 @@ class SlowDisk:
             for node in targets:
                 undo.callback(node.mend_disk)
             for node in targets:
-                node.break_disk(SlowAppend(self.delay_ms, topics_prefix=arena.topic))
+                node.break_disk(DiskFault(DiskHarm.SLOW_APPEND, self.delay_ms, topics_prefix=arena.topic))
             yield self._bite(arena, targets, before)
 
     def _bite(self, arena: Arena, targets: Sequence[DiskBreakable], before: Sequence[float]) -> Bite:

@@ -86,11 +86,39 @@ class Cut:
 
 
 @dataclass(frozen=True)
-class SlowAppend:
-    """A disk on which each append to a log of the topics under test takes `delay_ms` longer."""
+class Toxic:
+    """What a link does to the bytes that pass: a kind of Toxiproxy's, its settings, and which way."""
 
-    delay_ms: int = 50
+    kind: str  # latency, bandwidth, slicer, reset_peer, limit_data, …
+    attributes: Mapping[str, int] = field(default_factory=dict, hash=False)
+    direction: Direction = Direction.BOTH
+
+
+class DiskHarm(StrEnum):
+    """What a disk does wrong to the logs of the topics under test."""
+
+    SLOW_APPEND = "slow_append"
+    SLOW_FSYNC = "slow_fsync"
+    SLOW_READ = "slow_read"
+    FULL = "full"  # ENOSPC
+    BROKEN = "broken"  # EIO
+    READ_ONLY = "read_only"
+
+
+@dataclass(frozen=True)
+class DiskFault:
+    harm: DiskHarm
+    delay_ms: int = 0  # of the slow ones
     topics_prefix: str = ""
+
+
+@dataclass(frozen=True)
+class HeldRequests:
+    """From the first request of one of these kinds on, all that a connection sends is held; new connections pass."""
+
+    api_keys: tuple[int, ...]  # of the Kafka protocol, such as 26 for EndTxn
+    lane: Lane = Lane.PRODUCE
+    connections: int = 1  # how many are held; others pass
 
 
 @dataclass(frozen=True)
@@ -100,6 +128,7 @@ class Bite:
     bit: bool
     proof: str
     measured: Mapping[str, float] = field(default_factory=dict)
+    way: str = ""  # which of the fault's ways was taken
 
 
 @dataclass(frozen=True)
@@ -146,9 +175,15 @@ class Killable(Node, Protocol):
 
 
 @runtime_checkable
+class Stoppable(Killable, Protocol):
+    def shut_down(self) -> None: ...  # in order, as an operator does it; returns when the process is gone
+
+
+@runtime_checkable
 class Pausable(Node, Protocol):
     def pause(self) -> None: ...
-    def resume(self) -> None: ...
+    def resume(self) -> None: ...  # idempotent
+    def paused(self) -> bool: ...  # as the kernel tells
 
 
 @runtime_checkable
@@ -160,9 +195,50 @@ class Severable(Node, Protocol):
 
 
 @runtime_checkable
+class Shapeable(Severable, Protocol):
+    def shape(self, links: Sequence[Link], toxics: Sequence[Toxic]) -> None: ...
+    def unshape(self) -> None: ...  # idempotent: takes back every toxic added through this node
+    def round_trip_ms(self, link: Link) -> float: ...  # a probe; raises FaultError when nothing comes back
+
+
+@runtime_checkable
+class RequestHolding(Node, Protocol):
+    def hold_requests(self, how: HeldRequests) -> None: ...
+    def release_requests(
+        self,
+    ) -> None: ...  # idempotent: delivers what was held, in order, also for senders that left
+    def held_requests(
+        self,
+    ) -> Mapping[str, int]: ...  # connections and requests that are held now, and were so far
+
+
+@runtime_checkable
 class DiskBreakable(Node, Protocol):
-    def break_disk(self, how: SlowAppend) -> None: ...
+    def break_disk(self, how: DiskFault) -> str: ...  # the way that was taken: fuse, byteman, …
     def mend_disk(self) -> None: ...  # idempotent
+    def disk_latency_ms(
+        self, harm: DiskHarm
+    ) -> float: ...  # a probe of the very thing, inside the broker's folder
+
+
+@runtime_checkable
+class PowerLosable(Killable, Protocol):
+    def lose_power(
+        self,
+    ) -> Mapping[str, float]: ...  # dies and forgets what was not fsynced; how much that was
+
+
+@runtime_checkable
+class Skewable(Node, Protocol):
+    def skew_clock(self, offset_s: float, rate: float = 1.0) -> None: ...
+    def right_clock(self) -> None: ...  # idempotent
+    def clock_offset_s(self) -> float: ...  # a probe: the node's wall clock against this machine's
+
+
+@runtime_checkable
+class Starvable(Node, Protocol):
+    def starve(self, cpu_share: float) -> str: ...  # the way that was taken: cgroup, signals
+    def feed(self) -> None: ...  # idempotent
 
 
 # --- clusters -------------------------------------------------------------------------------------
@@ -188,6 +264,7 @@ class Cluster(Protocol):
     ) -> None: ...  # returns when it can be written to
     def delete_topic(self, name: str) -> None: ...
     def collect_logs(self, into: Path) -> None: ...
+    def residue(self) -> Sequence[str]: ...  # what is left of faults, each in a few words
     def describe(self) -> Mapping[str, Any]: ...  # versions, sizes, settings: for the manifest
 
 
@@ -300,9 +377,13 @@ class Workload(Protocol):
 
 
 class Fault(Protocol):
-    """What breaks. Whom is a Target's business, when is the Schedule's."""
+    """What breaks. Whom is a Target's business, when is the Schedule's. docs/faults.md is made of these."""
 
     needs: ClassVar[type]
+    ways: ClassVar[
+        Mapping[str, str]
+    ]  # how it is done, best first: the way's name, and what that needs on the machine
+    bites_when: ClassVar[str]  # in words: what is measured while it is held
 
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> AbstractContextManager[Bite]:
         """Break; yield once the effect was measured or its limit has passed; undo on the way out.

@@ -81,7 +81,7 @@ class Injector:
         self._tell(held, "open")
         bite = held.hold.__enter__()
         self._held[number] = held
-        self._tell(held, "bite", bit=bite.bit, proof=bite.proof, measured=dict(bite.measured))
+        self._tell(held, "bite", bit=bite.bit, proof=bite.proof, measured=dict(bite.measured), way=bite.way)
         self.say(bite.proof)
 
     def _close(self, number: int) -> None:

@@ -55,6 +55,15 @@ def identify(pid: int) -> Identity | None:
     return Identity(pid, int(fields[19]), _boot_id())
 
 
+def is_stopped(pid: int) -> bool:
+    """Whether a signal has stopped the process, as the kernel tells."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat[stat.rindex(")") + 2] in "Tt"
+
+
 def _boot_id() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.contracts import Cut, Direction, Lane, Link, Node, PartitionState, SlowAppend
+from harness.contracts import Cut, Direction, DiskFault, DiskHarm, Lane, Link, Node, PartitionState
 from harness.errors import ClusterError
 from harness.scenario import TopicSettings
 
@@ -60,9 +60,13 @@ class FakeNode:
             Direction.BOTH: requests and answers,
         }
 
-    def break_disk(self, how: SlowAppend) -> None:
+    def break_disk(self, how: DiskFault) -> str:
         self.calls.append(f"break_disk {how.topics_prefix}")
         self.delay_ms = 0 if self.stubborn else how.delay_ms
+        return "fake"
+
+    def disk_latency_ms(self, harm: DiskHarm) -> float:
+        return 1.0 + self.delay_ms
 
     def mend_disk(self) -> None:
         self.calls.append("mend_disk")
@@ -115,6 +119,9 @@ class FakeCluster:
 
     def bootstrap_servers(self, lane: Lane) -> str:
         return lane.value
+
+    def residue(self) -> Sequence[str]:
+        return []
 
     def describe(self) -> Mapping[str, Any]:
         return {}

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import socket
 
-from harness.contracts import SlowAppend
+from harness.contracts import DiskFault
 from harness.errors import FaultError
 
 _LIMIT_S = 10.0
 _SCRIPT = "onceproof-slow-append"
 
 
-def rule(how: SlowAppend, also: str) -> str:
+def rule(how: DiskFault, also: str) -> str:
     """Sleep before each append to a partition folder of the topics under test, or of the topic `also`.
 
     The class is named without its package, which changed between Kafka versions. Paths look like

@@ -55,6 +55,10 @@ class Links:
         each_way = {way: all(a[way] for a in answers) for way in (Direction.REQUESTS, Direction.ANSWERS)}
         return {**each_way, Direction.BOTH: all(each_way.values())}
 
+    def residue(self) -> list[str]:
+        """Toxics that are there now."""
+        return self._toxiproxy.toxics()
+
     def _probe(self, route: Route) -> dict[Direction, bool]:
         """A round trip shows both ways. Without one, nonsense tells the ways apart: when it arrives, the server
         closes the connection, and Toxiproxy passes that on through a cut. While requests are cut there is

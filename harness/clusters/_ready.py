@@ -9,7 +9,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from harness.clusters._node import PROBE_TOPIC, LocalBroker, LocalNode
+from harness.clusters._disked import PROBE_TOPIC
+from harness.clusters._node import LocalBroker, LocalNode
 from harness.clusters._view import LocalView
 from harness.errors import ClusterError, WaitTimeout
 from harness.waiting import wait_until

@@ -93,6 +93,17 @@ class Toxiproxy:
         toxics = self._call("get", f"/proxies/{proxy}/toxics").json()
         return {toxic["stream"] for toxic in toxics if toxic["type"] == "timeout"}
 
+    def toxics(self) -> list[str]:
+        """Everything that is done to any proxy now, in a few words each."""
+        if self._process is None or self._process.poll() is not None:
+            return []
+        proxies = self._call("get", "/proxies").json()
+        return [
+            f"toxic {toxic['name']} on {name}"
+            for name, proxy in sorted(proxies.items())
+            for toxic in proxy["toxics"]
+        ]
+
     def _listening(self, proxies: int) -> bool:
         assert self._process is not None
         if self._process.poll() is not None:

@@ -76,7 +76,7 @@ class LocalView:
 
 def ask_all(nodes: Sequence[N], question: Callable[[N], T]) -> dict[str, T]:
     """The answers by name, of those that run and answer."""
-    there = [node for node in nodes if node.running() and not node.paused]
+    there = [node for node in nodes if node.running() and not node.paused()]
 
     def ask(node: N) -> T | None:
         try:

@@ -19,6 +19,7 @@ from harness.clusters._links import Links
 from harness.clusters._mesh import Member, Mesh, Port, members
 from harness.clusters._node import LocalBroker, LocalNode
 from harness.clusters._ready import Readiness
+from harness.clusters._server import PLAIN, Options
 from harness.clusters._settings import render, server_properties
 from harness.clusters._toxiproxy import Toxiproxy
 from harness.clusters._view import LocalView
@@ -48,6 +49,7 @@ class LocalCluster:
         kafka_version: str = provision.KAFKA_VERSION,
         broker_settings: Mapping[str, str] = {},
         keep: bool = False,
+        options: Options = PLAIN,
     ) -> None:
         if not 1 <= brokers <= 100 or not 1 <= controllers <= 100:
             raise UsageError(f"brokers={brokers}, controllers={controllers}: allowed are 1 to 100")
@@ -57,10 +59,12 @@ class LocalCluster:
         self._kafka_version = kafka_version
         self._broker_settings = dict(broker_settings)
         self._keep = keep
+        self._options = options
         self._block: _block.Block | None = None
         self._registration: _stale.Registration | None = None
         self._mesh: Mesh | None = None
         self._toxiproxy: Toxiproxy | None = None
+        self._links: Links | None = None
         self._jvm: Jvm | None = None
         self._nodes: list[LocalNode] = []
         self._steps_s: dict[str, float] = {}
@@ -96,7 +100,7 @@ class LocalCluster:
         self._block = _block.take(Port)
         mesh = self._mesh = Mesh(self._block.number, self._members)
         self._toxiproxy = Toxiproxy(toxiproxy, mesh.toxiproxy_address(), self.folder)
-        links = Links(mesh, self._toxiproxy)
+        links = self._links = Links(mesh, self._toxiproxy)
         cluster_id = _storage.new_id()
         self._nodes = [self._make_node(member, mesh, links, jvm) for member in self._members]
         for node in self._nodes:
@@ -125,6 +129,8 @@ class LocalCluster:
                 ends.callback(_stale.clear, self.folder)
             if self._toxiproxy is not None:
                 ends.callback(self._toxiproxy.stop)
+            for node in self._nodes:
+                ends.callback(node.closed)
             for node in self._nodes:
                 ends.callback(node.kill)
 
@@ -163,6 +169,11 @@ class LocalCluster:
         }
         return {name: folder for name, folder in folders.items() if folder.is_dir()}
 
+    def residue(self) -> list[str]:
+        """What is left of faults on this cluster, each in a few words; nothing on one that was never touched."""
+        left = [what for node in self._nodes for what in node.residue()]
+        return left + (self._links.residue() if self._links is not None else [])
+
     def describe(self) -> Mapping[str, Any]:
         return {
             "kind": "local",
@@ -173,6 +184,7 @@ class LocalCluster:
             "controllers": len([m for m in self._members if m.controller]),
             "combined": self._combined,
             "settings": self._broker_settings,
+            "options": [name for name, on in vars(self._options).items() if on],
             "folder": str(self.folder),
             "class_archive": self._jvm is not None and self._jvm.archive is not None,
             "loopback_block": self._mesh.block if self._mesh else None,
@@ -190,7 +202,7 @@ class LocalCluster:
         properties = server_properties(mesh, member, folder / "data", self._broker_settings)
         lay_out(folder, render(properties), mesh.hosts(member, socket.gethostname()))
         kind = LocalBroker if member.broker else LocalNode
-        return kind(member, mesh, links, jvm, folder)
+        return kind(member, mesh, links, jvm, folder, self._options)
 
     def _started(self) -> Mesh:
         if self._mesh is None or self._block is None:
@@ -208,7 +220,7 @@ def _run_once(jvm: Jvm, folder: Path) -> None:
     cluster._jvm = jvm
     with cluster:
         for node in cluster._nodes:
-            node.terminate(timeout_s=60.0)
+            node.shut_down()
 
 
 def _rss_kb(pid: int) -> int:

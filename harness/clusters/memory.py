@@ -96,6 +96,9 @@ class MemoryCluster:
         into.mkdir(parents=True, exist_ok=True)
         (into / "memory.log").write_bytes((self.folder / "memory.log").read_bytes())
 
+    def residue(self) -> Sequence[str]:
+        return ()
+
     def describe(self) -> Mapping[str, Any]:
         return {"kind": "memory", "brokers": self._brokers, "controllers": 0, "combined": False}
 

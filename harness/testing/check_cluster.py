@@ -11,11 +11,12 @@ from harness.contracts import (
     Cut,
     Direction,
     DiskBreakable,
+    DiskFault,
+    DiskHarm,
     Killable,
     Lane,
     Pausable,
     Severable,
-    SlowAppend,
 )
 from harness.waiting import wait_until
 
@@ -82,7 +83,7 @@ def check_disk_breakable(cluster: Cluster, node: DiskBreakable) -> None:
     view = cluster.view()
     node.mend_disk()
     try:
-        node.break_disk(SlowAppend(delay_ms=200, topics_prefix="no-such-topic"))
+        node.break_disk(DiskFault(DiskHarm.SLOW_APPEND, delay_ms=200, topics_prefix="no-such-topic"))
         assert min(view.produce_round_trip_ms(node.name) for _ in range(3)) >= 200
     finally:
         node.mend_disk()
