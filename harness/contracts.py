@@ -249,6 +249,8 @@ class View(Protocol):
 
     def partitions(self, topic: str) -> Sequence[PartitionState]: ...
     def active_controller(self) -> str: ...
+    def controllers(self) -> Sequence[str]: ...  # all that vote in the quorum
+    def coordinator(self, key: str, *, transaction: bool) -> str | None: ...  # of a group or transactional id
     def registered_brokers(self) -> Sequence[str]: ...
     def produce_round_trip_ms(self, broker: str) -> float: ...  # one small record, on the control lane
 
@@ -282,6 +284,8 @@ class Arena(Protocol):
     def cluster(self) -> Cluster: ...
     @property
     def topic(self) -> str: ...
+    @property
+    def group(self) -> str: ...  # of the run's consumers
     def nodes(self) -> Sequence[Node]: ...  # of the cluster, then the workers
 
 

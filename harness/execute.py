@@ -32,6 +32,7 @@ class RunArena:
 
     cluster: Cluster
     topic: str
+    group: str
     workers: Workers
 
     def nodes(self) -> Sequence[Node]:
@@ -61,7 +62,7 @@ def execute(
         stack.callback(owned.disown, run.logs)
         book = stack.enter_context(ledger.Ledger(run.ledger, "harness"))
         workers = stack.enter_context(Workers(_specs(scenario, cluster, run, topic, group), run, book.events))
-        arena = RunArena(cluster, topic, workers)
+        arena = RunArena(cluster, topic, group, workers)
         try:
             _run(scenario, arena, run, group, book.events, say)
         except OnceproofError as error:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields, replace
+from enum import Enum
 from typing import Any, Protocol
 
+from harness import registry
 from harness.contracts import Arena, Fault, Node
+from harness.errors import UsageError
+from harness.targets import Target
+
+_QUIET_EVERY = 4  # of a rotating schedule: each fourth period has no fault
 
 
-class Target(Protocol):
-    """Whom: reads metadata at the moment of use and names nodes."""
+class Whom(Protocol):
+    """Reads metadata at the moment of use and names nodes; harness.targets has those by role."""
 
     def pick(self, arena: Arena) -> Sequence[Node]: ...
     def describe(self) -> Mapping[str, Any]: ...
@@ -21,7 +28,7 @@ class Window:
     """Seconds count from the end of the warm-up. A hold begins when the bite was measured or given up."""
 
     fault: Fault
-    on: Target
+    on: Whom
     start_s: float
     hold_s: float
 
@@ -29,6 +36,10 @@ class Window:
         if self.start_s < 0 or self.hold_s <= 0:
             raise ValueError(f"window of {self.fault}: start_s >= 0 and hold_s > 0 are needed, "
                              f"not {self.start_s} and {self.hold_s}")  # fmt: skip
+
+    @property
+    def end_s(self) -> float:
+        return self.start_s + self.hold_s
 
     def describe(self) -> dict[str, Any]:
         return {
@@ -43,18 +54,101 @@ Schedule = tuple[Window, ...]
 NO_FAULTS: Schedule = ()
 
 
-def once(fault: Fault, *, on: Target, after_s: float = 2.0, hold_s: float = 4.0) -> Schedule:
+def once(fault: Fault, *, on: Whom, after_s: float = 2.0, hold_s: float = 4.0) -> Schedule:
     """One window."""
     return (Window(fault, on, after_s, hold_s),)
 
 
-def every(period_s: float, fault: Fault, *, on: Target, hold_s: float, times: int = 3) -> Schedule:
+def every(period_s: float, fault: Fault, *, on: Whom, hold_s: float, times: int = 3) -> Schedule:
     """The same fault again and again, `period_s` from start to start."""
-    if hold_s >= period_s:
-        raise ValueError(f"hold_s {hold_s} has to be shorter than the period of {period_s} s")
-    return tuple(Window(fault, on, period_s * (i + 1), hold_s) for i in range(times))
+    return repeat(once(fault, on=on, after_s=period_s, hold_s=hold_s), period_s=period_s, times=times)
+
+
+def repeat(schedule: Schedule, *, period_s: float, times: int) -> Schedule:
+    """The same windows again and again, `period_s` from start to start."""
+    span = length_s(schedule) - min((w.start_s for w in schedule), default=0.0)
+    if times < 1 or span >= period_s:
+        raise ValueError(
+            f"repeat at least once, with a period of more than {span:g} s, not {times} times in {period_s:g} s"
+        )
+    return tuple(later(w, period_s * turn) for turn in range(times) for w in schedule)
+
+
+def sequence(*schedules: Schedule, pause_s: float = 2.0) -> Schedule:
+    """One after the other: each begins `pause_s` after the last window of the one before."""
+    found: list[Window] = []
+    for schedule in schedules:
+        start = length_s(tuple(found)) + pause_s if found else 0.0
+        found += [later(w, start) for w in schedule]
+    return tuple(found)
 
 
 def overlapping(*schedules: Schedule) -> Schedule:
     """All windows of several schedules on one time line."""
     return tuple(sorted((w for s in schedules for w in s), key=lambda w: w.start_s))
+
+
+def rotating(
+    choices: Sequence[tuple[Fault, Whom]],
+    *,
+    duration_s: float,
+    seed: int,
+    period_s: float = 20.0,
+    hold_s: float = 8.0,
+    at_once: int = 2,
+) -> Schedule:
+    """In each period some of the choices by lot, at most `at_once`; each fourth period is quiet, so that all can heal."""
+    if not choices or not 1 <= at_once <= len(choices) or hold_s >= period_s:
+        raise ValueError(
+            f"rotating: {len(choices)} choices, at_once {at_once}, hold_s {hold_s:g}, period_s {period_s:g} do not fit"
+        )
+    lot = random.Random(seed)
+    found = []
+    for turn in range(int(duration_s // period_s)):
+        if turn % _QUIET_EVERY == _QUIET_EVERY - 1:
+            continue
+        for fault, on in lot.sample(list(choices), lot.randint(1, at_once)):
+            start_s = round(turn * period_s + lot.uniform(0, period_s - hold_s), 1)
+            found.append(Window(fault, on, start_s, hold_s))
+    return tuple(sorted(found, key=lambda w: w.start_s))
+
+
+def later(window: Window, seconds: float) -> Window:
+    return replace(window, start_s=window.start_s + seconds)
+
+
+def length_s(schedule: Schedule) -> float:
+    """When the last window ends, if each bites at once."""
+    return max((w.end_s for w in schedule), default=0.0)
+
+
+# --- replaying ------------------------------------------------------------------------------------
+
+
+def replayed(described: Sequence[Mapping[str, Any]]) -> Schedule:
+    """The schedule that a manifest tells of."""
+    return tuple(
+        Window(fault_of(w["fault"]), Target.of(w["on"]), float(w["start_s"]), float(w["hold_s"]))
+        for w in described
+    )
+
+
+def fault_of(described: Mapping[str, Any]) -> Fault:
+    """The fault that its description tells of: its name and its settings."""
+    settings = {name: value for name, value in described.items() if name != "fault"}
+    kind = registry.load("fault", str(described["fault"]))
+    known = {field.name: field for field in fields(kind)}
+    if unknown := sorted(settings.keys() - known.keys()):
+        there = ", ".join(known) or "none"
+        raise UsageError(f"{described['fault']}: unknown setting {unknown[0]!r}; there are: {there}")
+    fault: Fault = kind(**{name: _typed(value, known[name].default) for name, value in settings.items()})
+    return fault
+
+
+def _typed(value: Any, default: Any) -> Any:
+    """JSON has neither tuples nor enumerations: what the setting's default is tells them apart."""
+    if isinstance(default, Enum):
+        return type(default)(value)
+    if isinstance(default, tuple) and default is not MISSING:
+        return tuple(value)
+    return value

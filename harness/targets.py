@@ -1,99 +1,206 @@
-"""Whom a fault hits, by role. Targets only read metadata, at the moment when the window opens."""
+"""Whom a fault hits, by role. Targets only read metadata, at the moment when the window opens, and are plain data."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from harness.contracts import Arena, Node, PartitionState
 from harness.errors import UsageError
 
+_WORKER_ROLES = ("producer", "consumer")
 
-class Target(Protocol):
+
+@dataclass(frozen=True)
+class Target:
     """Picks nodes of a running run; none when the role has no holder at the moment."""
 
-    def pick(self, arena: Arena) -> Sequence[Node]: ...
-    def describe(self) -> Mapping[str, Any]: ...
+    role: str
+    settings: tuple[tuple[str, Any], ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.role not in ROLES:
+            raise UsageError(f"unknown target {self.role!r}; there are: {', '.join(sorted(ROLES))}")
+
+    def pick(self, arena: Arena) -> Sequence[Node]:
+        wanted = list(ROLES[self.role](arena, **dict(self.settings)))
+        by_name = {node.name: node for node in arena.nodes()}
+        return [by_name[name] for name in dict.fromkeys(wanted) if name in by_name]
+
+    def describe(self) -> Mapping[str, Any]:
+        """The target as data: `Target.of` makes it again."""
+        return {"target": self.role, **dict(self.settings)}
+
+    @classmethod
+    def of(cls, described: Mapping[str, Any]) -> Target:
+        settings = {name: value for name, value in described.items() if name != "target"}
+        return cls(str(described["target"]), tuple(settings.items()))
+
+    def __str__(self) -> str:
+        # A partition 0 goes without saying: most scenarios are about it.
+        told = [f"{value}" for name, value in self.settings if (name, value) != ("partition", 0)]
+        return "-".join([self.role, *told])
 
 
-@dataclass(frozen=True)
-class LeaderOf:
+# --- by role --------------------------------------------------------------------------------------
+
+
+def leader_of(partition: int = 0) -> Target:
     """The leader of a partition of the topic under test."""
-
-    partition: int = 0
-
-    def pick(self, arena: Arena) -> Sequence[Node]:
-        leader = _partition(arena, self.partition).leader
-        return _named(arena, [] if leader is None else [leader])
-
-    def describe(self) -> Mapping[str, Any]:
-        return {"target": "leader", "partition": self.partition}
-
-    def __str__(self) -> str:
-        return _with_number("leader", self.partition)
+    return Target("leader", (("partition", partition),))
 
 
-@dataclass(frozen=True)
-class FollowerOf:
+def follower_of(partition: int = 0) -> Target:
     """The first in-sync replica of a partition, in the order of its replicas, that does not lead."""
-
-    partition: int = 0
-
-    def pick(self, arena: Arena) -> Sequence[Node]:
-        state = _partition(arena, self.partition)
-        followers = [name for name in state.replicas if name in state.in_sync and name != state.leader]
-        return _named(arena, followers[:1])
-
-    def describe(self) -> Mapping[str, Any]:
-        return {"target": "follower", "partition": self.partition}
-
-    def __str__(self) -> str:
-        return _with_number("follower", self.partition)
+    return Target("follower", (("partition", partition),))
 
 
-@dataclass(frozen=True)
-class ActiveController:
+def laggard_of(partition: int = 0) -> Target:
+    """The first replica of a partition that is out of the in-sync set."""
+    return Target("laggard", (("partition", partition),))
+
+
+def replicas_of(partition: int = 0) -> Target:
+    """All replicas of a partition."""
+    return Target("replicas", (("partition", partition),))
+
+
+def active_controller() -> Target:
     """The leader of the controller quorum."""
-
-    def pick(self, arena: Arena) -> Sequence[Node]:
-        return _named(arena, [arena.cluster.view().active_controller()])
-
-    def describe(self) -> Mapping[str, Any]:
-        return {"target": "controller"}
-
-    def __str__(self) -> str:
-        return "controller"
+    return Target("controller")
 
 
-@dataclass(frozen=True)
-class EveryBroker:
+def other_controllers() -> Target:
+    """The controllers that do not lead the quorum."""
+    return Target("controllers")
+
+
+def group_coordinator() -> Target:
+    """The broker that coordinates the run's consumer group."""
+    return Target("group_coordinator")
+
+
+def transaction_coordinator(producer: int = 1) -> Target:
+    """The broker that coordinates the transactions of a producer of the run."""
+    return Target("transaction_coordinator", (("producer", producer),))
+
+
+def producer(number: int = 1) -> Target:
+    """A producer worker."""
+    return Target("producer", (("number", number),))
+
+
+def consumer(number: int = 1) -> Target:
+    """A consumer worker."""
+    return Target("consumer", (("number", number),))
+
+
+def minority(seed: int = 0) -> Target:
+    """As many brokers as the cluster must do without: less than half of them."""
+    return Target("minority", (("seed", seed),))
+
+
+def majority(seed: int = 0) -> Target:
+    """More than half of the brokers."""
+    return Target("majority", (("seed", seed),))
+
+
+def every_broker() -> Target:
     """All brokers that are registered."""
-
-    def pick(self, arena: Arena) -> Sequence[Node]:
-        return _named(arena, arena.cluster.view().registered_brokers())
-
-    def describe(self) -> Mapping[str, Any]:
-        return {"target": "brokers"}
-
-    def __str__(self) -> str:
-        return "brokers"
+    return Target("brokers")
 
 
-def leader_of(partition: int = 0) -> LeaderOf:
-    return LeaderOf(partition)
+def everyone() -> Target:
+    """All nodes of the cluster, controllers included."""
+    return Target("everyone")
 
 
-def follower_of(partition: int = 0) -> FollowerOf:
-    return FollowerOf(partition)
+def some_brokers(count: int, seed: int) -> Target:
+    """Brokers by lot; the same ones for the same seed."""
+    if count < 1:
+        raise UsageError(f"some_brokers: at least one, not {count}")
+    return Target("some", (("count", count), ("seed", seed)))
 
 
-def active_controller() -> ActiveController:
-    return ActiveController()
+# --- how each is found ----------------------------------------------------------------------------
 
 
-def every_broker() -> EveryBroker:
-    return EveryBroker()
+def _leader(arena: Arena, partition: int) -> Iterable[str]:
+    leader = _partition(arena, partition).leader
+    return [] if leader is None else [leader]
+
+
+def _follower(arena: Arena, partition: int) -> Iterable[str]:
+    state = _partition(arena, partition)
+    return [name for name in state.replicas if name in state.in_sync and name != state.leader][:1]
+
+
+def _laggard(arena: Arena, partition: int) -> Iterable[str]:
+    state = _partition(arena, partition)
+    return [name for name in state.replicas if name not in state.in_sync][:1]
+
+
+def _replicas(arena: Arena, partition: int) -> Iterable[str]:
+    return _partition(arena, partition).replicas
+
+
+def _other_controllers(arena: Arena) -> Iterable[str]:
+    view = arena.cluster.view()
+    active = view.active_controller()
+    return [name for name in view.controllers() if name != active]
+
+
+def _group_coordinator(arena: Arena) -> Iterable[str]:
+    return _found(arena.cluster.view().coordinator(arena.group, transaction=False))
+
+
+def _transaction_coordinator(arena: Arena, producer: int) -> Iterable[str]:
+    # Transactional ids are made of the topic and the worker's name (harness.roles).
+    name = f"{arena.topic}-producer-{producer}"
+    return _found(arena.cluster.view().coordinator(name, transaction=True))
+
+
+def _worker(role: str) -> Callable[..., Iterable[str]]:
+    def found(arena: Arena, number: int) -> Iterable[str]:
+        name = f"{role}-{number}"
+        if name not in [node.name for node in arena.nodes()]:
+            raise UsageError(f"no worker {name}; the run has: {', '.join(_workers(arena)) or 'none'}")
+        return [name]
+
+    return found
+
+
+def _by_lot(arena: Arena, count: int, seed: int) -> Iterable[str]:
+    brokers = list(arena.cluster.view().registered_brokers())
+    return sorted(random.Random(seed).sample(brokers, min(count, len(brokers))))
+
+
+def _minority(arena: Arena, seed: int) -> Iterable[str]:
+    return _by_lot(arena, (len(arena.cluster.view().registered_brokers()) - 1) // 2, seed)
+
+
+def _majority(arena: Arena, seed: int) -> Iterable[str]:
+    return _by_lot(arena, len(arena.cluster.view().registered_brokers()) // 2 + 1, seed)
+
+
+ROLES: Mapping[str, Callable[..., Iterable[str]]] = {
+    "leader": _leader,
+    "follower": _follower,
+    "laggard": _laggard,
+    "replicas": _replicas,
+    "controller": lambda arena: [arena.cluster.view().active_controller()],
+    "controllers": _other_controllers,
+    "group_coordinator": _group_coordinator,
+    "transaction_coordinator": _transaction_coordinator,
+    **{role: _worker(role) for role in _WORKER_ROLES},
+    "minority": _minority,
+    "majority": _majority,
+    "brokers": lambda arena: arena.cluster.view().registered_brokers(),
+    "everyone": lambda arena: [node.name for node in arena.cluster.nodes()],
+    "some": _by_lot,
+}
 
 
 def _partition(arena: Arena, number: int) -> PartitionState:
@@ -105,10 +212,10 @@ def _partition(arena: Arena, number: int) -> PartitionState:
     raise UsageError(f"{arena.topic} has no partition {number}; there are: {there}")
 
 
-def _named(arena: Arena, names: Iterable[str]) -> Sequence[Node]:
-    wanted = list(names)
-    return [node for node in arena.nodes() if node.name in wanted]
+def _found(name: str | None) -> Iterable[str]:
+    return [] if name is None else [name]
 
 
-def _with_number(role: str, partition: int) -> str:
-    return role if partition == 0 else f"{role}-{partition}"
+def _workers(arena: Arena) -> list[str]:
+    own = {node.name for node in arena.cluster.nodes()}
+    return [node.name for node in arena.nodes() if node.name not in own]

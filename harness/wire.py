@@ -196,6 +196,17 @@ def coordinator_error(address: Address, key: str, *, transaction: bool, timeout_
     return int(reader.take("h"))
 
 
+def coordinator(address: Address, key: str, *, transaction: bool, timeout_s: float) -> int | None:
+    """The id of the broker that coordinates the group or transactional id; None while there is none."""
+    reader = Reader(
+        ask(address, request(_FIND_COORDINATOR, 1, _string(key) + bytes([transaction])), timeout_s)
+    )
+    reader.take("i")  # throttle time
+    error = reader.take("h")
+    reader.string()  # the error's text
+    return None if error else int(reader.take("i"))
+
+
 def describe_quorum(address: Address, timeout_s: float) -> Quorum:
     """What this very controller says about the quorum's leader; only the leader itself knows for sure."""
     partition = b"\x02" + struct.pack(">i", 0) + b"\0"

@@ -14,7 +14,7 @@ from harness.clusters._node import LocalBroker
 from harness.clusters.local import LocalCluster
 from harness.contracts import Direction, Fault, Node
 from harness.scenario import TopicSettings
-from harness.targets import ActiveController, EveryBroker, FollowerOf, LeaderOf, Target
+from harness.targets import Target, active_controller, every_broker, follower_of, leader_of
 from harness.testing.check_fault import check_fault
 
 TOPIC = "orders"
@@ -26,6 +26,7 @@ class BareArena:
 
     cluster: LocalCluster
     topic: str
+    group: str = "none"
 
     def nodes(self) -> Sequence[Node]:
         return self.cluster.nodes()
@@ -39,17 +40,17 @@ def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BareArena]:
 
 
 CASES: list[tuple[Fault, Target]] = [
-    (Kill(), LeaderOf()),
-    (Kill(), FollowerOf()),
-    (Kill(), ActiveController()),
-    (Kill(), EveryBroker()),
-    (Sever(), LeaderOf()),
-    (Sever(), ActiveController()),
-    (Sever(direction=Direction.REQUESTS), LeaderOf()),
-    (Sever("replication"), LeaderOf()),
-    (Sever("answers"), LeaderOf()),
-    (SlowDisk(), LeaderOf()),
-    (SlowDisk(delay_ms=200), FollowerOf()),
+    (Kill(), leader_of()),
+    (Kill(), follower_of()),
+    (Kill(), active_controller()),
+    (Kill(), every_broker()),
+    (Sever(), leader_of()),
+    (Sever(), active_controller()),
+    (Sever(direction=Direction.REQUESTS), leader_of()),
+    (Sever("replication"), leader_of()),
+    (Sever("answers"), leader_of()),
+    (SlowDisk(), leader_of()),
+    (SlowDisk(delay_ms=200), follower_of()),
 ]
 
 
@@ -67,7 +68,7 @@ def test_bites_and_heals(
 @pytest.mark.conformance
 def test_an_isolated_leader_still_answers_its_clients(arena: BareArena) -> None:
     """Hazard A17 rests on this: cut from its peers, reachable for producers."""
-    fault, nodes = Sever(), LeaderOf().pick(arena)
+    fault, nodes = Sever(), leader_of().pick(arena)
     before = arena.cluster.view().partitions(TOPIC)[0]
     with fault.hold(arena, nodes) as bite:
         assert bite.bit, bite.proof
@@ -83,7 +84,7 @@ def test_an_isolated_leader_still_answers_its_clients(arena: BareArena) -> None:
 @pytest.mark.conformance
 def test_cut_replication_keeps_the_leader(arena: BareArena) -> None:
     """Hazard A2 rests on this: nobody fetches, and yet neither the leader nor the in-sync set changes."""
-    fault, nodes = Sever("replication"), LeaderOf().pick(arena)
+    fault, nodes = Sever("replication"), leader_of().pick(arena)
     with fault.hold(arena, nodes) as bite:
         assert bite.bit, bite.proof
         state = arena.cluster.view().partitions(TOPIC)[0]

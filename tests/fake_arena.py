@@ -84,6 +84,7 @@ class FakeCluster:
     brokers: list[FakeNode]
     replicas: Mapping[int, Sequence[str]]
     dumb: bool = False  # answers nothing
+    coordinators: dict[tuple[str, bool], str] = field(default_factory=dict)
 
     def view(self) -> FakeCluster:
         return self
@@ -104,6 +105,12 @@ class FakeCluster:
 
     def active_controller(self) -> str:
         return self.registered_brokers()[-1]
+
+    def controllers(self) -> Sequence[str]:
+        return [broker.name for broker in self.brokers]
+
+    def coordinator(self, key: str, *, transaction: bool) -> str | None:
+        return self.coordinators.get((key, transaction))
 
     def registered_brokers(self) -> Sequence[str]:
         return [broker.name for broker in self.brokers if broker.reachable()]
@@ -132,6 +139,7 @@ class FakeArena:
     cluster: FakeCluster
     workers: Sequence[FakeNode] = ()
     topic: str = TOPIC
+    group: str = f"{TOPIC}-group"
 
     def nodes(self) -> Sequence[Node]:
         return [*self.cluster.nodes(), *self.workers]

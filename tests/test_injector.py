@@ -50,6 +50,8 @@ class Recorded:
     bit: bool = True
     undo_fails: bool = False
     needs: ClassVar[type] = Killable
+    ways: ClassVar[Mapping[str, str]] = {}
+    bites_when: ClassVar[str] = ""
 
     @contextmanager
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:

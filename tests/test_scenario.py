@@ -35,7 +35,7 @@ def test_windows_are_checked_and_sorted() -> None:
     kill = matrix.KILL_LEADER[0]
     with pytest.raises(ValueError, match="start_s"):
         Window(kill.fault, kill.on, -1, 2)
-    with pytest.raises(ValueError, match="shorter than the period"):
+    with pytest.raises(ValueError, match="a period of more than 2 s"):
         every(2.0, kill.fault, on=kill.on, hold_s=2.0)
     late, early = once(kill.fault, on=kill.on, after_s=5), once(kill.fault, on=kill.on, after_s=1)
     assert [w.start_s for w in overlapping(late, early)] == [1, 5]

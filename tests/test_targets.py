@@ -7,7 +7,24 @@ import json
 import pytest
 
 from harness.errors import UsageError
-from harness.targets import Target, active_controller, every_broker, follower_of, leader_of
+from harness.targets import (
+    Target,
+    active_controller,
+    consumer,
+    every_broker,
+    everyone,
+    follower_of,
+    group_coordinator,
+    laggard_of,
+    leader_of,
+    majority,
+    minority,
+    other_controllers,
+    producer,
+    replicas_of,
+    some_brokers,
+    transaction_coordinator,
+)
 from tests.fake_arena import make_arena
 
 
@@ -20,6 +37,10 @@ from tests.fake_arena import make_arena
         (follower_of(1), "follower-1", ["broker-2"]),
         (active_controller(), "controller", ["broker-3"]),
         (every_broker(), "brokers", ["broker-1", "broker-2", "broker-3"]),
+        (everyone(), "everyone", ["broker-1", "broker-2", "broker-3"]),
+        (replicas_of(), "replicas", ["broker-2", "broker-3", "broker-1"]),
+        (other_controllers(), "controllers", ["broker-1", "broker-2"]),
+        (producer(), "producer-1", ["producer-1"]),
     ],
 )
 def test_picks_by_role(target: Target, word: str, picked: list[str]) -> None:
@@ -48,3 +69,47 @@ def test_picks_nobody_when_nobody_leads() -> None:
 def test_an_unknown_partition_is_named_with_those_that_exist() -> None:
     with pytest.raises(UsageError, match="no partition 7; there are: 0, 1"):
         leader_of(7).pick(make_arena())
+
+
+def test_a_laggard_is_a_replica_out_of_the_in_sync_set() -> None:
+    arena = make_arena()
+    assert laggard_of().pick(arena) == []
+    arena.cluster.brokers[2].alive = False
+    assert [node.name for node in laggard_of().pick(arena)] == ["broker-3"]
+
+
+def test_coordinators_are_asked_for_by_name() -> None:
+    arena = make_arena()
+    assert group_coordinator().pick(arena) == []
+    arena.cluster.coordinators[arena.group, False] = "broker-3"
+    arena.cluster.coordinators[f"{arena.topic}-producer-2", True] = "broker-1"
+    assert [node.name for node in group_coordinator().pick(arena)] == ["broker-3"]
+    assert [node.name for node in transaction_coordinator(2).pick(arena)] == ["broker-1"]
+    assert transaction_coordinator(1).pick(arena) == []
+
+
+def test_minority_and_majority_share_the_brokers() -> None:
+    arena = make_arena()
+    for seed in range(20):
+        few, many = minority(seed).pick(arena), majority(seed).pick(arena)
+        assert (len(few), len(many)) == (1, 2)
+        assert few == minority(seed).pick(arena), "the same for the same seed"
+    assert {minority(seed).pick(arena)[0].name for seed in range(20)} == {"broker-1", "broker-2", "broker-3"}
+    assert len(some_brokers(5, seed=1).pick(arena)) == 3
+
+
+def test_a_worker_that_is_not_there_is_named() -> None:
+    with pytest.raises(UsageError, match="no worker consumer-1; the run has: producer-1"):
+        consumer().pick(make_arena())
+
+
+def test_an_unknown_role_is_named() -> None:
+    with pytest.raises(UsageError, match="unknown target 'boss'"):
+        Target("boss")
+
+
+@pytest.mark.parametrize(
+    "target", [leader_of(2), everyone(), some_brokers(2, seed=7), transaction_coordinator(3)], ids=str
+)
+def test_a_target_is_made_again_from_its_description(target: Target) -> None:
+    assert Target.of(json.loads(json.dumps(target.describe()))) == target

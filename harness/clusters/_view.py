@@ -48,6 +48,20 @@ class LocalView:
             raise ClusterError("no controller says that it leads the quorum")
         return self._names[max(leading, key=lambda answer: answer.leader_epoch).leader]
 
+    def controllers(self) -> Sequence[str]:
+        return [node.name for node in self._controllers]
+
+    def coordinator(self, key: str, *, transaction: bool) -> str | None:
+        """As most of the answering brokers tell."""
+        answers = ask_all(
+            self._brokers,
+            lambda broker: wire.coordinator(
+                broker.control, key, transaction=transaction, timeout_s=_ASK_LIMIT_S
+            ),
+        )
+        told = Counter(node for node in answers.values() if node is not None).most_common(1)
+        return self._names[told[0][0]] if told else None
+
     def registered_brokers(self) -> Sequence[str]:
         """Those that more than half of the answering brokers hold for alive."""
         answers = [a.brokers for a in ask_all(self._brokers, lambda broker: broker.metadata()).values()]

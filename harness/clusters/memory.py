@@ -73,6 +73,12 @@ class MemoryCluster:
     def active_controller(self) -> str:
         raise ClusterError("mock brokers have no controller")
 
+    def controllers(self) -> Sequence[str]:
+        return ()
+
+    def coordinator(self, key: str, *, transaction: bool) -> str | None:
+        return None
+
     def registered_brokers(self) -> Sequence[str]:
         return ()
 
