@@ -41,29 +41,17 @@ def pytest_report_header(config: pytest.Config) -> str:
 @pytest.fixture(scope="session")
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """A real cluster for all tests of the session; each run leaves it as it was."""
-    from harness import owned
-    from harness.clusters.local import LocalCluster
+    from suites.sessions import started_cluster
 
-    runs: Path = request.config.getoption("--runs")
-    owned.sweep(runs)
-    folder = owned.new_cluster_folder(runs)
-    with LocalCluster(folder, combined=request.config.getoption("--combined")) as started:
+    with started_cluster(request.config) as started:
         yield started
-    owned.remove(folder)
 
 
 @pytest.fixture(scope="session")
 def campaign(request: pytest.FixtureRequest, cluster: Cluster) -> Iterator[Campaign]:
-    from harness.campaign import Campaign
-    from harness.versions import versions
+    from suites.sessions import started_campaign
 
-    config = request.config
-    with Campaign(
-        cluster,
-        config.getoption("--runs"),
-        command_for=lambda s: f"./onceproof prove --only {s.name} --seed {config.getoption('--seed')}",
-        versions=versions(),
-    ) as campaign:
+    with started_campaign(request.config, cluster) as campaign:
         yield campaign
 
 

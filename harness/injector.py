@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from harness.contracts import Arena, Bite, Node
-from harness.errors import FaultError, OnceproofError
+from harness.errors import FaultError
 from harness.ledger import EventLog
 from harness.schedule import Schedule, Window
 
@@ -36,6 +36,7 @@ class Injector:
     watch: Callable[[], None] = field(default=lambda: None)  # raises when the run is broken
     _held: dict[int, _Held] = field(default_factory=dict)
     _undone: list[_Held] = field(default_factory=list)
+    _failures: list[str] = field(default_factory=list)
 
     def inject(self, schedule: Schedule) -> None:
         """Run all windows to their end. Whatever happens, every fault that was begun is undone."""
@@ -48,15 +49,21 @@ class Injector:
                 while (left := due - time.monotonic()) > 0:
                     self.watch()
                     time.sleep(min(0.1, left))
-                if what == _OPEN:
-                    self._open(number, schedule[number])
-                    heapq.heappush(todo, (time.monotonic() + schedule[number].hold_s, _CLOSE, number))
+                members = _group(schedule, number)
+                if what == _CLOSE:
+                    for member in reversed(members):
+                        self._close(member)
                 else:
-                    self._close(number)
+                    self._open(number, schedule[number])
+                    if all(member in self._held for member in members):
+                        heapq.heappush(todo, (time.monotonic() + schedule[number].hold_s, _CLOSE, number))
                 if not self._held:
                     self._prove_healed()
         finally:
-            self._undo_all()
+            for number in sorted(self._held, reverse=True):
+                self._close(number)
+            if self._failures:
+                raise FaultError("could not be undone: " + "; ".join(self._failures))
 
     def _tell(self, held: _Held, step: str, **fields: object) -> None:
         self.events.write(
@@ -85,9 +92,16 @@ class Injector:
         self.say(bite.proof)
 
     def _close(self, number: int) -> None:
+        """Undo; a failing undo is reported, told at the end, and the others still happen."""
         held = self._held.pop(number)
         self._tell(held, "heal")
-        held.hold.__exit__(None, None, None)
+        try:
+            held.hold.__exit__(None, None, None)
+        except Exception as error:  # noqa: BLE001  whatever it is, the others have to be undone too
+            self._failures.append(f"{held.window.fault}: {error}")
+            self._tell(held, "error", text=str(error))
+            self.say(str(error))
+            return
         self._undone.append(held)
 
     def _prove_healed(self) -> None:
@@ -98,15 +112,8 @@ class Injector:
                        measured=dict(healing.measured))  # fmt: skip
             self.say(healing.proof)
 
-    def _undo_all(self) -> None:
-        """Undo what is still held, last one first; a failing undo is reported and the others still happen."""
-        failures = []
-        for number in sorted(self._held, reverse=True):
-            held = self._held[number]
-            try:
-                self._close(number)
-            except OnceproofError as error:
-                failures.append(f"{held.window.fault}: {error}")
-                self._tell(held, "error", text=str(error))
-        if failures:
-            raise FaultError("could not be undone: " + "; ".join(failures))
+
+def _group(schedule: Schedule, number: int) -> list[int]:
+    """All windows that are undone together with this one, in order."""
+    group = schedule[number].group
+    return [n for n, window in enumerate(schedule) if window.group == group] if group else [number]

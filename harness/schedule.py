@@ -31,6 +31,7 @@ class Window:
     on: Whom
     start_s: float
     hold_s: float
+    group: str = ""  # windows of one group are undone together, the last that opened first
 
     def __post_init__(self) -> None:
         if self.start_s < 0 or self.hold_s <= 0:
@@ -47,6 +48,7 @@ class Window:
             "on": dict(self.on.describe()),
             "start_s": self.start_s,
             "hold_s": self.hold_s,
+            **({"group": self.group} if self.group else {}),
         }
 
 
@@ -86,6 +88,13 @@ def sequence(*schedules: Schedule, pause_s: float = 2.0) -> Schedule:
 def overlapping(*schedules: Schedule) -> Schedule:
     """All windows of several schedules on one time line."""
     return tuple(sorted((w for s in schedules for w in s), key=lambda w: w.start_s))
+
+
+def together(
+    *held: tuple[Fault, Whom], after_s: float = 2.0, hold_s: float = 4.0, group: str = "together"
+) -> Schedule:
+    """Several faults at once: one after the other as each has bitten, then all held, undone in reverse order."""
+    return tuple(Window(fault, on, after_s, hold_s, group) for fault, on in held)
 
 
 def rotating(
@@ -128,7 +137,13 @@ def length_s(schedule: Schedule) -> float:
 def replayed(described: Sequence[Mapping[str, Any]]) -> Schedule:
     """The schedule that a manifest tells of."""
     return tuple(
-        Window(fault_of(w["fault"]), Target.of(w["on"]), float(w["start_s"]), float(w["hold_s"]))
+        Window(
+            fault_of(w["fault"]),
+            Target.of(w["on"]),
+            float(w["start_s"]),
+            float(w["hold_s"]),
+            str(w.get("group", "")),
+        )
         for w in described
     )
 

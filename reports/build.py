@@ -18,7 +18,7 @@ from harness.rundir import RunDir
 from reports import summary, words
 from reports.headline import MARKS, TONES, headline
 from reports.model import Report, RunReport, read_runs
-from reports.sections import environment, findings, matrix, runs, verdict
+from reports.sections import environment, faults, findings, matrix, runs, verdict
 
 _HERE = Path(__file__).parent
 _STYLES = ("uplot/uPlot.min.css", "report.css")
@@ -66,6 +66,7 @@ def page(report: Report, beside: Path) -> str:
             script_hash=_hash(script),
             verdict=verdict.section(report),
             matrix=matrix.section(report),
+            faults=faults.section(report),
             runs=runs.section(report, beside),
             findings=findings.section(report),
             environment=environment.section(report),

@@ -56,6 +56,8 @@ class Window:
     heal_s: float | None
     healed_s: float | None
     error: str
+    way: str = ""  # how the fault was done, where there are several ways
+    recovered_s: float | None = None  # from its end until acks came as before
 
 
 @dataclass(frozen=True)
@@ -219,7 +221,7 @@ def _window(w: Mapping[str, Any]) -> Window:
         bit=bool(w.get("bit")), proof=text(w, "proof"), measured=mapping(w, "measured"),
         healed=bool(w.get("healed")), heal_proof=text(w, "heal_proof"), open_s=decimal(w.get("open_s")),
         bite_s=decimal(w.get("bite_s")), heal_s=decimal(w.get("heal_s")), healed_s=decimal(w.get("healed_s")),
-        error=text(w, "error"),
+        error=text(w, "error"), way=text(w, "way"), recovered_s=decimal(w.get("recovered_s")),
     )  # fmt: skip
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -11,22 +10,10 @@ from pathlib import Path
 import pytest
 
 from harness import owned
+from harness.testing.leftovers import processes_of
 from harness.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
-
-
-def _of_this_run(folder: Path) -> list[str]:
-    """Command lines of processes that name the folder; the cluster's and the workers' all do."""
-    found = []
-    for line in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = line.read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except OSError:
-            continue  # it ended meanwhile
-        if str(folder) in words and line.parent.name != str(os.getpid()):
-            found.append(words)
-    return found
 
 
 @pytest.mark.smoke
@@ -42,12 +29,12 @@ def test_a_killed_prove_leaves_no_process_behind(tmp_path: Path) -> None:
         wait_until(lambda: list(runs.glob("*/*/ledger/*.attempts")), 120.0, "no producer started")
         children = Path(f"/proc/{prove.pid}/task").glob("*/children")
         pids = [pid for task in children for pid in task.read_text(encoding="ascii").split()]
-        assert len(_of_this_run(runs)) >= 6, "three brokers, a proxy and workers should run now"
+        assert len(processes_of(runs)) >= 6, "three brokers, a proxy and workers should run now"
         assert len(pids) >= 6
     finally:
         prove.send_signal(signal.SIGKILL)
         prove.wait()
-    wait_until(lambda: not _of_this_run(runs), 10.0, lambda: f"still running: {_of_this_run(runs)}")
+    wait_until(lambda: not processes_of(runs), 10.0, lambda: f"still running: {processes_of(runs)}")
     # The JVM of Spark names no folder of ours; it is a child of prove like the others.
     wait_until(
         lambda: not any(Path("/proc", pid).exists() for pid in pids),

@@ -14,7 +14,7 @@ from harness.contracts import Arena, Bite, Healing, Killable, Node
 from harness.errors import FaultError, OnceproofError
 from harness.injector import Injector
 from harness.ledger import EventLog, read_events
-from harness.schedule import Window
+from harness.schedule import Window, together
 
 
 @dataclass
@@ -125,6 +125,32 @@ def test_a_failing_undo_is_reported_and_the_others_still_happen(tmp_path: Path) 
     with pytest.raises(FaultError, match="kill cannot be undone"):
         inject(tmp_path, Window(first, Whom(), 0, 9), Window(second, Whom(), 0, 9), watch=watch)
     assert story == ["sever on", "kill on", "kill off", "sever off"]
+
+
+def test_faults_that_are_held_together_are_undone_in_reverse_order(tmp_path: Path) -> None:
+    story: list[str] = []
+    three = [(Recorded(name, story), Whom()) for name in ("sever", "kill", "pause")]
+    inject(tmp_path, *together(*three, after_s=0, hold_s=0.05))
+    assert story == [
+        "sever on", "kill on", "pause on", "pause off", "kill off", "sever off",
+        "pause healed", "kill healed", "sever healed",
+    ]  # fmt: skip
+
+
+def test_of_several_a_failing_undo_in_the_middle_is_reported_and_the_others_still_happen(
+    tmp_path: Path,
+) -> None:
+    story: list[str] = []
+    broken = Recorded("kill", story, undo_fails=True)
+    three = [(Recorded("sever", story), Whom()), (broken, Whom()), (Recorded("pause", story), Whom())]
+    with pytest.raises(FaultError, match="could not be undone: kill: kill cannot be undone"):
+        inject(tmp_path, *together(*three, after_s=0, hold_s=0.05))
+    assert story[3:6] == ["pause off", "kill off", "sever off"]
+    assert story[6:] == ["pause healed", "sever healed"], (
+        "what could not be undone is not asked whether it healed"
+    )
+    told = [event for event in read_events(tmp_path / "harness.events") if event["step"] == "error"]
+    assert [event["text"] for event in told] == ["kill cannot be undone"]
 
 
 @pytest.mark.parametrize(

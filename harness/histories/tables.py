@@ -20,8 +20,9 @@ from harness.contracts import Outcome
 from harness.histories.parse import ASSIGN, SUBSCRIBE, History, Label, Operation
 from harness.reconcile import tables as ledger
 from harness.reconcile.fates import TRANSACTION, told
-from harness.reconcile.look import kept, local
+from harness.reconcile.look import kept
 from harness.reconcile.names import Names
+from harness.reconcile.rows_here import local
 from harness.reconcile.schema import SCHEMAS
 from harness.reconcile.tables import COMMITTED, MESSAGE, PARTITION, POSITION, Tables
 

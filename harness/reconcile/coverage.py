@@ -58,6 +58,7 @@ def windows(events: Iterable[Mapping[str, Any]], zero_ns: int) -> list[dict[str,
                 "bit": bool(event.get("bit")),
                 "proof": event.get("proof", ""),
                 "measured": event.get("measured", {}),
+                "way": event.get("way", ""),
             }
         elif step == "healed":
             life |= {"healed": bool(event.get("healed")), "heal_proof": event.get("proof", "")}
@@ -68,7 +69,7 @@ def windows(events: Iterable[Mapping[str, Any]], zero_ns: int) -> list[dict[str,
 
 def _new_window(window: Any) -> dict[str, Any]:
     return {
-        "window": window, "fault": None, "target": None, "nodes": [], "bit": False, "proof": "", "measured": {},
+        "window": window, "fault": None, "target": None, "nodes": [], "bit": False, "proof": "", "measured": {}, "way": "",
         "healed": False, "heal_proof": "", "open_s": None, "bite_s": None, "heal_s": None, "healed_s": None,
         "error": None,
     }  # fmt: skip

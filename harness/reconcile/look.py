@@ -23,6 +23,7 @@ from harness.message import BAD_PAYLOAD, FOREIGN_RUN
 from harness.reconcile import trails
 from harness.reconcile.blocks import BITS, Facts, Space
 from harness.reconcile.hunt import HUNTED, NEEDED, Hunt, claimed_place
+from harness.reconcile.rows_here import local
 from harness.reconcile.schema import LARGE, SCHEMAS, spark_schema
 from harness.reconcile.screen import arrays_of, by_runs
 from harness.reconcile.sift import sift
@@ -96,17 +97,6 @@ def choose(spark: SparkSession, source: Source, doubts: Doubts, facts: Sequence[
 def kept(spark: SparkSession, frame: DataFrame, *, few: bool) -> DataFrame:
     """The rows of a frame for many queries: few as a table of their own, which plans like nothing; else in the cache."""
     return local(spark, frame.toArrow()) if few else frame.persist()
-
-
-def local(spark: SparkSession, table: pa.Table) -> DataFrame:
-    """Rows of this process as a table of Spark."""
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    return (
-        spark.createDataFrame(table)
-        if table.num_rows
-        else spark.createDataFrame([], from_arrow_schema(table.schema))
-    )
 
 
 def _overcommits(spark: SparkSession, found: Sequence[Overcommit]) -> DataFrame:

@@ -22,8 +22,9 @@ from harness.contracts import Outcome
 from harness.errors import LedgerError
 from harness.message import BAD_PAYLOAD
 from harness.reconcile.fates import TRANSACTION, told
-from harness.reconcile.look import OURS, Chosen, kept, local
+from harness.reconcile.look import OURS, Chosen, kept
 from harness.reconcile.names import Names, reader_mark, sender_mark
+from harness.reconcile.rows_here import local
 from harness.reconcile.schema import LARGE, SCHEMAS, SMALL, spark_schema
 from harness.reconcile.screen import by_runs
 from harness.reconcile.seal import Sealed

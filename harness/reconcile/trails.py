@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from harness.message import BAD_PAYLOAD, FOREIGN_RUN
 from harness.reconcile.blocks import BITS, Bools, Ints, Space, Why, place_of, weigh
+from harness.reconcile.rows_here import local
 from harness.reconcile.screen import by_runs
 from harness.reconcile.source import Source, Work
 from harness.reconcile.steps import COLUMNS, Rows, Trail, backwards, jumps, lanes
@@ -49,8 +50,7 @@ def _told(spark: SparkSession, table: pa.Table) -> DataFrame:
         for end in ("from", "to")
         for name in ("session", "seq")
     ]
-    frame = spark.createDataFrame(table) if table.num_rows else spark.createDataFrame([], _SCHEMA)
-    return frame.selectExpr(
+    return local(spark, table).selectExpr(
         "run", *(f"CAST(to_{name} AS int) AS {name}" for name in ("reader", "topic", "partition")),
         "CASE WHEN from_t = to_t THEN 'within' ELSE 'between' END AS scope", "from_generation != to_generation AS excused",
         "from_t", "from_offset", "to_t", "to_offset", *identity,

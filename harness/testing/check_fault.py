@@ -29,14 +29,20 @@ def check_fault(fault: Fault, arena: Arena, nodes: Sequence[Node]) -> Checked:
     assert hash(fault) == hash(fault), "faults are values"
     assert all(isinstance(node, fault.needs) for node in nodes)
 
+    assert fault.ways, "how it is done, and what that needs"
+    assert fault.bites_when
+
+    untouched = list(arena.cluster.residue())
     with fault.hold(arena, nodes) as bite:
         _check_told(bite.proof)
         assert bite.bit, bite.proof
         json.dumps(dict(bite.measured))
         assert bite.measured, f"a bite is measured: {bite.proof}"
+        assert bite.way in fault.ways, f"the way that was taken is told: {bite.way!r}"
     healing = fault.healed(arena, nodes)
     _check_told(healing.proof)
     assert healing.healed, healing.proof
+    assert list(arena.cluster.residue()) == untouched, "nothing is left: no rule, toxic, mount or process"
 
     try:
         with fault.hold(arena, nodes):
@@ -47,6 +53,7 @@ def check_fault(fault: Fault, arena: Arena, nodes: Sequence[Node]) -> Checked:
         raise AssertionError("a fault must not swallow what its body raises")
     again = fault.healed(arena, nodes)
     assert again.healed, f"undone although the body failed: {again.proof}"
+    assert list(arena.cluster.residue()) == untouched, "nothing is left although the body failed"
     return Checked(bite, healing)
 
 

@@ -1,4 +1,5 @@
-"""Modes as rows, faults as columns; controls in a table of their own, because there VIOLATED is good news."""
+"""Modes as rows, faults as columns, or the other way round where there are many faults; controls in a table of their own,
+because there VIOLATED is good news."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from reports.model import VIOLATED, Report, RunReport, Standing
 
 Placed = tuple[int, RunReport]  # a run and its number on the page
 DOTS_IN_A_CELL = 120
+MOST_COLUMNS = 6
 
 
 @dataclass(frozen=True)
@@ -50,16 +52,21 @@ def section(report: Report) -> dict[str, Any]:
     promises = [(place, run) for place, run in placed if not run.control]
     modes = _ordered((run.mode for _, run in promises), words.MODES)
     faults = _ordered((run.fault for _, run in promises), ("none",))
-    rows = [
-        (
-            mode,
-            [_cell([p for p in promises if p[1].mode == mode and p[1].fault == fault]) for fault in faults],
-        )
-        for mode in modes
-    ]
+
+    def cell(mode: str, fault: str) -> Cell | None:
+        return _cell([p for p in promises if p[1].mode == mode and p[1].fault == fault])
+
+    turned = len(faults) > MOST_COLUMNS
+    if turned:
+        rows = [(words.fault(fault), [cell(mode, fault) for mode in modes]) for fault in faults]
+    else:
+        rows = [(words.mode(mode), [cell(mode, fault) for fault in faults]) for mode in modes]
     controls = [(place, run) for place, run in placed if run.control]
     return {
-        "faults": faults,
+        "corner": "Fault" if turned else "Delivery mode",
+        "columns": [words.mode(mode) for mode in modes]
+        if turned
+        else [words.fault(fault) for fault in faults],
         "rows": rows,
         "seeing": [p for p in controls if p[1].expected == VIOLATED],
         "calm": [p for p in controls if p[1].expected != VIOLATED],

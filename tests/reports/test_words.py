@@ -45,7 +45,7 @@ def test_runs_on_one_cluster_say_it_once_and_a_full_cell_sums_up(tmp_path: Path)
     clusters = environment.section(report)["clusters"]
     assert [c["told"] for c in clusters] == ["all runs"]
     rows = dict(matrix.section(report)["rows"])
-    cell = rows["exactly_once"][0]
+    cell = rows["exactly-once"][0]
     assert cell.sentence == "3 runs: 3 VIOLATED"
     assert (cell.total("lost"), cell.forbidden("lost")) == (51, True)
-    assert list(rows) == ["at_most_once", "at_least_once", "exactly_once"]
+    assert list(rows) == ["at-most-once", "at-least-once", "exactly-once"]

@@ -1,0 +1,30 @@
+"""What a crash could leave on the machine, found by the name of a folder that everything of a run or cluster names."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def processes_of(folder: Path) -> list[str]:
+    """Command lines of other processes that name the folder; a cluster's and the workers' all do."""
+    found = []
+    for line in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = line.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue  # it ended meanwhile
+        if str(folder) in words and line.parent.name != str(os.getpid()):
+            found.append(words)
+    return found
+
+
+def mounts_of(folder: Path) -> list[str]:
+    """Lines of the machine's mount table that name the folder."""
+    lines = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace").splitlines()
+    return [line for line in lines if str(folder) in line]
+
+
+def control_groups() -> set[str]:
+    """Control groups of ours, of any hierarchy."""
+    return {str(path) for path in Path("/sys/fs/cgroup").glob("**/onceproof*") if path.is_dir()}

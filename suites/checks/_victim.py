@@ -1,0 +1,67 @@
+"""A harness to be killed: starts a cluster in a folder and holds faults by lot until it dies.
+
+Called by test_kills as `python -m suites.checks._victim FOLDER SEED`. What it does at the moment stands in
+`FOLDER/doing`.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness import registry
+from harness.clusters._server import Options
+from harness.clusters.local import LocalCluster
+from harness.contracts import Node
+from harness.scenario import TopicSettings
+from harness.targets import Target, active_controller, every_broker, follower_of, leader_of
+
+TOPIC = "orders"
+# Faults that put something into the machine or the cluster that could be left there.
+CHOICES: list[tuple[str, Target]] = [
+    ("kill", leader_of()),
+    ("pause", follower_of()),
+    ("pause", active_controller()),
+    ("sever", leader_of()),
+    ("slow_link", every_broker()),
+    ("flaky_link", leader_of()),
+    ("slow_disk", leader_of()),
+    ("full_disk", follower_of()),
+    ("skew_clock", leader_of()),
+    ("starve", leader_of()),
+    ("power_loss", follower_of()),
+    ("hold_requests", leader_of()),
+]
+
+
+@dataclass(frozen=True)
+class BareArena:
+    """A cluster and a topic, no workers."""
+
+    cluster: LocalCluster
+    topic: str = TOPIC
+    group: str = "none"
+
+    def nodes(self) -> Sequence[Node]:
+        return self.cluster.nodes()
+
+
+def main(folder: Path, seed: int) -> None:
+    lot = random.Random(seed)
+    doing = folder / "doing"
+    doing.write_text("starting")
+    with LocalCluster(folder / "cluster", controllers=1, options=Options(fuse=True, clocks=True)) as cluster:
+        cluster.create_topic(TOPIC, TopicSettings())
+        arena = BareArena(cluster)
+        while True:
+            name, target = lot.choice(CHOICES)
+            doing.write_text(f"{name} on {target}")
+            with registry.load("fault", name)().hold(arena, target.pick(arena)) as bite:
+                doing.write_text(f"{name} on {target}: {bite.proof}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))
