@@ -24,6 +24,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--combined", action="store_true", help="three combined nodes instead of brokers and controllers"
     )
+    group.addoption(
+        "--record-effects",
+        action="store_true",
+        help="write what suites/test_faults.py measures for docs/faults.md",
+    )
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -49,7 +49,7 @@ def _told(name: str, effects: Mapping[str, Mapping[str, float | None]]) -> Told:
     kind = registry.load("fault", name)
     what = (sys.modules[kind.__module__].__doc__ or "").strip()
     described = kind().describe()
-    settings = {field.name: described[field.name] for field in fields(kind)}
+    settings = {field.name: described[field.name] for field in fields(kind) if field.init}
     return Told(
         name, " ".join(what.split()), settings, kind.ways, kind.needs.__name__, kind.bites_when, effects
     )

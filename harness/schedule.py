@@ -152,7 +152,7 @@ def fault_of(described: Mapping[str, Any]) -> Fault:
     """The fault that its description tells of: its name and its settings."""
     settings = {name: value for name, value in described.items() if name != "fault"}
     kind = registry.load("fault", str(described["fault"]))
-    known = {field.name: field for field in fields(kind)}
+    known = {field.name: field for field in fields(kind) if field.init}
     if unknown := sorted(settings.keys() - known.keys()):
         there = ", ".join(known) or "none"
         raise UsageError(f"{described['fault']}: unknown setting {unknown[0]!r}; there are: {there}")

@@ -1,0 +1,72 @@
+"""Every fault while producers and consumers run: what was promised holds, and what cannot hold is seen.
+
+The cluster has every power that this machine allows: file systems of ours under the brokers, clocks that can be set.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from harness.campaign import Campaign, Execute, Result
+from harness.clusters._server import Options
+from harness.contracts import Cluster, Verdict
+from harness.fault_family import MEASURED
+from harness.scenario import Scenario
+from suites.fault_cases import CONTROLS, scenarios
+from suites.sessions import started_campaign, started_cluster
+
+# Retention that is checked every five minutes would bite long after the run.
+SETTINGS = {"log.retention.check.interval.ms": "500"}
+SMOKE = ("pause", "flaky_link", "full_disk", "transfer_leadership", "kill_worker-consumer")
+
+
+@pytest.fixture(scope="module")
+def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    with started_cluster(request.config, Options(fuse=True, clocks=True), SETTINGS) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def campaign(request: pytest.FixtureRequest, cluster: Cluster) -> Iterator[Campaign]:
+    command = "pytest suites/test_faults.py -k {name} --seed {seed}"
+    with started_campaign(request.config, cluster, command) as campaign:
+        yield campaign
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left(cluster: Cluster) -> Iterator[None]:
+    yield
+    assert list(cluster.residue()) == [], "the next run would start on a cluster that is not as it was"
+
+
+@pytest.mark.parametrize("scenario", list(scenarios()), ids=lambda s: s.name)
+def test_what_was_promised_holds(execute: Execute, scenario: Scenario, pytestconfig: pytest.Config) -> None:
+    result = execute(scenario)
+    assert result.verdict is Verdict.HELD, result.explain()
+    assert result.count("acked") > 0
+    if pytestconfig.getoption("--record-effects"):
+        record(result)
+
+
+@pytest.mark.parametrize(("scenario", "anomaly"), CONTROLS.values(), ids=CONTROLS)
+def test_what_cannot_hold_is_seen(execute: Execute, scenario: Scenario, anomaly: str) -> None:
+    result = execute(scenario)
+    assert result.verdict is Verdict.VIOLATED, result.explain()
+    assert anomaly in result.violations, result.explain()
+
+
+def record(result: Result) -> None:
+    """Add the effect of a fault, as it is by default, to what docs/faults.md tells."""
+    windows: list[dict[str, Any]] = result.reconciled["coverage"]["windows"]
+    if len(windows) != 1 or result.scenario.schedule[0].fault.describe()["fault"] != windows[0]["fault"]:
+        return
+    known = json.loads(MEASURED.read_text(encoding="utf-8")) if MEASURED.exists() else {}
+    known.setdefault(windows[0]["fault"], {})[str(result.scenario.mode)] = {
+        "unavailable_s_max": result.reconciled["unavailable_s_max"],
+        "recovered_s": windows[0]["recovered_s"],
+    }
+    MEASURED.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n", encoding="utf-8")
