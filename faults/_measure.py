@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
-from harness.contracts import Arena, Direction, Healing, Link, PartitionState, Severable
+from harness.contracts import Arena, Direction, Healing, Killable, Link, Node, PartitionState, Severable
 from harness.errors import ClusterError, WaitTimeout
 from harness.waiting import wait_until
 
@@ -16,6 +16,7 @@ T = TypeVar("T")
 MOVE_LIMIT_S = 30.0
 HEAL_LIMIT_S = 60.0
 _ASK_EVERY_S = 0.1
+_PROBES_AT_ONCE = 64
 
 
 def in_parallel(act: Callable[[T], None], items: Sequence[T]) -> None:
@@ -69,6 +70,15 @@ class Leadership:
         measured = {"leader_moved_s": round(took, 3), "partitions_moved": float(len(self.led))}
         return Moved(True, f"{self._told(now)} after {took:.1f} s", measured)
 
+    def wait_taken_over(self, arena: Arena, since: float) -> Moved:
+        """The same for nodes that take part in nothing any more: without a majority of controllers nobody is elected."""
+        voters = arena.cluster.view().controllers()
+        if (self.led or self.controller) and len(set(voters) - self.names) * 2 <= len(voters) and self.left:
+            return Moved(
+                True, f"no majority of controllers is left to elect who leads {self._led_names()}", {}
+            )
+        return self.wait_moved(arena, since)
+
     def _elsewhere(self, arena: Arena) -> list[str] | None:
         """Where the leadership is now, in the order of `led` and then the controller; None before that."""
         view = arena.cluster.view()
@@ -101,6 +111,18 @@ class Leadership:
     def _led_names(self) -> str:
         names = [f"{state.topic}-{state.partition}" for state in self.led]
         return ", ".join(names + (["the controller quorum"] if self.controller else []))
+
+
+def names_in_cluster(arena: Arena, nodes: Sequence[Node]) -> list[str]:
+    """Those that are of the cluster; the others are workers, which lead nothing."""
+    own = {node.name for node in arena.cluster.nodes()}
+    return [node.name for node in nodes if node.name in own]
+
+
+def not_running(nodes: Sequence[Killable]) -> str | None:
+    """A complaint about those whose process has ended, if any."""
+    names = [node.name for node in nodes if not node.running()]
+    return f"{', '.join(names)} not running" if names else None
 
 
 def wait_whole(
@@ -151,6 +173,10 @@ def _missing(arena: Arena, names: Collection[str]) -> str | None:
 
 
 def probe_links(node: Severable, links: Sequence[Link]) -> dict[Link, Mapping[Direction, bool]]:
-    """All links at once: a probe of a cut link takes its whole limit."""
-    with ThreadPoolExecutor(max_workers=max(1, len(links))) as pool:
-        return dict(zip(links, pool.map(node.passes, links), strict=True))
+    return probe_all(dict.fromkeys(links, node))
+
+
+def probe_all(links: Mapping[Link, Severable]) -> dict[Link, Mapping[Direction, bool]]:
+    """Many links at once, each by the node that is named: a probe of a cut link takes its whole limit."""
+    with ThreadPoolExecutor(max_workers=min(_PROBES_AT_ONCE, max(1, len(links)))) as pool:
+        return dict(zip(links, pool.map(lambda link: links[link].passes(link), links), strict=True))

@@ -8,14 +8,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from faults._measure import Leadership, in_parallel, wait_whole
+from faults._measure import Leadership, in_parallel, names_in_cluster, not_running, wait_whole
 from harness.contracts import Arena, Bite, Healing, Killable, Node
 from harness.errors import FaultError
 
 
 @dataclass(frozen=True)
 class Kill:
-    """Bites when every process is gone and what it led is led elsewhere."""
+    """One, some or all, at once. Bites when every process is gone and what it led is led elsewhere, if it can be."""
 
     needs: ClassVar[type] = Killable
     ways: ClassVar[Mapping[str, str]] = {"process": "nothing"}
@@ -23,8 +23,8 @@ class Kill:
 
     @contextmanager
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
-        victims = _killable(nodes)
-        led = Leadership.of(arena, _in_cluster(arena, victims))
+        victims = killable(nodes)
+        led = Leadership.of(arena, names_in_cluster(arena, victims))
         with ExitStack() as undo:
             # All at once: a quorum that was killed as a whole comes back only together.
             undo.callback(in_parallel, lambda node: node.restart(), victims)
@@ -37,21 +37,18 @@ class Kill:
             return Bite(False, "there was nobody to kill")
         alive = [node.name for node in victims if node.running()]
         if alive:
-            return Bite(False, f"{', '.join(alive)} still runs after SIGKILL")
+            return Bite(False, f"{', '.join(alive)} still runs after SIGKILL", way="process")
         gone = f"process of {', '.join(node.name for node in victims)} gone"
+        measured = {"killed": float(len(victims))}
         if not led.names:
-            return Bite(True, gone, {"killed": float(len(victims))})
-        moved = led.wait_moved(arena, begun)
-        return Bite(moved.moved, f"{gone}; {moved.proof}", {"killed": float(len(victims)), **moved.measured})
+            return Bite(True, gone, measured, way="process")
+        moved = led.wait_taken_over(arena, begun)
+        return Bite(moved.moved, f"{gone}; {moved.proof}", {**measured, **moved.measured}, way="process")
 
     def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
-        victims = _killable(nodes)
-
-        def down() -> str | None:
-            names = [node.name for node in victims if not node.running()]
-            return f"{', '.join(names)} not running" if names else None
-
-        return wait_whole(arena, [node.name for node in nodes], down, "runs and takes part again")
+        victims = killable(nodes)
+        names = [node.name for node in nodes]
+        return wait_whole(arena, names, lambda: not_running(victims), "runs and takes part again")
 
     def describe(self) -> Mapping[str, Any]:
         return {"fault": "kill"}
@@ -60,16 +57,11 @@ class Kill:
         return "kill"
 
 
-def _killable(nodes: Sequence[Node]) -> list[Killable]:
+def killable(nodes: Sequence[Node]) -> list[Killable]:
     for node in nodes:
         if not isinstance(node, Killable):
             raise FaultError(f"{node.name} cannot be killed")
     return [node for node in nodes if isinstance(node, Killable)]
-
-
-def _in_cluster(arena: Arena, nodes: Sequence[Node]) -> list[str]:
-    own = {node.name for node in arena.cluster.nodes()}
-    return [node.name for node in nodes if node.name in own]
 
 
 fault_class = Kill

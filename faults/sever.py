@@ -3,33 +3,55 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from faults._measure import Leadership, probe_links, wait_whole
-from harness.contracts import Arena, Bite, Cut, Direction, Healing, Lane, Link, Node, Severable
-from harness.errors import FaultError, UsageError
+from faults import _shapes
+from faults._actors import Actors, name_of_hold, severable
+from faults._measure import Leadership, probe_all, wait_whole
+from faults._shapes import Pairs, Wiring
+from harness.contracts import Arena, Bite, Cut, Direction, Healing, Lane, Link, Node, Severable, Shapeable
+from harness.errors import ClusterError, UsageError
 
-SHAPES = ("isolate", "replication", "answers")
-_LANES = {lane.value for lane in Lane}
+# Shapes that are told by the pairs of nodes that no longer see each other; the last three concern the whole cluster.
+PARTITIONS: Mapping[str, Callable[[Wiring, Collection[str]], Pairs]] = {
+    "isolate": _shapes.isolate,
+    "halves": _shapes.halves,
+    "ring": _shapes.ring,
+    "bridge": _shapes.bridge,
+}
+SHAPES = ("isolate", "replication", "answers", "halves", "ring", "bridge", "clients", "controllers")
+_WHOLE_CLUSTER = ("halves", "ring", "bridge")
+_WAY = "link mesh"
+_ANSWERED_AFTER_S = 3.0  # after all cuts are made
+_ONE_WAY = {
+    Direction.BOTH: "",
+    Direction.REQUESTS: " one way (requests; on {asked} answers to questions from before came through, "
+    "on {others} it is Toxiproxy's word that they would)",
+    Direction.ANSWERS: " one way (answers; requests arrive)",
+}
 
 
 @dataclass(frozen=True)
 class Sever:
     """`isolate`: all links of the target with other nodes, clients still reach it. `replication`: only those on
-    which other nodes fetch from it. `answers`: only what it answers to producers.
+    which others fetch from it. `answers`: only what it answers to producers. `clients`: its links with producers
+    and consumers. `controllers`: its links with controllers, brokers still see it.
 
-    Between combined nodes one link carries replication and quorum traffic alike, so there `replication` also keeps
-    the others from a controller on the target; with controllers of their own it does not.
+    Of the whole cluster: `halves`: two sides that do not see each other, the target on the smaller one. `ring`: each
+    node sees a majority, no two the same one. `bridge`: two sides, and only the target sees both.
     """
 
     shape: str = "isolate"
     direction: Direction = Direction.BOTH
     needs: ClassVar[type] = Severable
-    ways: ClassVar[Mapping[str, str]] = {"link mesh": "nothing"}
-    bites_when: ClassVar[str] = "probes fail on every link that is cut, and only in the direction that is cut"
+    ways: ClassVar[Mapping[str, str]] = {_WAY: "nothing"}
+    bites_when: ClassVar[str] = (
+        "probes fail on every link that is cut, and only in the direction that is cut; where others can lead instead, "
+        "what the cut-off nodes led is led elsewhere"
+    )
 
     def __post_init__(self) -> None:
         if self.shape not in SHAPES:
@@ -37,59 +59,113 @@ class Sever:
         if self.shape == "answers" and self.direction is Direction.REQUESTS:
             raise UsageError("sever: shape 'answers' cuts answers, not requests; leave out direction")
 
-    def cuts(self, node: Severable) -> list[Cut]:
-        """Which links of the target are cut, and which way."""
-        inside = [link for link in node.links() if link.source not in _LANES]
-        if self.shape == "isolate":
-            return [Cut(link, self.direction) for link in inside]
-        if self.shape == "replication":
-            return [Cut(link, self.direction) for link in inside if link.destination == node.name]
-        return [Cut(Link(Lane.PRODUCE.value, node.name), Direction.ANSWERS)]
+    def cuts(self, wiring: Wiring, targets: Collection[str]) -> list[Cut]:
+        """Which links are cut, and which way."""
+        if self.shape in PARTITIONS:
+            apart = PARTITIONS[self.shape](wiring, targets)
+            chosen = [link for link in wiring.links if frozenset((link.source, link.destination)) in apart]
+        elif self.shape == "replication":
+            chosen = [
+                link
+                for link in wiring.links
+                if link.destination in targets and not _shapes.of_clients(link) and _fetches(link, wiring)
+            ]
+        elif self.shape == "answers":
+            chosen = [link for link in wiring.chosen(targets, "clients") if link.source == Lane.PRODUCE.value]
+        else:
+            chosen = wiring.chosen(targets, self.shape)
+        return [Cut(link, self._cut_way()) for link in chosen]
+
+    def losers(self, wiring: Wiring, targets: Collection[str]) -> frozenset[str]:
+        """Who cannot lead any longer because the others have the quorum; nobody where that is not certain.
+
+        One way is enough for that: a broker whose heartbeats are not answered is given up like one that sends none.
+        """
+        if self.shape not in ("isolate", "controllers", "halves"):
+            return frozenset()
+        near = _shapes.side(wiring, targets) if self.shape == "halves" else frozenset(targets)
+        far = frozenset(wiring.names) - near
+        if wiring.has_quorum(far):
+            return near
+        return far if self.shape == "halves" and wiring.has_quorum(near) else frozenset()
 
     @contextmanager
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
-        targets = _severable(nodes)
-        led = Leadership.of(arena, [node.name for node in targets])
-        with ExitStack() as undo:
-            for node in targets:
-                undo.callback(node.mend)
-            begun = time.monotonic()
-            for node in targets:
-                node.sever(self.cuts(node))
-            yield self._bite(arena, targets, led, begun)
-
-    def _bite(self, arena: Arena, targets: Sequence[Severable], led: Leadership, begun: float) -> Bite:
+        targets = severable(nodes)
         if not targets:
-            return Bite(False, "there was nobody to cut off")
-        cut = 0
-        for node in targets:
-            cuts = self.cuts(node)
-            passing = probe_links(node, [each.link for each in cuts])
-            wrong = [str(each.link) for each in cuts if not _as_wanted(each, passing[each.link])]
-            if wrong:
-                return Bite(False, f"cut in vain, probes still tell otherwise: {', '.join(wrong)}")
-            cut += len(cuts)
-        which = "" if self.direction is Direction.BOTH and self.shape != "answers" else " one way"
-        proof = f"probes of {cut} link{'' if cut == 1 else 's'} of {', '.join(n.name for n in targets)} fail{which}"
-        measured = {"links_cut": float(cut)}
-        if self.shape != "isolate":
-            return Bite(True, proof, measured)
+            yield Bite(False, "there was nobody to cut off", way=_WAY)
+            return
+        actors = _actors(arena, targets)
+        cuts = self.cuts(actors.wiring, actors.targets)
+        losers = self.losers(actors.wiring, actors.targets)
+        led = Leadership.of(arena, losers) if losers else None
+        by = name_of_hold(self)
+        acting = actors.at([cut.link for cut in cuts])
+        with ExitStack() as undo:
+            asked = self._ask_ahead(arena, actors, cuts, undo)
+            for node, _links in acting:
+                undo.callback(node.mend, by)
+            begun = time.monotonic()
+            for node, links in acting:
+                node.sever([cut for cut in cuts if cut.link in links], by)
+            open_ones = [answered for answered in asked if not answered(0.0)]
+            yield self._bite(arena, actors, cuts, open_ones, led, begun)
+
+    def _ask_ahead(
+        self, arena: Arena, actors: Actors[Severable], cuts: Sequence[Cut], undo: ExitStack
+    ) -> list[Callable[[float], bool]]:
+        """Once requests are cut there is nothing to answer. So leaders are asked before what they answer later."""
+        if self._cut_way() is not Direction.REQUESTS:
+            return []
+        led = {state.leader: state.partition for state in arena.cluster.view().partitions(arena.topic)}
+        asked = []
+        for link in (cut.link for cut in cuts):
+            node = actors.actor(link)
+            if isinstance(node, Shapeable) and not link.controller and link.destination in led:
+                ahead = node.long_question(link, arena.topic, led[link.destination], _ANSWERED_AFTER_S)
+                with suppress(ClusterError):  # one who does not answer anyway proves nothing
+                    asked.append(undo.enter_context(ahead))
+        return asked
+
+    def _bite(
+        self,
+        arena: Arena,
+        actors: Actors[Severable],
+        cuts: Sequence[Cut],
+        asked: Sequence[Callable[[float], bool]],
+        led: Leadership | None,
+        begun: float,
+    ) -> Bite:
+        of = ", ".join(actors.targets)
+        if not cuts:
+            return Bite(False, f"{of}: there is no link that {self} is about", way=_WAY)
+        passing = probe_all(actors.probes([cut.link for cut in cuts]))
+        wrong = [str(cut.link) for cut in cuts if not _as_wanted(cut, passing[cut.link])]
+        if wrong:
+            return Bite(False, f"cut in vain, probes still tell otherwise: {', '.join(wrong)}", way=_WAY)
+        if not all(answered(2 * _ANSWERED_AFTER_S) for answered in asked):
+            return Bite(False, "answers are cut too: to questions from before the cut none came", way=_WAY)
+        one_way = _ONE_WAY[self._cut_way()].format(asked=len(asked), others=len(cuts) - len(asked))
+        whose = f"of {of}" if self.shape not in _WHOLE_CLUSTER else f"of the cluster ({self.shape} at {of})"
+        proof = f"probes of {len(cuts)} link{'' if len(cuts) == 1 else 's'} {whose} fail{one_way}"
+        measured = {"links_cut": float(len(cuts)), "links_left": float(len(actors.wiring.links) - len(cuts))}
+        measured |= {"late_answers": float(len(asked))} if asked else {}
+        if led is None:
+            return Bite(True, proof, measured, _WAY)
         moved = led.wait_moved(arena, begun)
-        return Bite(moved.moved, f"{proof}; {moved.proof}", {**measured, **moved.measured})
+        return Bite(moved.moved, f"{proof}; {moved.proof}", {**measured, **moved.measured}, _WAY)
 
     def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
-        targets = _severable(nodes)
+        actors = _actors(arena, severable(nodes))
+        whole = self.shape in _WHOLE_CLUSTER
+        links = actors.wiring.links if whole else actors.wiring.chosen(actors.targets, "all")
 
         def still_cut() -> str | None:
-            dead = [
-                str(link)
-                for node in targets
-                for link, ways in probe_links(node, node.links()).items()
-                if not all(ways.values())
-            ]
+            dead = [str(k) for k, ways in probe_all(actors.probes(links)).items() if not all(ways.values())]
             return f"no answer through {', '.join(dead)}" if dead else None
 
-        return wait_whole(arena, [node.name for node in nodes], still_cut, "every link passes both ways")
+        names = actors.wiring.names if whole else actors.targets
+        return wait_whole(arena, names, still_cut, f"every link ({len(links)}) passes both ways")
 
     def describe(self) -> Mapping[str, Any]:
         return {"fault": "sever", "shape": self.shape, "direction": self.direction.value}
@@ -101,6 +177,18 @@ class Sever:
         shape = [] if self.shape == "isolate" and not one_way else [self.shape]
         return "-".join(["sever", *shape, *one_way])
 
+    def _cut_way(self) -> Direction:
+        return Direction.ANSWERS if self.shape == "answers" else self.direction
+
+
+def _actors(arena: Arena, targets: Sequence[Severable]) -> Actors[Severable]:
+    return Actors.of(targets, [node for node in arena.cluster.nodes() if isinstance(node, Severable)])
+
+
+def _fetches(link: Link, wiring: Wiring) -> bool:
+    """Whether the source copies what it is about: partitions from a broker, metadata from one that is none."""
+    return not link.controller or link.destination not in wiring.brokers
+
 
 def _as_wanted(cut: Cut, ways: Mapping[Direction, bool]) -> bool:
     """The cut way is dead, and of a one-way cut the other way lives."""
@@ -108,13 +196,6 @@ def _as_wanted(cut: Cut, ways: Mapping[Direction, bool]) -> bool:
     if cut.direction is Direction.BOTH:
         return not requests and not answers
     return (requests, answers) == (cut.direction is Direction.ANSWERS, cut.direction is Direction.REQUESTS)
-
-
-def _severable(nodes: Sequence[Node]) -> list[Severable]:
-    for node in nodes:
-        if not isinstance(node, Severable):
-            raise FaultError(f"{node.name} has no links that can be cut")
-    return [node for node in nodes if isinstance(node, Severable)]
 
 
 fault_class = Sever

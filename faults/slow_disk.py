@@ -1,84 +1,98 @@
-"""A disk on which every append takes longer. Kafka does not wait for fsync, so it is the append that counts."""
+"""A slow disk: appending, fsyncing or reading takes longer, each by itself.
+
+Kafka does not wait for fsync unless told to (`flush.messages`), so it is the append that producers feel. Reads are
+what consumers and followers wait for, and through followers producers with acks=all.
+"""
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from faults._disk import WAYS, wait_takes_records
 from faults._measure import wait_whole
 from harness.contracts import Arena, Bite, DiskBreakable, DiskFault, DiskHarm, Healing, Node
 from harness.errors import ClusterError, FaultError, UsageError
 
 _SAMPLES = 7
+_HARMS = {"append": DiskHarm.SLOW_APPEND, "fsync": DiskHarm.SLOW_FSYNC, "read": DiskHarm.SLOW_READ}
 
 
 @dataclass(frozen=True)
 class SlowDisk:
-    """Bites when the median append at each target takes longer by at least 80 % of `delay_ms`."""
+    """Bites when the quickest of some appends, fsyncs or reads at each target takes longer by 80 % of `delay_ms`.
+
+    The quickest, not the median: a busy machine makes some slower, but a slow disk leaves none out.
+    """
 
     delay_ms: int = 50
+    harm: str = "append"
     needs: ClassVar[type] = DiskBreakable
-    ways: ClassVar[Mapping[str, str]] = {"byteman": "nothing"}
-    bites_when: ClassVar[str] = "the median append at each target takes longer by at least 80 % of the delay"
+    ways: ClassVar[Mapping[str, str]] = WAYS
+    bites_when: ClassVar[str] = (
+        f"the quickest of {_SAMPLES} appends, fsyncs or reads at each target takes longer by 80 % of the delay"
+    )
 
     def __post_init__(self) -> None:
         if self.delay_ms < 10:
             raise UsageError(f"slow_disk: delay_ms={self.delay_ms} cannot be told from noise; at least 10")
+        if self.harm not in _HARMS:
+            raise UsageError(f"slow_disk: harm={self.harm!r} is unknown; there are: {', '.join(_HARMS)}")
 
     @contextmanager
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
         targets = _breakable(nodes)
-        before = [_median_ms(arena, node) for node in targets]
+        for node in targets:
+            wait_takes_records(arena, node)
+        before = [self._quickest_ms(node) for node in targets]
+        how = DiskFault(_HARMS[self.harm], self.delay_ms, topics_prefix=arena.topic)
         with ExitStack() as undo:
             for node in targets:
-                undo.callback(node.mend_disk)
-            for node in targets:
-                node.break_disk(DiskFault(DiskHarm.SLOW_APPEND, self.delay_ms, topics_prefix=arena.topic))
-            yield self._bite(arena, targets, before)
+                undo.callback(node.mend_disk, how.harm)
+            ways = {node.break_disk(how) for node in targets}
+            yield self._bite(targets, before, "+".join(sorted(ways)))
 
-    def _bite(self, arena: Arena, targets: Sequence[DiskBreakable], before: Sequence[float]) -> Bite:
+    def _bite(self, targets: Sequence[DiskBreakable], before: Sequence[float], way: str) -> Bite:
         if not targets:
             return Bite(False, "there was no disk to slow down")
-        during = [_median_ms(arena, node) for node in targets]
+        during = [self._quickest_ms(node) for node in targets]
         rises = [
-            f"append at {node.name} rose from {fast:.1f} to {slow:.1f} ms (median)"
+            f"{self.harm} at {node.name} rose from {fast:.1f} to {slow:.1f} ms (quickest of {_SAMPLES})"
             for node, fast, slow in zip(targets, before, during, strict=True)
         ]
         bit = all(slow - fast >= 0.8 * self.delay_ms for fast, slow in zip(before, during, strict=True))
-        measured = {"before_p50_ms": round(max(before), 2), "during_p50_ms": round(min(during), 2)}
-        return Bite(bit, "; ".join(rises), measured)
+        measured = {"before_ms": round(max(before), 2), "during_ms": round(min(during), 2)}
+        return Bite(bit, "; ".join(rises), measured, way)
 
     def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
-        """A median below the delay is proof enough: while the rule is there no append is that quick."""
+        """One below the delay is proof enough: while the disk is slow none is that quick."""
         targets = _breakable(nodes)
-        medians: dict[str, float] = {}
+        quickest: dict[str, float] = {}
 
         def still_slow() -> str | None:
             try:
-                medians.update({node.name: _median_ms(arena, node) for node in targets})
+                quickest.update({node.name: self._quickest_ms(node) for node in targets})
             except ClusterError as error:
                 return str(error)
-            slow = [f"{name} {median:.1f} ms" for name, median in medians.items() if median >= self.delay_ms]
-            return f"append still slow at {', '.join(slow)}" if slow else None
+            slow = [f"{name} {took:.1f} ms" for name, took in quickest.items() if took >= self.delay_ms]
+            return f"{self.harm} still slow at {', '.join(slow)}" if slow else None
 
         names = [node.name for node in nodes]
-        healing = wait_whole(arena, names, still_slow, f"append takes less than {self.delay_ms} ms again")
-        after = {"after_p50_ms": round(max(medians.values()), 2)} if medians else {}
+        well = f"{self.harm} takes less than {self.delay_ms} ms again"
+        healing = wait_whole(arena, names, still_slow, well)
+        after = {"after_ms": round(max(quickest.values()), 2)} if quickest else {}
         return replace(healing, measured={**healing.measured, **after})
 
+    def _quickest_ms(self, node: DiskBreakable) -> float:
+        return min(node.disk_latency_ms(_HARMS[self.harm]) for _ in range(_SAMPLES))
+
     def describe(self) -> Mapping[str, Any]:
-        return {"fault": "slow_disk", "delay_ms": self.delay_ms}
+        return {"fault": "slow_disk", "harm": self.harm, "delay_ms": self.delay_ms}
 
     def __str__(self) -> str:
-        return "slow_disk"
-
-
-def _median_ms(arena: Arena, node: Node) -> float:
-    view = arena.cluster.view()
-    return statistics.median(view.produce_round_trip_ms(node.name) for _ in range(_SAMPLES))
+        return "slow_disk" if self.harm == "append" else f"slow_disk-{self.harm}"
 
 
 def _breakable(nodes: Sequence[Node]) -> list[DiskBreakable]:

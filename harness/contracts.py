@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from pyspark.sql import DataFrame
 
+    from harness.board import Counters
     from harness.ledger import Ledger
     from harness.message import Message
     from harness.reconcile.blocks import Space, Why
@@ -70,13 +71,17 @@ class Direction(StrEnum):
 
 @dataclass(frozen=True, order=True)
 class Link:
-    """A way that traffic takes: from a node or a client lane (the side that connects) to a node."""
+    """A way that traffic takes: from a node or a client lane (the side that connects) to a node.
+
+    What a controller is asked goes a way of its own, also between nodes that are brokers and controllers at once.
+    """
 
     source: str
     destination: str
+    controller: bool = False  # to the destination as a controller: metadata, heartbeats, votes
 
     def __str__(self) -> str:
-        return f"{self.source}->{self.destination}"
+        return f"{self.source}->{self.destination}{':controller' if self.controller else ''}"
 
 
 @dataclass(frozen=True)
@@ -92,6 +97,37 @@ class Toxic:
     kind: str  # latency, bandwidth, slicer, reset_peer, limit_data, …
     attributes: Mapping[str, int] = field(default_factory=dict, hash=False)
     direction: Direction = Direction.BOTH
+
+
+class Ending(StrEnum):
+    """How a conversation through a link ended."""
+
+    ANSWERED = "answered"  # every question
+    CLOSED = "closed"
+    RESET = "reset"
+    SILENT = "silent"  # still open, but nothing comes back
+
+
+@dataclass(frozen=True)
+class Questions:
+    """What a probe asks on one connection: how many questions, how long they are, how many before an answer."""
+
+    count: int = 1
+    padding: int = 0  # bytes that are added to each
+    at_once: int = 1
+    limit_s: float = 5.0  # for all of it
+
+
+@dataclass(frozen=True)
+class Talk:
+    """What came of it."""
+
+    ending: Ending
+    answers: int
+    asked_bytes: int  # of the questions that were answered
+    answered_bytes: int  # all that arrived
+    took_s: float  # from the first byte sent to the end
+    piece_bytes: float = 0.0  # median of what arrived at once
 
 
 class DiskHarm(StrEnum):
@@ -152,6 +188,14 @@ class PartitionState:
     in_sync: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class BrokerPlace:
+    """Where a broker is found by those who ask it by itself."""
+
+    id: int
+    control: tuple[str, int]  # its host and port in the control lane
+
+
 class ProducerLost(Exception):
     """This producer is of no more use (fenced, fatal error): open a new one, which is a new session."""
 
@@ -176,7 +220,9 @@ class Killable(Node, Protocol):
 
 @runtime_checkable
 class Stoppable(Killable, Protocol):
-    def shut_down(self) -> None: ...  # in order, as an operator does it; returns when the process is gone
+    def shut_down(self, limit_s: float = 60.0) -> int:
+        """In order, as an operator does it; the exit code. Raises WaitTimeout if the process stays."""
+        ...
 
 
 @runtime_checkable
@@ -189,16 +235,24 @@ class Pausable(Node, Protocol):
 @runtime_checkable
 class Severable(Node, Protocol):
     def links(self) -> Sequence[Link]: ...  # every link that starts or ends here, client lanes included
-    def sever(self, cuts: Sequence[Cut]) -> None: ...
-    def mend(self) -> None: ...  # idempotent: takes back every cut made through this node
+    def sever(self, cuts: Sequence[Cut], by: str = "") -> None: ...  # `by`: whose cuts these are
+    def mend(self, by: str | None = None) -> None: ...  # idempotent; None: whosever they are
     def passes(self, link: Link) -> Mapping[Direction, bool]: ...  # a probe: do bytes get through, each way?
 
 
 @runtime_checkable
 class Shapeable(Severable, Protocol):
-    def shape(self, links: Sequence[Link], toxics: Sequence[Toxic]) -> None: ...
-    def unshape(self) -> None: ...  # idempotent: takes back every toxic added through this node
-    def round_trip_ms(self, link: Link) -> float: ...  # a probe; raises FaultError when nothing comes back
+    def shape(self, links: Sequence[Link], toxics: Sequence[Toxic], by: str = "") -> None: ...
+    def unshape(self, by: str | None = None) -> None: ...  # idempotent; None: whosever they are
+    def talk(self, link: Link, questions: Questions) -> Talk: ...  # a probe on a connection of its own
+    def long_question(
+        self, link: Link, topic: str, partition: int, wait_s: float
+    ) -> AbstractContextManager[Callable[[float], bool]]:
+        """Ask now, through the link, what the partition's leader answers only after `wait_s`.
+
+        The call that is given waits for that answer, so many seconds at most, and says whether it has come.
+        """
+        ...
 
 
 @runtime_checkable
@@ -215,7 +269,7 @@ class RequestHolding(Node, Protocol):
 @runtime_checkable
 class DiskBreakable(Node, Protocol):
     def break_disk(self, how: DiskFault) -> str: ...  # the way that was taken: fuse, byteman, …
-    def mend_disk(self) -> None: ...  # idempotent
+    def mend_disk(self, harm: DiskHarm | None = None) -> None: ...  # idempotent; None: all that is wrong
     def disk_latency_ms(
         self, harm: DiskHarm
     ) -> float: ...  # a probe of the very thing, inside the broker's folder
@@ -239,6 +293,22 @@ class Skewable(Node, Protocol):
 class Starvable(Node, Protocol):
     def starve(self, cpu_share: float) -> str: ...  # the way that was taken: cgroup, signals
     def feed(self) -> None: ...  # idempotent
+    def cpu_under_load(self, for_s: float) -> float:
+        """A probe: how many processors it used while it was asked for more work than it can do."""
+        ...
+
+
+@runtime_checkable
+class WorkerNode(Killable, Pausable, Protocol):
+    """A worker process: a client of the cluster that shows what it has done."""
+
+    @property
+    def role(self) -> str: ...
+    @property
+    def transactional_id(self) -> str: ...  # empty: it has none
+    @property
+    def client_settings(self) -> Mapping[str, Any]: ...  # of its library, where the scenario names some
+    def counters(self) -> Counters: ...  # of all its incarnations together
 
 
 # --- clusters -------------------------------------------------------------------------------------
@@ -252,6 +322,7 @@ class View(Protocol):
     def controllers(self) -> Sequence[str]: ...  # all that vote in the quorum
     def coordinator(self, key: str, *, transaction: bool) -> str | None: ...  # of a group or transactional id
     def registered_brokers(self) -> Sequence[str]: ...
+    def broker_places(self) -> Mapping[str, BrokerPlace]: ...  # by node name, also those that are down
     def produce_round_trip_ms(self, broker: str) -> float: ...  # one small record, on the control lane
 
 
@@ -313,6 +384,13 @@ class Transactional(Protocol):
     def begin(self) -> None: ...
     def commit(self, timeout_s: float) -> Outcome: ...  # REJECTED: certainly not committed, abort it
     def abort(self, timeout_s: float) -> Outcome: ...
+
+
+@runtime_checkable
+class Counting(Protocol):
+    """A producer that tells how many partitions its topic has; those who name the partition themselves ask it."""
+
+    def partitions(self, timeout_s: float) -> int: ...  # 0: nobody told in time
 
 
 @dataclass(frozen=True)

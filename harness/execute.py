@@ -19,7 +19,7 @@ from harness.injector import Injector
 from harness.message import run_number
 from harness.rundir import RunDir, write_json
 from harness.scenario import Scenario
-from harness.topics import GroupWatch
+from harness.topics import GroupWatch, partitions_now
 from harness.workers import Worker, Workers
 
 TOPIC_PREFIX = "onceproof-"  # disk faults hit the logs of topics with this prefix, and no other
@@ -64,7 +64,7 @@ def execute(
         workers = stack.enter_context(Workers(_specs(scenario, cluster, run, topic, group), run, book.events))
         arena = RunArena(cluster, topic, group, workers)
         try:
-            _run(scenario, arena, run, group, book.events, say)
+            _run(scenario, arena, run, manifest, book.events, say)
         except OnceproofError as error:
             book.events.write("error", where="run", text=str(error))
             say(str(error))
@@ -75,7 +75,12 @@ def execute(
 
 
 def _run(
-    scenario: Scenario, arena: RunArena, run: RunDir, group: str, events: ledger.EventLog, say: Say
+    scenario: Scenario,
+    arena: RunArena,
+    run: RunDir,
+    manifest: dict[str, Any],
+    events: ledger.EventLog,
+    say: Say,
 ) -> None:
     timings, workers, partitions = scenario.timings, arena.workers, scenario.topic.partitions
     injector = Injector(arena, events, say, workers.check)
@@ -83,7 +88,7 @@ def _run(
     # 2 topics
     arena.cluster.create_topic(arena.topic, scenario.topic)
     with ExitStack() as stack:
-        watch = GroupWatch(arena.cluster, arena.topic, partitions, group, scenario.consumers.isolation)
+        watch = GroupWatch(arena.cluster, arena.topic, partitions, arena.group, scenario.consumers.isolation)
         stack.callback(watch.close)
         # 3 workers
         events.write("step", step="workers")
@@ -127,7 +132,9 @@ def _run(
         events.write("step", step="drained")
         # 9 the final reader reads the whole log with a fresh client, both ways
         say("reading the log")
-        reader = Worker(_reader_spec(scenario, arena, run), run, events)
+        there = partitions_now(arena.cluster, arena.topic, partitions)  # an operator may have added some
+        manifest["topic_unchanged"] = there == partitions
+        reader = Worker(_reader_spec(scenario, arena, run, there), run, events)
         stack.callback(reader.kill)
         reader.start()
         reader.wait(timings.final_read_limit_s + 15)
@@ -159,12 +166,12 @@ def _specs(
     ]
 
 
-def _reader_spec(scenario: Scenario, arena: RunArena, run: RunDir) -> Mapping[str, Any]:
+def _reader_spec(scenario: Scenario, arena: RunArena, run: RunDir, partitions: int) -> Mapping[str, Any]:
     return {
         "role": "final_reader",
         "name": "final-reader",
         "topic": arena.topic,
-        "partitions": scenario.topic.partitions,
+        "partitions": partitions,
         "mode": scenario.mode,
         "client": scenario.client,
         "run": run_number(run.run_id),

@@ -55,6 +55,11 @@ def delete_topic(cluster: Cluster, name: str) -> None:
         raise ClusterError(f"topic {name} cannot be deleted: {problem.args[0].str()}") from problem
 
 
+def partitions_now(cluster: Cluster, topic: str, at_least: int) -> int:
+    """How many partitions the topic has at this moment: operators add some, and there are never fewer than before."""
+    return max(at_least, len(cluster.view().partitions(topic)))
+
+
 def _admin(cluster: Cluster) -> AdminClient:
     return AdminClient({"bootstrap.servers": cluster.bootstrap_servers(Lane.CONTROL), "log_level": 0})
 
@@ -67,10 +72,13 @@ def _full(cluster: Cluster, name: str, partitions: int) -> bool:
 
 
 class GroupWatch:
-    """How far a group is, seen from outside: its committed offsets and the ends of the partitions."""
+    """How far a group is, seen from outside: its committed offsets and the ends of the partitions.
+
+    `partitions` is how many there are at first; those that are added later are watched too.
+    """
 
     def __init__(self, cluster: Cluster, topic: str, partitions: int, group: str, isolation: str) -> None:
-        self._partitions = [TopicPartition(topic, p) for p in range(partitions)]
+        self._cluster, self._topic, self._partitions = cluster, topic, partitions
         self._consumer = Consumer(
             {
                 "bootstrap.servers": cluster.bootstrap_servers(Lane.CONTROL),
@@ -83,9 +91,11 @@ class GroupWatch:
 
     def lag(self) -> Mapping[int, int]:
         """Records (and markers) between the committed offset and the end, for partitions that are behind."""
-        committed = {t.partition: t.offset for t in self._consumer.committed(self._partitions, timeout=ASK_S)}
+        self._partitions = partitions_now(self._cluster, self._topic, self._partitions)
+        places = [TopicPartition(self._topic, p) for p in range(self._partitions)]
+        committed = {t.partition: t.offset for t in self._consumer.committed(places, timeout=ASK_S)}
         behind = {}
-        for place in self._partitions:
+        for place in places:
             start, end = self._consumer.get_watermark_offsets(place, timeout=ASK_S)
             lag = end - max(committed.get(place.partition, -1), start)
             if lag > 0:
@@ -96,7 +106,7 @@ class GroupWatch:
         """Whether every partition's leader tells where its log ends."""
         try:
             self.lag()
-        except KafkaException:
+        except (KafkaException, ClusterError):
             return False
         return True
 
@@ -110,6 +120,8 @@ class GroupWatch:
                 last["lag"] = dict(self.lag())
             except KafkaException as problem:
                 last["lag"] = problem.args[0].str()
+            except ClusterError as problem:
+                last["lag"] = str(problem)
             return not last["lag"]
 
         wait_until(drained, timeout_s, lambda: f"the group is behind by {last.get('lag')}", every_s=0.1)

@@ -23,6 +23,7 @@ _PRODUCE, _METADATA, _FIND_COORDINATOR, _API_VERSIONS, _DESCRIBE_QUORUM = 0, 3, 
 _CLIENT_ID = b"onceproof-wire"
 _MAX_ANSWER_BYTES = 64 * 1024 * 1024
 _QUORUM_TOPIC = b"__cluster_metadata"
+_QUORUM_BODY = b"\x02" + bytes([len(_QUORUM_TOPIC) + 1]) + _QUORUM_TOPIC + b"\x02\0\0\0\0\0\0\0"
 
 
 class WireError(ClusterError):
@@ -58,6 +59,12 @@ class Quorum:
     error: int  # 6: the one asked is not the leader
     leader: int
     leader_epoch: int
+
+
+@dataclass(frozen=True)
+class Appended:
+    offset: int
+    time_ms: int  # by the broker's clock if the topic has LogAppendTime; else -1
 
 
 class Reader:
@@ -209,13 +216,37 @@ def coordinator(address: Address, key: str, *, transaction: bool, timeout_s: flo
 
 def describe_quorum(address: Address, timeout_s: float) -> Quorum:
     """What this very controller says about the quorum's leader; only the leader itself knows for sure."""
-    partition = b"\x02" + struct.pack(">i", 0) + b"\0"
-    topic = b"\x02" + bytes([len(_QUORUM_TOPIC) + 1]) + _QUORUM_TOPIC + partition + b"\0"
-    return parse_quorum(ask(address, request(_DESCRIBE_QUORUM, 0, topic + b"\0", flexible=True), timeout_s))
+    return parse_quorum(ask(address, request(_DESCRIBE_QUORUM, 0, _QUORUM_BODY, flexible=True), timeout_s))
+
+
+def quorum_leader_time_ms(address: Address, timeout_s: float) -> int:
+    """The wall clock of the controller that is asked; only the leader of the quorum tells it."""
+    return parse_leader_time(
+        ask(address, request(_DESCRIBE_QUORUM, 1, _QUORUM_BODY, flexible=True), timeout_s)
+    )
+
+
+def parse_leader_time(answer: bytes) -> int:
+    """A leader gives the present as the time when it was last in step with itself (version 1: the first with it)."""
+    reader = Reader(answer)
+    quorum = _quorum(reader)
+    if quorum.error:
+        raise WireError(f"it does not lead the quorum, so it does not tell its time: error {quorum.error}")
+    reader.take("q")  # high watermark
+
+    def voter() -> tuple[int, int]:
+        node, _end, _fetched, caught_up = (reader.take(form) for form in "iqqq")
+        reader.tags()
+        return int(node), int(caught_up)
+
+    return dict(reader.compact_array(voter))[quorum.leader]
 
 
 def parse_quorum(answer: bytes) -> Quorum:
-    reader = Reader(answer)
+    return _quorum(Reader(answer))
+
+
+def _quorum(reader: Reader) -> Quorum:
     reader.tags()
     error: int = reader.take("h")
     if error or reader.varint() < 2:  # no topic
@@ -223,21 +254,26 @@ def parse_quorum(answer: bytes) -> Quorum:
     reader.compact_string()
     if reader.varint() < 2:  # no partition
         return Quorum(-1, -1, -1)
-    reader.take("i")  # its index; what follows the epoch, voters and observers, is not needed
+    reader.take("i")  # its index
     return Quorum(reader.take("h"), reader.take("i"), reader.take("i"))
 
 
 def produce(address: Address, topic: str, partition: int, value: bytes, timeout_s: float) -> int:
     """Append one record with acks=all at this very broker; its offset."""
+    return append(address, topic, partition, value, timeout_s).offset
+
+
+def append(address: Address, topic: str, partition: int, value: bytes, timeout_s: float) -> Appended:
+    """Append one record with acks=all at this very broker; where it stands, and when that was by its clock."""
     batch = record_batch(value, int(time.time() * 1000))
     body = struct.pack(">hhi", -1, -1, int(timeout_s * 1000))  # no transaction, acks=all
     body += struct.pack(">i", 1) + _string(topic) + struct.pack(">iii", 1, partition, len(batch)) + batch
     reader = Reader(ask(address, request(_PRODUCE, 7, body), timeout_s))
     reader.take("i"), reader.string(), reader.take("i"), reader.take("i")
-    error, offset = reader.take("h"), int(reader.take("q"))
+    error, offset, time_ms = reader.take("h"), int(reader.take("q")), int(reader.take("q"))
     if error:
         raise WireError(f"{address[0]}:{address[1]} refused a record for {topic}-{partition}: error {error}")
-    return offset
+    return Appended(offset, time_ms)
 
 
 def record_batch(value: bytes, timestamp_ms: int) -> bytes:

@@ -15,10 +15,12 @@ from harness import tether
 from harness.board import Board, Counters
 from harness.errors import OnceproofError
 from harness.ledger import EventLog
+from harness.roles._sending import transactional_id
 from harness.rundir import RunDir
 from harness.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
+PRODUCERS = ("producer", "transactional_producer")  # roles
 
 
 class Worker:
@@ -36,6 +38,14 @@ class Worker:
     @property
     def role(self) -> str:
         return str(self._spec["role"])
+
+    @property
+    def transactional_id(self) -> str:
+        return transactional_id(self._spec) if self.role in PRODUCERS else ""
+
+    @property
+    def client_settings(self) -> Mapping[str, Any]:
+        return dict(self._spec.get("extra", {}))
 
     def start(self) -> None:
         incarnation = len(self._boards)
@@ -76,13 +86,17 @@ class Worker:
             self.start()
 
     def pause(self) -> None:
-        assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
+        if self.running():
+            assert self._process is not None
+            self._process.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
         if self.running():
             assert self._process is not None
             self._process.send_signal(signal.SIGCONT)
+
+    def paused(self) -> bool:
+        return self.running() and tether.is_stopped(self._process.pid if self._process else 0)
 
     # --- watching ---
 
@@ -136,7 +150,7 @@ class Workers:
 
     @property
     def producers(self) -> list[Worker]:
-        return self.of("producer", "transactional_producer")
+        return self.of(*PRODUCERS)
 
     @property
     def consumers(self) -> list[Worker]:

@@ -7,7 +7,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.contracts import Cut, Direction, DiskFault, DiskHarm, Lane, Link, Node, PartitionState
+from harness.contracts import (
+    BrokerPlace,
+    Cut,
+    Direction,
+    DiskFault,
+    DiskHarm,
+    Lane,
+    Link,
+    Node,
+    PartitionState,
+)
 from harness.errors import ClusterError
 from harness.scenario import TopicSettings
 
@@ -41,12 +51,12 @@ class FakeNode:
         inner = [link for peer in self.peers for link in (Link(self.name, peer), Link(peer, self.name))]
         return [*inner, Link(Lane.PRODUCE.value, self.name), Link(Lane.CONSUME.value, self.name)]
 
-    def sever(self, cuts: Sequence[Cut]) -> None:
+    def sever(self, cuts: Sequence[Cut], by: str = "") -> None:
         self.calls.append("sever")
         if not self.stubborn:
             self.cuts += cuts
 
-    def mend(self) -> None:
+    def mend(self, by: str | None = None) -> None:
         self.calls.append("mend")
         self.cuts.clear()
 
@@ -63,12 +73,12 @@ class FakeNode:
     def break_disk(self, how: DiskFault) -> str:
         self.calls.append(f"break_disk {how.topics_prefix}")
         self.delay_ms = 0 if self.stubborn else how.delay_ms
-        return "fake"
+        return "byteman"
 
     def disk_latency_ms(self, harm: DiskHarm) -> float:
         return 1.0 + self.delay_ms
 
-    def mend_disk(self) -> None:
+    def mend_disk(self, harm: DiskHarm | None = None) -> None:
         self.calls.append("mend_disk")
         self.delay_ms = 0
 
@@ -114,6 +124,9 @@ class FakeCluster:
 
     def registered_brokers(self) -> Sequence[str]:
         return [broker.name for broker in self.brokers if broker.reachable()]
+
+    def broker_places(self) -> Mapping[str, BrokerPlace]:
+        return {broker.name: BrokerPlace(n, (broker.name, n)) for n, broker in enumerate(self.brokers, 1)}
 
     def produce_round_trip_ms(self, broker: str) -> float:
         return 1.5 + next(each.delay_ms for each in self.brokers if each.name == broker)

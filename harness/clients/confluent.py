@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from itertools import repeat
 from typing import Any
 
@@ -188,10 +189,16 @@ class ConfluentProducer:
                 raise ProducerLost(f"produce: {error.str()}") from problem
 
     def poll(self, timeout_s: float) -> None:
-        self._producer.poll(timeout_s)
+        self._serve(self._producer.poll, timeout_s)
 
     def flush(self, timeout_s: float) -> int:
-        return int(self._producer.flush(timeout_s))
+        return self._serve(self._producer.flush, timeout_s)
+
+    def _serve(self, call: Callable[[float], int], timeout_s: float) -> int:
+        try:
+            return int(call(timeout_s))
+        except KafkaException as problem:  # the library tells of a fatal error by whatever is called next
+            raise ProducerLost(f"{call.__name__}: {problem.args[0].str()}") from problem
 
     def begin(self) -> None:
         try:
@@ -212,9 +219,17 @@ class ConfluentProducer:
             return transaction_outcome(problem.args[0])
         return Outcome.ACKED
 
+    def partitions(self, timeout_s: float) -> int:
+        try:
+            known = self._producer.list_topics(self._topic, timeout_s).topics
+        except KafkaException:
+            return 0
+        return len(known[self._topic].partitions) if self._topic in known else 0
+
     def close(self) -> None:
         self._producer.purge()
-        self._producer.flush(1)
+        with suppress(KafkaException):  # of a producer that was fenced: whoever used it has been told
+            self._producer.flush(1)
 
 
 class ConfluentConsumer:

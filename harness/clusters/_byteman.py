@@ -1,4 +1,4 @@
-"""A slow disk without root: Byteman delays the append of a broker's logs.
+"""A bad disk without root: Byteman delays or refuses what a broker does with its logs.
 
 Its agent runs inside the broker's JVM and takes rules as text over a socket on the node's own address.
 """
@@ -6,45 +6,58 @@ Its agent runs inside the broker's JVM and takes rules as text over a socket on 
 from __future__ import annotations
 
 import socket
+from collections.abc import Sequence
 
-from harness.contracts import DiskFault
+from harness.contracts import DiskFault, DiskHarm
 from harness.errors import FaultError
 
 _LIMIT_S = 10.0
-_SCRIPT = "onceproof-slow-append"
+_SCRIPT = "onceproof-disk"
+# What the kernel calls it: the texts that Java puts into its exceptions.
+_TEXTS = {
+    DiskHarm.FULL: "No space left on device",
+    DiskHarm.BROKEN: "Input/output error",
+    DiskHarm.READ_ONLY: "Read-only file system",
+}
+_METHODS = {DiskHarm.SLOW_FSYNC: "flush", DiskHarm.SLOW_READ: "writeTo"}  # all others: append
 
 
 def rule(how: DiskFault, also: str) -> str:
-    """Sleep before each append to a partition folder of the topics under test, or of the topic `also`.
+    """Sleep or throw in a partition folder of the topics under test, or of topics that begin with `also`.
 
     The class is named without its package, which changed between Kafka versions. Paths look like
-    `…/data/orders-0/00000000000000000000.log`. Kafka's own topics, which begin with two underscores, stay quick.
+    `…/data/orders-0/00000000000000000000.log`. Kafka's own topics, which begin with two underscores, stay well.
     """
     wanted = " OR ".join(f'folder.startsWith("{prefix}")' for prefix in (how.topics_prefix, also))
+    text = _TEXTS.get(how.harm)
     return "\n".join(
         [
-            f"RULE {_SCRIPT}",
+            f"RULE {_SCRIPT}-{how.harm}",
             "CLASS FileRecords",
-            "METHOD append",
+            f"METHOD {_METHODS.get(how.harm, 'append')}",
             "AT ENTRY",
             "BIND folder:String = $0.file().getParentFile().getName()",
             f'IF NOT folder.startsWith("__") AND ({wanted})',
-            f"DO Thread.sleep({how.delay_ms})",
+            f'DO throw new java.io.IOException("{text}")' if text else f"DO Thread.sleep({how.delay_ms})",
             "ENDRULE",
         ]
     )
 
 
-def load(address: tuple[str, int], text: str) -> None:
-    answer = _talk(address, f"LOAD\nSCRIPT {_SCRIPT}\n{text}\nENDSCRIPT\nENDLOAD\n")
-    if "install rule" not in answer and "redefine rule" not in answer:
-        raise FaultError(f"Byteman at {address[0]} did not take the rule: {' '.join(answer.split())[:300]}")
-
-
-def unload_all(address: tuple[str, int]) -> None:
-    """Does nothing when there is no rule, which Byteman itself takes for an error."""
-    if "no rules installed" not in loaded(address):
+def replace(address: tuple[str, int], rules: Sequence[str]) -> None:
+    """From now on these rules and no others."""
+    if has_rules(address):  # to delete none is an error to Byteman
         _talk(address, "DELETEALL\n")
+    if not rules:
+        return
+    text = "\n".join(rules)
+    answer = _talk(address, f"LOAD\nSCRIPT {_SCRIPT}\n{text}\nENDSCRIPT\nENDLOAD\n")
+    if answer.count("install rule") < len(rules):
+        raise FaultError(f"Byteman at {address[0]} did not take the rules: {' '.join(answer.split())[:300]}")
+
+
+def has_rules(address: tuple[str, int]) -> bool:
+    return "no rules installed" not in loaded(address)
 
 
 def loaded(address: tuple[str, int]) -> str:

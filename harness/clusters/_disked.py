@@ -1,36 +1,124 @@
-"""The power over a broker's disk: DiskBreakable."""
+"""The power over a broker's disk: DiskBreakable, and PowerLosable where its data folder is behind a file system of ours."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from pathlib import Path
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from harness import wire
-from harness.clusters import _byteman
+from harness.clusters import _byteman, _segments
 from harness.clusters._mesh import Port
+from harness.clusters._mount import Mount
 from harness.clusters._server import Server
 from harness.contracts import DiskFault, DiskHarm
+from harness.errors import ClusterError, FaultError
+from harness.waiting import wait_until
+from harness.wire_fetch import fetch
 
 PROBE_TOPIC = "onceproof-probe"
+_PROBE_LIMIT_S = 10.0
+_TOPIC_LIMIT_S = 20.0
 
 
 class Disked(Server):
+    """By FUSE where the cluster has it (Options.fuse), else by Byteman, which does without root.
+
+    Slow reads are always by Byteman: Kafka sends records by sendfile, which the kernel serves from its page cache, and
+    what was written lately is there. The file system below would be asked for old records only.
+    """
+
+    _has_rules = False
+
+    def wrapped(self, command: list[str | Path]) -> list[str | Path]:
+        inner = super().wrapped(command)
+        if not self.options.fuse:
+            return inner
+        outer = self._mount.inside(inner)
+        self._mount.be(self._orders())  # if it was started anew, the disk is as bad as before
+        return outer
+
+    def restart(self) -> None:
+        begun = not self.running()
+        super().restart()
+        if begun:  # rules have died with the JVM, but the disk is as bad as before
+            self._rule()
+
+    def resume(self) -> None:
+        was_paused = self.paused()
+        super().resume()
+        if was_paused:  # nobody could be given rules in its sleep
+            self._rule()
+
+    def residue(self) -> list[str]:
+        left = super().residue()
+        if self.options.fuse:
+            left += [f"the disk of {self.name} is {harm}" for harm in self._mount.harms()]
+        if self.running() and not self.paused() and _byteman.has_rules(self._byteman):
+            left.append(f"{self.name} has rules in its JVM")
+        return left
+
+    def closed(self) -> None:
+        super().closed()
+        if self.options.fuse:
+            self._mount.end()
+
+    # DiskBreakable
+
     def break_disk(self, how: DiskFault) -> str:
-        _byteman.load(self._byteman, _byteman.rule(how, also=PROBE_TOPIC))
+        self._breaks[how.harm] = how
+        if self._by_fuse(how):
+            self._mount.be(self._orders())
+            return "fuse"
+        self._rule()
         return "byteman"
 
-    def mend_disk(self) -> None:
-        if self.running():  # rules die with the JVM
-            _byteman.unload_all(self._byteman)
+    def mend_disk(self, harm: DiskHarm | None = None) -> None:
+        for each in [harm] if harm else list(self._breaks):
+            self._breaks.pop(each, None)
+        if self.options.fuse:
+            self._mount.be(self._orders())
+        self._rule()
 
     def disk_latency_ms(self, harm: DiskHarm) -> float:
-        """How long one append takes; a round trip to this broker's own partition of the probe topic."""
+        """How long an append, an fsync or a read takes: a round trip to a partition that is on this broker alone."""
+        if harm is DiskHarm.SLOW_FSYNC:
+            return _took_ms(self._append_and_fsync)
+        if harm is DiskHarm.SLOW_READ:
+            return _took_ms(
+                lambda: fetch(self.control, PROBE_TOPIC, self._probe_partition, 0, _PROBE_LIMIT_S)
+            )
         return self.produce_round_trip_ms()
 
     def produce_round_trip_ms(self) -> float:
         """How long this broker takes to acknowledge one small record of its own probe partition."""
-        begun = time.monotonic()
-        wire.produce(self.control, PROBE_TOPIC, self.member.id - 1, b"probe", timeout_s=10.0)
-        return (time.monotonic() - begun) * 1000
+        return _took_ms(lambda: self._append(PROBE_TOPIC, self._probe_partition))
+
+    # PowerLosable
+
+    def lose_power(self) -> Mapping[str, float]:
+        """SIGKILL, and all content that was not fsynced is gone from the disk."""
+        if not self.options.fuse:
+            raise FaultError(
+                f"{self.name} cannot lose power: its cluster was made without Options(fuse=True)"
+            )
+        self.kill()
+        before = self._log_ends()
+        lost = self._mount.ask("lose")
+        self._mount.end()  # as the machine would: nothing is left in caches
+        after = self._log_ends()
+        gone = {partition: end - after.get(partition, 0) for partition, end in before.items()}
+        return {
+            "bytes_lost": float(lost["bytes"]),
+            "files_changed": float(lost["files"]),
+            "records_lost": float(sum(gone.values())),
+            "partitions_shortened": float(sum(1 for each in gone.values() if each > 0)),
+        }
 
     @property
     def control(self) -> wire.Address:
@@ -39,3 +127,76 @@ class Disked(Server):
     @property
     def _byteman(self) -> tuple[str, int]:
         return (self.address, Port.BYTEMAN)
+
+    @property
+    def _probe_partition(self) -> int:
+        return self.member.id - 1
+
+    @cached_property
+    def _mount(self) -> Mount:
+        return Mount(self.folder, self.folder / "data")
+
+    @cached_property
+    def _breaks(self) -> dict[DiskHarm, DiskFault]:
+        """What the disk does wrong, also while the processes that do it are down."""
+        return {}
+
+    def _by_fuse(self, how: DiskFault) -> bool:
+        return self.options.fuse and how.harm is not DiskHarm.SLOW_READ
+
+    def _orders(self) -> list[dict[str, object]]:
+        return [
+            {"harm": how.harm, "delay_ms": how.delay_ms, "prefixes": [how.topics_prefix, PROBE_TOPIC]}
+            for how in self._breaks.values()
+            if self._by_fuse(how)
+        ]
+
+    def _rule(self) -> None:
+        """Let the rules in the JVM be those that are wanted, as soon as it can be told."""
+        wanted = [how for how in self._breaks.values() if not self._by_fuse(how)]
+        if not self.running() or self.paused() or not (wanted or self._has_rules):
+            return
+        self._has_rules = True  # until it is known that it has none
+        _byteman.replace(self._byteman, [_byteman.rule(how, also=PROBE_TOPIC) for how in wanted])
+        self._has_rules = bool(wanted)
+
+    def _append(self, topic: str, partition: int) -> None:
+        wire.produce(self.control, topic, partition, b"probe", timeout_s=_PROBE_LIMIT_S)
+
+    def _append_and_fsync(self) -> None:
+        self._append(self._flushed_topic, 0)
+
+    @cached_property
+    def _flushed_topic(self) -> str:
+        """A topic on this broker alone whose every append waits for an fsync."""
+        name = f"{PROBE_TOPIC}-flushed-{self.member.id}"
+        admin = AdminClient({"bootstrap.servers": "{}:{:d}".format(*self.control), "log_level": 0})
+        config = {"flush.messages": "1", "min.insync.replicas": "1"}
+        topic = NewTopic(name, 1, replica_assignment=[[self.member.id]], config=config)
+        try:
+            admin.create_topics([topic], request_timeout=_TOPIC_LIMIT_S)[name].result(_TOPIC_LIMIT_S * 2)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise ClusterError(f"{name} cannot be made: {error.args[0].str()}") from error
+        wait_until(lambda: self._takes(name), _TOPIC_LIMIT_S, f"{self.name} does not serve {name}")
+        return name
+
+    def _takes(self, topic: str) -> bool:
+        try:
+            self._append(topic, 0)
+        except wire.WireError:  # it has not opened the log yet
+            return False
+        return True
+
+    def _log_ends(self) -> dict[str, int]:
+        """Where the log of each partition ends on the disk, apart from Kafka's own topics."""
+        folders = [
+            path.parent for path in (self.folder / "data").glob("*/*.log") if path.parent.name[:2] != "__"
+        ]
+        return {folder.name: _segments.search(folder, []).end for folder in set(folders)}
+
+
+def _took_ms(act: Callable[[], object]) -> float:
+    begun = time.monotonic()
+    act()
+    return (time.monotonic() - begun) * 1000

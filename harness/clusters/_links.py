@@ -1,14 +1,15 @@
-"""Cutting links and proving by probes what gets through them."""
+"""Cutting and shaping links, and proving by probes what gets through them and how."""
 
 from __future__ import annotations
 
-import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 
 from harness import wire
 from harness.clusters._mesh import Mesh, Route
+from harness.clusters._talk import closes_on_nonsense, long_question, talk
 from harness.clusters._toxiproxy import Toxiproxy
-from harness.contracts import Cut, Direction, Link
+from harness.contracts import Cut, Direction, Link, Questions, Talk, Toxic
 from harness.errors import FaultError
 
 PROBE_LIMIT_S = 1.0
@@ -17,55 +18,85 @@ _STREAMS = {
     Direction.REQUESTS: ("upstream",),
     Direction.ANSWERS: ("downstream",),
 }
-# A size that no request has: a server that reads it closes the connection at once.
-_NONSENSE = b"\xff\xff\xff\xff"
+# No byte gets through in the direction of the stream; connections stay open until it is taken away.
+_BLACK_HOLE = ("timeout", {"timeout": 0})
 
 
 class Links:
-    """All links of a cluster. A cut is remembered under the name of the node through which it was made."""
+    """All links of a cluster. What is done to them is remembered under the name of who did it, so that several
+    may work on one link and each takes back its own.
+    """
 
     def __init__(self, mesh: Mesh, toxiproxy: Toxiproxy) -> None:
         self._mesh = mesh
         self._toxiproxy = toxiproxy
-        self._routes: dict[Link, list[Route]] = {}
-        for route in mesh.routes():
-            self._routes.setdefault(route.link, []).append(route)
-        self._made: dict[str, set[tuple[str, str]]] = {}
+        self._routes = {route.link: route for route in mesh.routes()}
+        self._made: dict[str, list[tuple[str, str]]] = {}
 
     def of(self, name: str) -> Sequence[Link]:
         return self._mesh.links(name)
 
     def sever(self, cuts: Sequence[Cut], by: str) -> None:
-        for cut in cuts:
-            for route in self._routes_of(cut.link):
-                for stream in _STREAMS[cut.direction]:
-                    toxic = f"{stream}-by-{by}"  # two nodes may cut one link; each takes back its own
-                    self._made.setdefault(by, set()).add((route.proxy, toxic))
-                    self._toxiproxy.cut(route.proxy, stream, toxic)
+        kind, attributes = _BLACK_HOLE
+        self.shape([(cut.link, Toxic(kind, attributes, cut.direction)) for cut in cuts], by)
 
-    def mend(self, by: str) -> None:
-        made = self._made.get(by, set())
-        for proxy, toxic in sorted(made):
-            self._toxiproxy.mend(proxy, toxic)
-            made.discard((proxy, toxic))
+    def shape(self, toxics: Sequence[tuple[Link, Toxic]], by: str) -> None:
+        for link, toxic in toxics:
+            proxy = self._route(link).proxy
+            for stream in _STREAMS[toxic.direction]:
+                name = f"{by}-{toxic.kind}-{stream}"
+                self._made.setdefault(by, []).append((proxy, name))
+                self._toxiproxy.add(proxy, name, toxic.kind, stream, toxic.attributes)
+
+    def take_back(self, by: str) -> None:
+        """Everything that was done under this name; last first, as one toxic may have relied on another."""
+        made = self._made.get(by, [])
+        while made:
+            self._toxiproxy.remove(*made[-1])
+            made.pop()
+        self._made.pop(by, None)
+
+    def doers(self) -> list[str]:
+        """Under which names something is done now."""
+        return list(self._made)
 
     def passes(self, link: Link) -> Mapping[Direction, bool]:
-        """Asks through every proxy of the link; each way passes if it does so through all of them."""
-        answers = [self._probe(route) for route in self._routes_of(link)]
-        each_way = {way: all(a[way] for a in answers) for way in (Direction.REQUESTS, Direction.ANSWERS)}
+        each_way = self._probe(self._route(link))
         return {**each_way, Direction.BOTH: all(each_way.values())}
 
+    def talk(self, link: Link, questions: Questions) -> Talk:
+        return talk(_address(self._route(link)), questions)
+
+    def long_question(
+        self, link: Link, topic: str, partition: int, wait_s: float
+    ) -> AbstractContextManager[Callable[[float], bool]]:
+        return long_question(_address(self._route(link)), topic, partition, wait_s)
+
+    def retarget(self, link: Link, upstream: str | None) -> None:
+        """Let the link's traffic pass another address on its way; None: let it go its own way again."""
+        route = self._route(link)
+        self._toxiproxy.retarget(route.proxy, upstream or route.upstream)
+
+    def retargeted(self) -> dict[Link, str]:
+        """Links that lead elsewhere than they were made for, and where, as Toxiproxy tells."""
+        now = self._toxiproxy.upstreams()
+        return {
+            route.link: now[route.proxy]
+            for route in self._routes.values()
+            if now.get(route.proxy, route.upstream) != route.upstream
+        }
+
     def residue(self) -> list[str]:
-        """Toxics that are there now."""
-        return self._toxiproxy.toxics()
+        """Toxics that are there now, and proxies that lead elsewhere."""
+        elsewhere = [f"{link} leads to {where}" for link, where in self.retargeted().items()]
+        return [*self._toxiproxy.toxics(), *elsewhere]
 
     def _probe(self, route: Route) -> dict[Direction, bool]:
         """A round trip shows both ways. Without one, nonsense tells the ways apart: when it arrives, the server
         closes the connection, and Toxiproxy passes that on through a cut. While requests are cut there is
         nothing to answer, so only then is Toxiproxy's own word taken for the answers.
         """
-        host, port = route.listen.split(":")
-        address = (host, int(port))
+        address = _address(route)
         try:
             wire.api_versions(address, PROBE_LIMIT_S)
             return {Direction.REQUESTS: True, Direction.ANSWERS: True}
@@ -73,26 +104,18 @@ class Links:
             pass
         except wire.WireError:  # closed at once: the proxy has nobody to connect to
             return {Direction.REQUESTS: False, Direction.ANSWERS: False}
-        if _closes_on_nonsense(address):
+        if closes_on_nonsense(address, PROBE_LIMIT_S):
             return {Direction.REQUESTS: True, Direction.ANSWERS: False}
         answers_cut = "downstream" in self._toxiproxy.cuts(route.proxy)
         return {Direction.REQUESTS: False, Direction.ANSWERS: not answers_cut}
 
-    def _routes_of(self, link: Link) -> list[Route]:
+    def _route(self, link: Link) -> Route:
         try:
             return self._routes[link]
         except KeyError:
             raise FaultError(f"no link {link}; there are: {', '.join(map(str, self._routes))}") from None
 
 
-def _closes_on_nonsense(address: tuple[str, int]) -> bool:
-    try:
-        with socket.create_connection(address, timeout=PROBE_LIMIT_S) as connection:
-            connection.sendall(_NONSENSE)
-            return connection.recv(1) == b""
-    except TimeoutError:
-        return False
-    except ConnectionResetError:
-        return True
-    except OSError:
-        return False
+def _address(route: Route) -> wire.Address:
+    host, port = route.listen.split(":")
+    return host, int(port)

@@ -23,6 +23,8 @@ class Port(IntEnum):
     PRODUCE = 21094
     CONSUME = 21095
     BYTEMAN = 21097
+    HOLDER = 21098  # requests to be held (harness.clusters._holder)
+    HOLDER_CONTROL = 21099
 
 
 LANE_PORTS = {Lane.CONTROL: Port.CONTROL, Lane.PRODUCE: Port.PRODUCE, Lane.CONSUME: Port.CONSUME}
@@ -42,7 +44,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Route:
-    """One proxy. A link between combined nodes has two: one for each listener that the destination has."""
+    """One proxy: each link has its own."""
 
     link: Link
     port: Port
@@ -103,10 +105,11 @@ class Mesh:
             for peer in self.members:
                 if peer is source:
                     continue
-                link, place = Link(source.name, peer.name), self._link_address(source, peer)
+                place = self._link_address(source, peer)
                 if source.broker and peer.broker:
-                    found.append(self._route(link, Port.INTERNAL, place, peer))
+                    found.append(self._route(Link(source.name, peer.name), Port.INTERNAL, place, peer))
                 if peer.controller:
+                    link = Link(source.name, peer.name, controller=True)
                     found.append(self._route(link, Port.CONTROLLER, place, peer))
         for lane in _LANE_OCTETS:
             for peer in self.members:

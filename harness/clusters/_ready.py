@@ -78,9 +78,9 @@ class Readiness:
         """One partition on each broker, so that one broker's append can be measured by itself."""
         admin = AdminClient({"bootstrap.servers": self._bootstrap, "socket.timeout.ms": 5000, "log_level": 0})
         places = [[broker.member.id] for broker in self._brokers]
-        topic = NewTopic(
-            PROBE_TOPIC, len(places), replica_assignment=places, config={"min.insync.replicas": "1"}
-        )
+        # Records get the broker's own time, so that an append tells what its clock says.
+        config = {"min.insync.replicas": "1", "message.timestamp.type": "LogAppendTime"}
+        topic = NewTopic(PROBE_TOPIC, len(places), replica_assignment=places, config=config)
         try:
             admin.create_topics([topic], request_timeout=10)[PROBE_TOPIC].result(15)
         except KafkaException as error:

@@ -19,7 +19,7 @@ from harness.waiting import wait_until
 
 ASK_LIMIT_S = 2.0
 _RESTART_LIMIT_S = 60.0
-_STOP_LIMIT_S = 60.0
+STOP_LIMIT_S = 60.0
 _COMPLAINT = re.compile(r"\b(ERROR|FATAL)\b|Exception|^Error|Unrecognized|OutOfMemory")
 _TAIL_BYTES = 256 * 1024
 
@@ -92,11 +92,15 @@ class Server:
     def closed(self) -> None:
         """The cluster stops and the process is gone: give back everything else."""
 
-    def shut_down(self) -> None:
-        """Ask the process to end by itself, and wait for it."""
-        if self._process is not None and self.running():
+    def shut_down(self, limit_s: float = STOP_LIMIT_S) -> int:
+        """Ask the process to end by itself, and wait for it; its exit code."""
+        if self._process is None:
+            return 0
+        if self.running():
             self._process.terminate()
-        wait_until(lambda: not self.running(), _STOP_LIMIT_S, f"{self.name} did not end after SIGTERM")
+        wait_until(lambda: not self.running(), limit_s, f"{self.name} did not end after SIGTERM")
+        self._pidfile.unlink(missing_ok=True)
+        return int(self._process.returncode)
 
     def kill(self) -> None:
         if self._process is not None:

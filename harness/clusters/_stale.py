@@ -12,6 +12,8 @@ import uuid
 from pathlib import Path
 
 from harness import tether
+from harness.clusters._clocked import sweep_shared_memory
+from harness.clusters._cpu_group import sweep_groups
 from harness.provision.cache import cache_dir
 
 _MARK = "onceproof-cluster"  # a folder without it is not ours, whatever a list says
@@ -50,6 +52,8 @@ def sweep_stale() -> list[Path]:
             clear(folder)
             swept.append(folder)
         entry.unlink(missing_ok=True)
+    sweep_groups()
+    sweep_shared_memory()
     return swept
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ _START_LIMIT_S = 20.0
 
 
 class Toxiproxy:
-    """Starts with one proxy for each route; `cut` and `mend` work on a proxy by its name."""
+    """Starts with one proxy for each route; `add` and `remove` toxics of a proxy by its name."""
 
     def __init__(self, program: Path, address: str, folder: Path) -> None:
         self._program = program
@@ -67,22 +67,22 @@ class Toxiproxy:
             (self._folder / "toxiproxy.pid").unlink(missing_ok=True)
             self._process = None
 
-    def cut(self, proxy: str, stream: str, name: str) -> None:
-        """Let no byte through in the direction of `stream` until `mend`; connections stay open."""
+    def add(self, proxy: str, name: str, kind: str, stream: str, attributes: Mapping[str, int]) -> None:
+        """Let a toxic work on what goes in the direction of `stream`, on open connections and on new ones."""
         toxic = {
             "name": name,
-            "type": "timeout",
+            "type": kind,
             "stream": stream,
             "toxicity": 1.0,
-            "attributes": {"timeout": 0},
+            "attributes": dict(attributes),
         }
         try:
             self._call("post", f"/proxies/{proxy}/toxics", json=toxic)
-        except ProxyExists:  # said of a toxic, too: the cut is there already
+        except ProxyExists:  # said of a toxic, too: it is there already
             return
 
-    def mend(self, proxy: str, name: str) -> None:
-        """Take a cut back; the connections that it held are closed. Does nothing when there is none."""
+    def remove(self, proxy: str, name: str) -> None:
+        """Take a toxic away; does nothing when there is none. Connections that a `timeout` held are closed."""
         try:
             self._call("delete", f"/proxies/{proxy}/toxics/{name}")
         except NotFound:
@@ -92,6 +92,16 @@ class Toxiproxy:
         """The streams (upstream, downstream) that are cut now."""
         toxics = self._call("get", f"/proxies/{proxy}/toxics").json()
         return {toxic["stream"] for toxic in toxics if toxic["type"] == "timeout"}
+
+    def retarget(self, proxy: str, upstream: str) -> None:
+        """Let a proxy lead elsewhere. Toxiproxy closes its connections; clients come back through the new way."""
+        self._call("post", f"/proxies/{proxy}", json={"upstream": upstream})
+
+    def upstreams(self) -> dict[str, str]:
+        """Where each proxy leads now; nothing when Toxiproxy does not run."""
+        if self._process is None or self._process.poll() is not None:
+            return {}
+        return {name: proxy["upstream"] for name, proxy in self._call("get", "/proxies").json().items()}
 
     def toxics(self) -> list[str]:
         """Everything that is done to any proxy now, in a few words each."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from harness import wire
 from harness.clusters._mesh import Port
 from harness.clusters._node import LocalBroker, LocalNode
-from harness.contracts import PartitionState
+from harness.contracts import BrokerPlace, PartitionState
 from harness.errors import ClusterError
 
 T = TypeVar("T")
@@ -70,6 +70,9 @@ class LocalView:
             for broker in self._brokers
             if sum(broker.member.id in alive for alive in answers) * 2 > len(answers)
         ]
+
+    def broker_places(self) -> Mapping[str, BrokerPlace]:
+        return {broker.name: BrokerPlace(broker.member.id, broker.control) for broker in self._brokers}
 
     def produce_round_trip_ms(self, broker: str) -> float:
         for node in self._brokers:

@@ -16,7 +16,7 @@ from subprocess import Popen
 from typing import Any, Self
 
 from harness import tether
-from harness.contracts import Lane, Node, PartitionState
+from harness.contracts import BrokerPlace, Lane, Node, PartitionState
 from harness.errors import ClusterError, UsageError
 from harness.scenario import TopicSettings
 from harness.waiting import wait_until
@@ -81,6 +81,9 @@ class MemoryCluster:
 
     def registered_brokers(self) -> Sequence[str]:
         return ()
+
+    def broker_places(self) -> Mapping[str, BrokerPlace]:
+        return {}
 
     def produce_round_trip_ms(self, broker: str) -> float:
         raise ClusterError("mock brokers have no probe topic")

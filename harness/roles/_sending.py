@@ -9,11 +9,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.board import Board, Counters
-from harness.contracts import Client, Mode, Producer, ProducerSpec
+from harness.contracts import Client, Counting, Mode, Producer, ProducerSpec
 from harness.ledger import AttemptJournal, Ledger
 from harness.message import ABORT_INTENDED, Builder, Message
+from harness.roles._partitions import PartitionCount
 
 SESSIONS_PER_WORKER = 1000
+
+
+def transactional_id(spec: Mapping[str, Any]) -> str:
+    """Of a producer; the same for all its incarnations, so that a new one fences the old one. Empty: it has none."""
+    return f"{spec['topic']}-{spec['name']}" if spec["mode"] == Mode.EXACTLY_ONCE else ""
 
 
 class Session:
@@ -26,6 +32,7 @@ class Session:
         self._builder = Builder(spec["run"], self.number, spec["payload_bytes"])
         self._next_seq = 0
         self._next_partition = spec["number"]
+        self._partitions = PartitionCount(spec["partitions"])
         self.journal: AttemptJournal = ledger.attempts(self.number)
         extra = spec["extra"]
         mode = Mode(spec["mode"])
@@ -45,14 +52,11 @@ class Session:
 
     @property
     def transactional_id(self) -> str:
-        if self._spec["mode"] != Mode.EXACTLY_ONCE:
-            return ""
-        # The same for all incarnations of a worker: a new one fences the old one.
-        return f"{self._spec['topic']}-{self._spec['name']}"
+        return transactional_id(self._spec)
 
     def open(self, client: Client) -> Producer:
         spec = self._spec
-        return client.open_producer(
+        producer = client.open_producer(
             ProducerSpec(
                 bootstrap=spec["bootstrap"],
                 topic=spec["topic"],
@@ -61,6 +65,9 @@ class Session:
                 extra=spec["extra"],
             )
         )
+        if not spec["keyed"] and isinstance(producer, Counting):
+            self._partitions.follow(producer)
+        return producer
 
     def next_messages(self, count: int, txn: int = 0, abort_intended: bool = False) -> list[Message]:
         """The next `count` messages of this session."""
@@ -71,7 +78,7 @@ class Session:
             # Runs of one partition, as batching clients send them; the next run goes to the next partition.
             keys = [-1] * count
             self._next_partition += 1
-            partitions = [self._next_partition % self._spec["partitions"]] * count
+            partitions = [self._next_partition % self._partitions.count] * count
         first, self._next_seq = self._next_seq, self._next_seq + count
         return self._builder.build(first, keys, partitions, time.time_ns() // 1_000_000, txn, abort_intended)
 

@@ -1,0 +1,78 @@
+"""What faults on links have in common: who can act on which link, and under which name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import count
+from typing import Generic, TypeVar
+
+from faults._shapes import Wiring
+from harness.contracts import Fault, Link, Node, Severable, Shapeable, Toxic
+from harness.errors import FaultError
+
+N = TypeVar("N", bound=Severable)
+_HOLDS = count(1)
+
+
+def name_of_hold(fault: Fault) -> str:
+    """Tells holds apart, so that two of them may work on one link, and each takes back its own."""
+    return f"{fault}-{next(_HOLDS)}"
+
+
+def severable(nodes: Sequence[Node]) -> list[Severable]:
+    for node in nodes:
+        if not isinstance(node, Severable):
+            raise FaultError(f"{node.name} has no links that can be cut")
+    return [node for node in nodes if isinstance(node, Severable)]
+
+
+def shapeable(nodes: Sequence[Node]) -> list[Shapeable]:
+    for node in nodes:
+        if not isinstance(node, Shapeable):
+            raise FaultError(f"{node.name} has no links that can be shaped")
+    return [node for node in nodes if isinstance(node, Shapeable)]
+
+
+@dataclass(frozen=True)
+class Actors(Generic[N]):
+    """The targets, other nodes that may act, and all their links."""
+
+    targets: tuple[str, ...]
+    by_name: Mapping[str, N]
+    wiring: Wiring
+
+    @classmethod
+    def of(cls, targets: Sequence[N], others: Sequence[N] = ()) -> Actors[N]:
+        nodes = {node.name: node for node in (*others, *targets)}
+        wiring = Wiring.of(nodes, (link for node in nodes.values() for link in node.links()))
+        return cls(tuple(node.name for node in targets), nodes, wiring)
+
+    def actor(self, link: Link) -> N:
+        """A node at an end of the link: a target if possible."""
+        ends = [name for name in (link.destination, link.source) if name in self.by_name]
+        return self.by_name[next((name for name in ends if name in self.targets), ends[0])]
+
+    def at(self, links: Iterable[Link]) -> list[tuple[N, list[Link]]]:
+        """Each link once, by the node that acts on it."""
+        found: dict[str, list[Link]] = {}
+        for link in links:
+            found.setdefault(self.actor(link).name, []).append(link)
+        return [(self.by_name[name], own) for name, own in found.items()]
+
+    @contextmanager
+    def shaped(
+        self: Actors[Shapeable], fault: Fault, links: Sequence[Link], toxics: Sequence[Toxic]
+    ) -> Iterator[None]:
+        """Let the toxics work on the links, and take them back whatever happens."""
+        by = name_of_hold(fault)
+        with ExitStack() as undo:
+            for node, _own in self.at(links):
+                undo.callback(node.unshape, by)
+            for node, own in self.at(links):
+                node.shape(own, toxics, by)
+            yield
+
+    def probes(self, links: Iterable[Link]) -> dict[Link, N]:
+        return {link: self.actor(link) for link in links}

@@ -1,0 +1,166 @@
+"""What faults of a disk have in common: whose disk can be broken, and a disk that takes no more writes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, runtime_checkable
+
+from faults._measure import MOVE_LIMIT_S, Leadership, in_parallel, not_running, wait_whole
+from harness.contracts import Arena, Bite, DiskBreakable, DiskFault, DiskHarm, Healing, Killable, Node
+from harness.errors import ClusterError, FaultError, WaitTimeout
+from harness.waiting import wait_until
+
+WAYS = {
+    "fuse": "root, Debian's libfuse3-3, and a cluster with Options(fuse=True)",
+    "byteman": "nothing",
+}
+TAKE_LIMIT_S = 30.0
+_END_LIMIT_S = (
+    10.0  # a broker that gives up does so within a second; some harms it does not take for the disk's
+)
+
+
+@runtime_checkable
+class DiskedBroker(DiskBreakable, Killable, Protocol):
+    """A broker that can be started again when its disk made it end."""
+
+
+def disked(nodes: Sequence[Node]) -> list[DiskedBroker]:
+    for node in nodes:
+        if not isinstance(node, DiskedBroker):
+            raise FaultError(f"the disk of {node.name} cannot be broken")
+    return [node for node in nodes if isinstance(node, DiskedBroker)]
+
+
+def wait_takes_records(arena: Arena, node: Node) -> None:
+    """Before a fault: a broker that was started a moment ago does not lead its probe partition yet."""
+    wait_until(
+        lambda: _refusal(arena, node) is None,
+        TAKE_LIMIT_S,
+        lambda: f"{node.name} takes no records: {_refusal(arena, node)}",
+    )
+
+
+@dataclass
+class _Seen:
+    """How the broken disk of one broker showed."""
+
+    refused_s: float | None = None  # after how long it refused a record; None: it never did
+    why: str = ""
+    ended_s: float | None = None  # after how long its process was gone; None: it runs on
+
+
+@dataclass(frozen=True)
+class DeadDisk:
+    """A disk that takes no more writes to the topics under test; what kind of dead is said by `harm`."""
+
+    needs: ClassVar[type] = DiskedBroker
+    ways: ClassVar[Mapping[str, str]] = WAYS
+    bites_when: ClassVar[str] = (
+        "each target refuses a record or has ended; if it has ended, what it led is led elsewhere"
+    )
+
+    @property
+    def harm(self) -> DiskHarm:
+        raise NotImplementedError
+
+    @contextmanager
+    def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
+        victims = disked(nodes)
+        for node in victims:
+            wait_takes_records(arena, node)
+        led = Leadership.of(arena, [node.name for node in victims])
+        with ExitStack() as undo:
+            undo.callback(in_parallel, lambda node: _revive(arena, node, self.harm), victims)
+            begun = time.monotonic()
+            ways = {node.break_disk(DiskFault(self.harm, topics_prefix=arena.topic)) for node in victims}
+            yield self._bite(arena, victims, led, begun, "+".join(sorted(ways)))
+
+    def _bite(
+        self, arena: Arena, victims: Sequence[DiskedBroker], led: Leadership, begun: float, way: str
+    ) -> Bite:
+        if not victims:
+            return Bite(False, "there was no disk to break")
+        seen = {node.name: _Seen() for node in victims}
+        in_parallel(lambda node: _watch(arena, node, seen[node.name], begun), victims)
+        unhurt = [name for name, each in seen.items() if each.refused_s is None and each.ended_s is None]
+        if unhurt:
+            return Bite(False, f"{', '.join(unhurt)} still takes records", way=way)
+        told = "; ".join(f"{name} {_told(each)}" for name, each in seen.items())
+        measured = {
+            "refused": float(len(seen)),
+            **_slowest("refused_s", [e.refused_s for e in seen.values()]),
+        }
+        if any(each.ended_s is None for each in seen.values()):
+            return Bite(True, told, {**measured, "ended": 0.0}, way)
+        measured |= {"ended": float(len(seen)), **_slowest("ended_s", [e.ended_s for e in seen.values()])}
+        moved = led.wait_moved(arena, begun)
+        return Bite(moved.moved, f"{told}; {moved.proof}", {**measured, **moved.measured}, way)
+
+    def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
+        victims = disked(nodes)
+
+        def refusing() -> str | None:
+            if down := not_running(victims):
+                return down
+            refusals = {node.name: _refusal(arena, node) for node in victims}
+            return next((f"{name} refuses records: {why}" for name, why in refusals.items() if why), None)
+
+        return wait_whole(arena, [node.name for node in nodes], refusing, "runs and takes records again")
+
+
+def _watch(arena: Arena, node: DiskedBroker, seen: _Seen, begun: float) -> None:
+    """Append to the node's own probe partition until it has ended, or has refused for a while and runs on."""
+
+    def over() -> bool:
+        now = time.monotonic() - begun
+        if not node.running():
+            seen.ended_s = now
+            return True
+        why = _refusal(arena, node)
+        if why and seen.refused_s is None:
+            seen.refused_s, seen.why = time.monotonic() - begun, why
+        return False
+
+    try:
+        wait_until(over, _END_LIMIT_S, "")
+    except WaitTimeout:
+        return
+
+
+def _refusal(arena: Arena, node: Node) -> str | None:
+    try:
+        arena.cluster.view().produce_round_trip_ms(node.name)
+    except ClusterError as error:
+        return str(error)
+    return None
+
+
+def _revive(arena: Arena, node: DiskedBroker, harm: DiskHarm) -> None:
+    """Mend the disk, then start a broker that it made end, also one that is just about to end."""
+    node.mend_disk(harm)
+    try:
+        wait_until(lambda: not node.running() or _refusal(arena, node) is None, MOVE_LIMIT_S, "")
+    except WaitTimeout:
+        node.kill()  # its folder stays offline until it is started again
+    node.restart()
+
+
+def _told(seen: _Seen) -> str:
+    refused = (
+        f"refused a record after {seen.refused_s:.2f} s ({seen.why})" if seen.refused_s is not None else ""
+    )
+    ended = (
+        f"ended after {seen.ended_s:.2f} s"
+        if seen.ended_s is not None
+        else "runs on and keeps its partitions"
+    )
+    return f"{refused}, {ended}" if refused else ended
+
+
+def _slowest(name: str, values: Sequence[float | None]) -> dict[str, float]:
+    known = [value for value in values if value is not None]
+    return {name: round(max(known), 3)} if known else {}

@@ -1,0 +1,76 @@
+"""An operator gives the topic more partitions. It cannot be taken back: keys go elsewhere from here on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from faults._measure import HEAL_LIMIT_S, wait_whole
+from faults._operators import NOBODY, WAY, WAYS, names_of
+from harness.administer import Administrator
+from harness.contracts import Arena, Bite, Healing, Node
+from harness.errors import ClusterError, UsageError, WaitTimeout
+from harness.waiting import wait_until
+
+
+@dataclass(frozen=True)
+class AddPartitions:
+    """The topic under test has `more` partitions from the hold on, whoever the target is."""
+
+    more: int = 1
+    needs: ClassVar[type] = Node
+    ways: ClassVar[Mapping[str, str]] = WAYS
+    bites_when: ClassVar[str] = "the new partitions have leaders that serve them, and all replicas in sync"
+
+    def __post_init__(self) -> None:
+        if self.more < 1:
+            raise UsageError(f"add_partitions: more={self.more} adds nothing; at least 1")
+
+    @contextmanager
+    def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
+        yield self._bite(Administrator(arena.cluster, arena.topic)) if nodes else Bite(False, NOBODY)
+
+    def _bite(self, admin: Administrator) -> Bite:
+        before = len(admin.states())
+        after = before + self.more
+        begun = time.monotonic()
+        try:
+            admin.grow(after)
+            wait_until(
+                lambda: _serves(admin, after), HEAL_LIMIT_S, f"there are no {after} partitions that serve"
+            )
+        except (ClusterError, WaitTimeout) as error:
+            return Bite(False, str(error))
+        took = time.monotonic() - begun
+        measured = {
+            "partitions_before": float(before),
+            "partitions_after": float(after),
+            "serving_s": round(took, 3),
+        }
+        return Bite(True, f"{before} partitions became {after}, all led after {took:.1f} s", measured, WAY)
+
+    def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
+        """What was added stays; it has to be whole."""
+        return wait_whole(arena, names_of(nodes), lambda: None, "all partitions are led, the new ones too")
+
+    def describe(self) -> Mapping[str, Any]:
+        return {"fault": "add_partitions", "more": self.more}
+
+    def __str__(self) -> str:
+        return "add_partitions" if self.more == 1 else f"add_partitions-{self.more}"
+
+
+def _serves(admin: Administrator, partitions: int) -> bool:
+    """In-sync sets are full before the leaders have opened their logs: one that tells its end has opened it."""
+    try:
+        states = admin.states()
+        whole = all(state.leader and set(state.in_sync) == set(state.replicas) for state in states)
+        return whole and len(states) == partitions == len(admin.offsets())
+    except ClusterError:
+        return False
+
+
+fault_class = AddPartitions

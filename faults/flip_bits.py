@@ -1,0 +1,122 @@
+"""A byte inside a batch turns into another one while the broker is down, as on a disk that rots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from faults._damage import Log, kill_and_wait, logs_of, victims_of, wait_same
+from faults._measure import in_parallel
+from harness.clusters._checksums import bad_batches, spans
+from harness.contracts import Arena, Bite, Healing, Killable, Node
+from harness.errors import UsageError
+
+SEGMENTS = ("newest", "oldest")
+_RECORDS_AT = 61  # in a batch; before that is its header
+
+
+@dataclass(frozen=True)
+class FlipBits:
+    """Kills the targets, inverts one byte in the newest or oldest segment of each partition, starts them again.
+
+    Kafka looks through what may not have been flushed: there it cuts the log at the bad batch, and fetches the rest
+    from the leader. What is older it never reads again by itself: the byte stays, and a broker that leads hands it to
+    consumers, which refuse the batch. The undo puts back the byte where it is still wrong.
+    """
+
+    segment: str = "newest"
+    needs: ClassVar[type] = Killable
+    ways: ClassVar[Mapping[str, str]] = {"files": "brokers whose log folders are on this machine"}
+    bites_when: ClassVar[str] = (
+        "the checksum of a batch of each target is wrong while it is down, and it starts"
+    )
+
+    def __post_init__(self) -> None:
+        if self.segment not in SEGMENTS:
+            raise UsageError(f"flip_bits: unknown segment {self.segment!r}; there are: {', '.join(SEGMENTS)}")
+
+    @contextmanager
+    def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
+        victims = victims_of(arena, nodes)
+        flips: list[Flip] = []
+        with ExitStack() as undo:
+            undo.callback(in_parallel, lambda node: node.restart(), victims)
+            undo.callback(_put_back, flips)
+            yield self._damage(arena, victims, flips)
+
+    def _damage(self, arena: Arena, victims: Sequence[Killable], flips: list[Flip]) -> Bite:
+        if not victims:
+            return Bite(False, "there was no log to damage")
+        names = [node.name for node in victims]
+        logs = logs_of(arena, names)
+        kill_and_wait(arena, victims)
+        for log in logs:
+            if (flip := self._choose(log)) is not None:
+                flips.append(flip)  # before it is done: what is not wrong is not put back
+                flip.invert()
+        bad = {flip.log: flip.log.bad() for flip in flips}
+        in_parallel(lambda node: node.restart(), victims)
+        idle = [name for name in names if not any(count for log, count in bad.items() if log.broker == name)]
+        if idle:
+            return Bite(False, f"{', '.join(idle)} had nothing of {arena.topic} to damage", way="files")
+        left = {log: log.bad() for log in bad}
+        told = [f"checksum of the batch of offset {flip.base} wrong in {flip.log}" for flip in flips]
+        found = sum(bad.values()) - sum(left.values())
+        told.append(f"started again; Kafka has cut off {found} and left {sum(left.values())} of them")
+        measured = {"bad_batches": float(sum(bad.values())), "bad_after_start": float(sum(left.values()))}
+        return Bite(True, "; ".join(told), measured, way="files")
+
+    def _choose(self, log: Log) -> Flip | None:
+        """The middle of the records of the middle batch."""
+        filled = log.segments()
+        if not filled:
+            return None
+        segment = filled[-1 if self.segment == "newest" else 0]
+        batches = list(spans(segment))
+        if not batches:
+            return None
+        batch = batches[len(batches) // 2]
+        return Flip(log, segment, batch.position + (_RECORDS_AT + batch.size) // 2, batch.base)
+
+    def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
+        return wait_same(arena, nodes)
+
+    def describe(self) -> Mapping[str, Any]:
+        return {"fault": "flip_bits", "segment": self.segment}
+
+    def __str__(self) -> str:
+        return "flip_bits" if self.segment == "newest" else f"flip_bits-{self.segment}"
+
+
+@dataclass(frozen=True)
+class Flip:
+    log: Log
+    segment: Path
+    position: int
+    base: int  # offset of the batch
+
+    def invert(self) -> None:
+        with self.segment.open("r+b") as file:
+            file.seek(self.position)
+            (byte,) = file.read(1)
+            file.seek(self.position)
+            file.write(bytes([byte ^ 0xFF]))
+
+    def put_back(self) -> None:
+        """Only where that very batch is still wrong: Kafka may have cut it off and fetched it anew."""
+        if not self.segment.is_file():
+            return
+        wrong = [span for span in bad_batches(self.segment) if span.base == self.base]
+        if any(span.position <= self.position < span.position + span.size for span in wrong):
+            self.invert()
+
+
+def _put_back(flips: Sequence[Flip]) -> None:
+    for flip in flips:
+        flip.put_back()
+
+
+fault_class = FlipBits

@@ -1,0 +1,46 @@
+"""SIGKILL of producers and consumers: what they had in hand is theirs to find again. The undo starts them anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from faults._workers import PROGRESS_LIMIT_S, done, wait_progress, workers_of
+from faults.kill import Kill
+from harness.contracts import Arena, Bite, Healing, Node, WorkerNode
+
+
+@dataclass(frozen=True)
+class KillWorker:
+    """Bites when every process is gone; healed when each that was started anew gets something done."""
+
+    needs: ClassVar[type] = WorkerNode
+    ways: ClassVar[Mapping[str, str]] = {"process": "nothing"}
+    bites_when: ClassVar[str] = "the worker's process is gone"
+
+    @contextmanager
+    def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
+        workers = workers_of(nodes)
+        with Kill().hold(arena, workers) as bite:
+            measured = {**bite.measured, "records_before": float(sum(done(workers).values()))}
+            yield replace(bite, measured=measured, way="process")
+
+    def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
+        workers = workers_of(nodes)
+
+        def down() -> str | None:
+            names = [worker.name for worker in workers if not worker.running()]
+            return f"{', '.join(names)} not running" if names else None
+
+        return wait_progress(workers, down, PROGRESS_LIMIT_S)
+
+    def describe(self) -> Mapping[str, Any]:
+        return {"fault": "kill_worker"}
+
+    def __str__(self) -> str:
+        return "kill_worker"
+
+
+fault_class = KillWorker

@@ -1,0 +1,76 @@
+"""SIGSTOP: a zombie that holds its connections, answers nobody and wakes up later as if nothing had happened."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from faults._measure import Leadership, in_parallel, names_in_cluster, wait_whole
+from harness.contracts import Arena, Bite, Healing, Node, Pausable
+from harness.errors import FaultError, WaitTimeout
+from harness.waiting import wait_until
+
+_STOP_LIMIT_S = 5.0
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Of a broker or a controller. Bites when the kernel holds it for stopped and what it led is led elsewhere."""
+
+    needs: ClassVar[type] = Pausable
+    ways: ClassVar[Mapping[str, str]] = {"process": "nothing"}
+    bites_when: ClassVar[str] = "the kernel tells that it is stopped, and what it led is led elsewhere"
+
+    @contextmanager
+    def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
+        targets = _pausable(nodes)
+        led = Leadership.of(arena, names_in_cluster(arena, targets))
+        with ExitStack() as undo:
+            for node in targets:
+                undo.callback(node.resume)
+            begun = time.monotonic()
+            in_parallel(lambda node: node.pause(), targets)
+            yield self._bite(arena, targets, led, begun)
+
+    def _bite(self, arena: Arena, targets: Sequence[Pausable], led: Leadership, begun: float) -> Bite:
+        if not targets:
+            return Bite(False, "there was nobody to pause")
+        try:  # a process stops when the last of its threads has seen the signal
+            wait_until(lambda: all(node.paused() for node in targets), _STOP_LIMIT_S, "")
+        except WaitTimeout:
+            awake = [node.name for node in targets if not node.paused()]
+            return Bite(False, f"{', '.join(awake)} is not stopped after SIGSTOP", way="process")
+        stopped = f"process of {', '.join(node.name for node in targets)} stopped"
+        measured = {"paused": float(len(targets))}
+        if not led.names:
+            return Bite(True, stopped, measured, way="process")
+        moved = led.wait_taken_over(arena, begun)
+        return Bite(moved.moved, f"{stopped}; {moved.proof}", {**measured, **moved.measured}, way="process")
+
+    def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
+        targets = _pausable(nodes)
+
+        def stopped() -> str | None:
+            names = [node.name for node in targets if node.paused()]
+            return f"{', '.join(names)} still stopped" if names else None
+
+        return wait_whole(arena, [node.name for node in nodes], stopped, "runs and takes part again")
+
+    def describe(self) -> Mapping[str, Any]:
+        return {"fault": "pause"}
+
+    def __str__(self) -> str:
+        return "pause"
+
+
+def _pausable(nodes: Sequence[Node]) -> list[Pausable]:
+    for node in nodes:
+        if not isinstance(node, Pausable):
+            raise FaultError(f"{node.name} cannot be paused")
+    return [node for node in nodes if isinstance(node, Pausable)]
+
+
+fault_class = Pause

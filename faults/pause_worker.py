@@ -1,0 +1,85 @@
+"""SIGSTOP of producers and consumers: a client that stands still, does not know it, and goes on where it stood."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from faults._workers import PROGRESS_LIMIT_S, done, wait_progress, workers_of
+from harness.contracts import Arena, Bite, Healing, Node, WorkerNode
+from harness.errors import WaitTimeout
+from harness.waiting import wait_until
+
+_WATCH_S = 1.0  # how long nothing may move
+_MOVE_LIMIT_S = 10.0
+_STOP_LIMIT_S = 5.0
+
+
+@dataclass(frozen=True)
+class PauseWorker:
+    """Bites when the kernel says that every process is stopped and none gets anything done, as all did before."""
+
+    needs: ClassVar[type] = WorkerNode
+    ways: ClassVar[Mapping[str, str]] = {"process": "nothing"}
+    bites_when: ClassVar[str] = "the worker's process is stopped and its counters stand still for a second"
+
+    @contextmanager
+    def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
+        workers = workers_of(nodes)
+        idle = _idle(workers)
+        with ExitStack() as undo:
+            for worker in workers:
+                undo.callback(worker.resume)
+            for worker in workers:
+                worker.pause()
+            yield self._bite(workers, idle)
+
+    def _bite(self, workers: Sequence[WorkerNode], idle: Sequence[str]) -> Bite:
+        if not workers:
+            return Bite(False, "there was no worker to pause", way="process")
+        if idle:
+            return Bite(False, f"{', '.join(idle)} did nothing before it was paused either", way="process")
+        with suppress(WaitTimeout):
+            wait_until(lambda: all(worker.paused() for worker in workers), _STOP_LIMIT_S, "")
+        if awake := [worker.name for worker in workers if not worker.paused()]:
+            return Bite(False, f"{', '.join(awake)} not stopped after SIGSTOP", way="process")
+        before = done(workers)
+        time.sleep(_WATCH_S)
+        moved = sum(done(workers).values()) - sum(before.values())
+        names = ", ".join(worker.name for worker in workers)
+        proof = f"process of {names} stopped; {moved} records acked or delivered in {_WATCH_S:g} s"
+        measured = {"paused": float(len(workers)), "watched_s": _WATCH_S, "records_moved": float(moved)}
+        return Bite(moved == 0, proof, measured, way="process")
+
+    def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
+        workers = workers_of(nodes)
+
+        def stopped() -> str | None:
+            names = [worker.name for worker in workers if worker.paused()]
+            return f"{', '.join(names)} still stopped" if names else None
+
+        return wait_progress(workers, stopped, PROGRESS_LIMIT_S)
+
+    def describe(self) -> Mapping[str, Any]:
+        return {"fault": "pause_worker"}
+
+    def __str__(self) -> str:
+        return "pause_worker"
+
+
+def _idle(workers: Sequence[WorkerNode]) -> list[str]:
+    """Those that get nothing done: that they stand still later would prove nothing."""
+    before = done(workers)
+
+    def still() -> list[str]:
+        return [name for name, count in done(workers).items() if count == before[name]]
+
+    with suppress(WaitTimeout):
+        wait_until(lambda: not still(), _MOVE_LIMIT_S, "")
+    return still()
+
+
+fault_class = PauseWorker

@@ -1,0 +1,88 @@
+"""Loss of power: the process is gone, and with it everything that it wrote and did not fsync.
+
+Kafka acknowledges before it fsyncs, and relies on other copies: one broker may lose power, all at once may not.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from faults._disk import WAYS, wait_takes_records
+from faults._measure import Leadership, in_parallel, not_running, wait_whole
+from harness.contracts import Arena, Bite, Healing, Node, PowerLosable
+from harness.errors import FaultError
+
+
+@dataclass(frozen=True)
+class PowerLoss:
+    """The undo starts the broker again, on a disk as it was at the last fsync of each file."""
+
+    needs: ClassVar[type] = PowerLosable
+    ways: ClassVar[Mapping[str, str]] = {"fuse": WAYS["fuse"]}
+    bites_when: ClassVar[str] = (
+        "every process is gone, each has lost bytes that it had written, what it led is led elsewhere"
+    )
+
+    @contextmanager
+    def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
+        victims = _losable(nodes)
+        led = Leadership.of(arena, [node.name for node in victims])
+        for node in victims:  # so that there is something to lose: acknowledged, and not fsynced
+            wait_takes_records(arena, node)
+        with ExitStack() as undo:
+            # All at once: a quorum that went down as a whole comes back only together.
+            undo.callback(in_parallel, lambda node: node.restart(), victims)
+            begun = time.monotonic()
+            lost: dict[str, Mapping[str, float]] = {}
+            in_parallel(lambda node: lost.update({node.name: node.lose_power()}), victims)
+            yield self._bite(arena, victims, led, lost, begun)
+
+    def _bite(
+        self,
+        arena: Arena,
+        victims: Sequence[PowerLosable],
+        led: Leadership,
+        lost: Mapping[str, Mapping[str, float]],
+        begun: float,
+    ) -> Bite:
+        if not victims:
+            return Bite(False, "there was nobody to lose power")
+        alive = [node.name for node in victims if node.running()]
+        if alive:
+            return Bite(False, f"{', '.join(alive)} still runs", way="fuse")
+        kept = [name for name, each in lost.items() if not each["bytes_lost"]]
+        if kept:
+            return Bite(False, f"{', '.join(kept)} lost nothing: all was fsynced", way="fuse")
+        told = [
+            f"{name} lost {each['bytes_lost']:.0f} bytes that were not fsynced,"
+            f" {each['records_lost']:.0f} records of {each['partitions_shortened']:.0f} partitions among them"
+            for name, each in sorted(lost.items())
+        ]
+        measured = {key: sum(each[key] for each in lost.values()) for key in lost[victims[0].name]}
+        moved = led.wait_moved(arena, begun)
+        return Bite(moved.moved, "; ".join([*told, moved.proof]), {**measured, **moved.measured}, "fuse")
+
+    def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
+        victims = _losable(nodes)
+        names = [node.name for node in nodes]
+        return wait_whole(arena, names, lambda: not_running(victims), "runs and takes part again")
+
+    def describe(self) -> Mapping[str, Any]:
+        return {"fault": "power_loss"}
+
+    def __str__(self) -> str:
+        return "power_loss"
+
+
+def _losable(nodes: Sequence[Node]) -> list[PowerLosable]:
+    for node in nodes:
+        if not isinstance(node, PowerLosable):
+            raise FaultError(f"{node.name} cannot lose power")
+    return [node for node in nodes if isinstance(node, PowerLosable)]
+
+
+fault_class = PowerLoss

@@ -1,0 +1,166 @@
+"""A passer-by joins the run's consumer group and leaves it again: the members share the partitions anew, twice.
+
+The passer-by reads nothing and never commits. What it is given waits while it is a member; when it has left, the others
+go on from their committed offsets.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from confluent_kafka import Consumer, ConsumerGroupState, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from faults._workers import PROGRESS_LIMIT_S, wait_progress, workers_of
+from harness.contracts import Arena, Bite, Cluster, Healing, Lane, Node, WorkerNode
+from harness.errors import FaultError, WaitTimeout
+from harness.waiting import wait_until
+
+_NAME = "onceproof-passer-by"
+_ASK_S = 10.0
+_LEAVE_LIMIT_S = 30.0
+_JOIN_LIMIT_S = 45.0  # members notice by their next heartbeat, but a dead one is waited for
+# All members of a group have to agree on these.
+_SHARED_SETTINGS = ("partition.assignment.strategy", "group.protocol", "group.remote.assignor")
+
+
+@dataclass(frozen=True)
+class Group:
+    """A consumer group as its coordinator tells."""
+
+    stable: bool
+    members: Mapping[str, int]  # member id -> how many partitions it has
+    passers_by: int
+
+
+@dataclass(frozen=True)
+class Rebalance:
+    """Bites when the coordinator counts the passer-by among the members of a stable group."""
+
+    needs: ClassVar[type] = WorkerNode
+    ways: ClassVar[Mapping[str, str]] = {"member": "consumers in a group"}
+    bites_when: ClassVar[str] = "the coordinator counts one member more, and the group is stable with it"
+
+    @contextmanager
+    def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
+        members = _consumers(nodes)
+        if not members:
+            yield Bite(False, "there was no consumer whose group could be joined", way="member")
+            return
+        before, settings = ask_group(arena.cluster, arena.group), members[0].client_settings
+        passer_by = PasserBy(arena, {key: settings[key] for key in _SHARED_SETTINGS if key in settings})
+        with ExitStack() as undo:
+            undo.callback(passer_by.leave)
+            passer_by.join()
+            yield self._bite(arena, before, time.monotonic())
+
+    def _bite(self, arena: Arena, before: Group | None, begun: float) -> Bite:
+        last: Group | None = None
+
+        def joined() -> Group | None:
+            nonlocal last
+            last = ask_group(arena.cluster, arena.group)
+            return last if last is not None and last.stable and last.passers_by else None
+
+        try:
+            now = wait_until(joined, _JOIN_LIMIT_S, "", every_s=0.1)
+        except WaitTimeout:
+            return Bite(
+                False, f"not taken into {arena.group} within {_JOIN_LIMIT_S:g} s: {last}", way="member"
+            )
+        took, members = time.monotonic() - begun, 0 if before is None else len(before.members)
+        proof = (
+            f"{arena.group} went from {members} to {len(now.members)} members and shared anew in {took:.1f} s"
+        )
+        measured = {"members_before": float(members), "members_during": float(len(now.members))}
+        return Bite(len(now.members) > members, proof, {**measured, "joined_s": round(took, 3)}, way="member")
+
+    def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
+        """Stable again with the run's own consumers alone, and those that have partitions get records."""
+        own = [n for n in arena.nodes() if isinstance(n, WorkerNode) and n.role == "consumer" and n.running()]
+
+        def disturbed() -> str | None:
+            group = ask_group(arena.cluster, arena.group)
+            if group is None:
+                return "nobody tells of the group"
+            if group.passers_by or not group.stable or len(group.members) != len(own):
+                return f"{arena.group} is not stable with {len(own)} members: {group}"
+            return None
+
+        return wait_progress(_consumers(nodes), disturbed, PROGRESS_LIMIT_S)
+
+    def describe(self) -> Mapping[str, Any]:
+        return {"fault": "rebalance"}
+
+    def __str__(self) -> str:
+        return "rebalance"
+
+
+class PasserBy:
+    """A member that takes part in the group's life, has all that it is given paused, and never commits."""
+
+    def __init__(self, arena: Arena, settings: Mapping[str, Any]) -> None:
+        self._topic = arena.topic
+        self._settings = {
+            "bootstrap.servers": arena.cluster.bootstrap_servers(Lane.CONTROL),
+            "group.id": arena.group,
+            "client.id": _NAME,
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "log_level": 0,
+            **settings,
+        }
+        self._leaving = threading.Event()
+        self._thread = threading.Thread(target=self._live, name=_NAME, daemon=True)
+
+    def join(self) -> None:
+        self._thread.start()
+
+    def leave(self) -> None:
+        """Idempotent; returns when the member has left."""
+        self._leaving.set()
+        if self._thread.ident is not None:
+            self._thread.join(_LEAVE_LIMIT_S)
+        if self._thread.is_alive():
+            raise FaultError(f"the passer-by has not left its group after {_LEAVE_LIMIT_S:g} s")
+
+    def _live(self) -> None:
+        consumer = Consumer(self._settings)
+        try:
+            consumer.subscribe([self._topic])
+            while not self._leaving.is_set():
+                consumer.consume(
+                    1000, 0.1
+                )  # also serves the rebalances; what came before the pause is dropped
+                with suppress(KafkaException):
+                    consumer.pause(consumer.assignment())
+        finally:
+            consumer.close()
+
+
+def ask_group(cluster: Cluster, group: str) -> Group | None:
+    """The group by its coordinator's word; None when nobody answers."""
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers(Lane.CONTROL), "log_level": 0})
+    try:
+        told = admin.describe_consumer_groups([group], request_timeout=_ASK_S)[group].result(_ASK_S)
+    except (KafkaException, TimeoutError):
+        return None
+    members = {m.member_id: len(m.assignment.topic_partitions) for m in told.members}
+    passers_by = sum(member.client_id == _NAME for member in told.members)
+    return Group(told.state == ConsumerGroupState.STABLE, members, passers_by)
+
+
+def _consumers(nodes: Sequence[Node]) -> list[WorkerNode]:
+    workers = workers_of(nodes)
+    for worker in workers:
+        if worker.role != "consumer":
+            raise FaultError(f"{worker.name} is no consumer: it has no group that could be rebalanced")
+    return workers
+
+
+fault_class = Rebalance

@@ -1,0 +1,110 @@
+"""A clean stop, as an operator does it (SIGTERM); the undo starts the process again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from faults._measure import Leadership, Moved, in_parallel, names_in_cluster, not_running, wait_whole
+from harness.contracts import Arena, Bite, Healing, Node, Stoppable
+from harness.errors import FaultError, UsageError, WaitTimeout
+
+
+@dataclass(frozen=True)
+class Restart:
+    """All targets at once. A node says good-bye to the controller before it ends, and its leaders move before that.
+
+    Where a majority of the controllers is among the targets there is nobody to say good-bye to, and the process waits.
+    After `limit_s` it is killed, and the proof says so: then it was no clean stop.
+    """
+
+    limit_s: float = 20.0
+    needs: ClassVar[type] = Stoppable
+    ways: ClassVar[Mapping[str, str]] = {"process": "nothing"}
+    bites_when: ClassVar[str] = (
+        "every process ended by itself after SIGTERM, and what it led is led elsewhere"
+    )
+
+    def __post_init__(self) -> None:
+        if not self.limit_s > 0:
+            raise UsageError(f"restart: limit_s={self.limit_s:g} leaves no time to stop; more than 0")
+
+    @contextmanager
+    def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
+        targets = stoppable(nodes)
+        led = Leadership.of(arena, names_in_cluster(arena, targets))
+        with ExitStack() as undo:
+            undo.callback(in_parallel, lambda node: node.restart(), targets)
+            stops: list[Stop] = []
+            with ThreadPoolExecutor(max_workers=1) as pool:  # leaders move before the process has ended
+                watching = pool.submit(led.wait_taken_over, arena, time.monotonic())
+                in_parallel(lambda node: stops.append(stop(node, self.limit_s)), targets)
+                moved = watching.result()
+            yield self._bite(targets, stops, moved if led.names else None)
+
+    def _bite(self, targets: Sequence[Stoppable], stops: Sequence[Stop], moved: Moved | None) -> Bite:
+        if not targets:
+            return Bite(False, "there was nobody to stop")
+        if still := [node.name for node in targets if node.running()]:
+            return Bite(False, f"{', '.join(still)} still runs", way="process")
+        ended = sorted(stops, key=lambda each: each.name)
+        proof = "; ".join(map(str, ended))
+        measured = {
+            "stopped": float(len(ended)),
+            "killed": float(sum(each.code is None for each in ended)),
+            "slowest_stop_s": round(max(each.seconds for each in ended), 3),
+        }
+        if moved is None:  # workers lead nothing
+            return Bite(True, proof, measured, way="process")
+        return Bite(moved.moved, f"{proof}; {moved.proof}", {**measured, **moved.measured}, way="process")
+
+    def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
+        targets = stoppable(nodes)
+        names = [node.name for node in nodes]
+        return wait_whole(arena, names, lambda: not_running(targets), "runs and takes part again")
+
+    def describe(self) -> Mapping[str, Any]:
+        return {"fault": "restart", "limit_s": self.limit_s}
+
+    def __str__(self) -> str:
+        return "restart"
+
+
+@dataclass(frozen=True)
+class Stop:
+    """How one process ended."""
+
+    name: str
+    code: int | None  # None: it had to be killed
+    seconds: float
+
+    def __str__(self) -> str:
+        how = (
+            "was killed, as it did not end by itself" if self.code is None else f"ended with code {self.code}"
+        )
+        return f"{self.name} {how} after {self.seconds:.1f} s"
+
+
+def stop(node: Stoppable, limit_s: float) -> Stop:
+    """Stop it in order; what does not end within the limit is killed."""
+    begun = time.monotonic()
+    try:
+        code: int | None = node.shut_down(limit_s)
+    except WaitTimeout:
+        node.kill()
+        code = None
+    return Stop(node.name, code, time.monotonic() - begun)
+
+
+def stoppable(nodes: Sequence[Node]) -> list[Stoppable]:
+    for node in nodes:
+        if not isinstance(node, Stoppable):
+            raise FaultError(f"{node.name} cannot be stopped in order")
+    return [node for node in nodes if isinstance(node, Stoppable)]
+
+
+fault_class = Restart

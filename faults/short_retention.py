@@ -1,0 +1,116 @@
+"""An operator sets a retention that is far too short: records expire under the readers' eyes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from faults._measure import wait_whole
+from faults._operators import NOBODY, WAY, Memory, names_of
+from harness.administer import Administrator
+from harness.contracts import Arena, Bite, Healing, Node
+from harness.errors import ClusterError, UsageError, WaitTimeout
+from harness.waiting import wait_until
+
+EXPIRY_LIMIT_S = 60.0
+CHECKED_EVERY = "log.retention.check.interval.ms"
+
+
+@dataclass(frozen=True)
+class ShortRetention:
+    """Brokers look for what has expired every five minutes: a cluster for this fault has to be started with
+    `log.retention.check.interval.ms` of a second or so, and looks for the first time half a minute after its start.
+    """
+
+    retention_ms: int = 1
+    segment_ms: int = 200  # a segment that is written to expires only once a new one has begun
+    needs: ClassVar[type] = Node
+    ways: ClassVar[Mapping[str, str]] = {WAY: f"brokers with a small {CHECKED_EVERY}"}
+    bites_when: ClassVar[str] = "the log start offset of every partition that had records moved up"
+    _memory: Memory = field(default_factory=Memory, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.retention_ms < 1 or self.segment_ms < 1:
+            raise UsageError(
+                f"short_retention: retention_ms={self.retention_ms}, segment_ms={self.segment_ms}; at least 1"
+            )
+
+    @property
+    def settings(self) -> dict[str, str]:
+        return {"retention.ms": str(self.retention_ms), "segment.ms": str(self.segment_ms)}
+
+    @contextmanager
+    def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
+        admin = Administrator(arena.cluster, arena.topic)
+        overrides = admin.overrides()
+        before = {name: overrides.get(name) for name in self.settings}
+        self._memory.keep(arena, nodes, before)
+        with ExitStack() as undo:
+            if nodes:
+                undo.callback(admin.override, before)
+            yield self._bite(arena, admin) if nodes else Bite(False, NOBODY)
+
+    def _bite(self, arena: Arena, admin: Administrator) -> Bite:
+        begun = time.monotonic()
+        try:
+            before = {p: bounds for p, bounds in admin.offsets().items() if bounds[1] > bounds[0]}
+            if not before:
+                return Bite(False, f"{arena.topic} has no records that could expire")
+            admin.override(self.settings)
+            after = wait_until(
+                lambda: _expired(admin, before), EXPIRY_LIMIT_S, "log starts stay", every_s=0.2
+            )
+        except WaitTimeout:
+            why = f"is {CHECKED_EVERY} of the brokers small enough?"
+            return Bite(False, f"after {EXPIRY_LIMIT_S:g} s a log still starts where it did; {why}")
+        except ClusterError as error:
+            return Bite(False, str(error))
+        took = time.monotonic() - begun
+        gone = {p: after[p][0] - before[p][0] for p in before}
+        first = min(before)
+        proof = (
+            f"{sum(gone.values())} offsets of {len(gone)} partitions expired within {took:.1f} s; "
+            f"{arena.topic}-{first} starts at {after[first][0]} instead of {before[first][0]}"
+        )
+        return Bite(
+            True, proof, {"offsets_expired": float(sum(gone.values())), "expired_s": round(took, 3)}, WAY
+        )
+
+    def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
+        """What expired stays gone; the topic has no setting of this fault's any more."""
+        admin = Administrator(arena.cluster, arena.topic)
+        before = self._memory.of(arena, nodes, dict.fromkeys(self.settings))
+
+        def still_set() -> str | None:
+            try:
+                now = admin.overrides()
+            except ClusterError as error:
+                return str(error)
+            left = [name for name, value in before.items() if now.get(name) != value]
+            return f"{arena.topic} still has {', '.join(f'{n}={now.get(n)}' for n in left)}" if left else None
+
+        return wait_whole(arena, names_of(nodes), still_set, "the topic has its old settings")
+
+    def describe(self) -> Mapping[str, Any]:
+        return {
+            "fault": "short_retention",
+            "retention_ms": self.retention_ms,
+            "segment_ms": self.segment_ms,
+        }
+
+    def __str__(self) -> str:
+        return "short_retention"
+
+
+def _expired(
+    admin: Administrator, before: Mapping[int, tuple[int, int]]
+) -> dict[int, tuple[int, int]] | None:
+    """The bounds once every log starts later than it did."""
+    now = admin.offsets()
+    return now if all(now[p][0] > start for p, (start, _) in before.items()) else None
+
+
+fault_class = ShortRetention

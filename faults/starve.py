@@ -1,0 +1,113 @@
+"""CPU time taken away: the node runs, but slowly, as beside a neighbour that takes everything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from faults._measure import wait_whole
+from harness.contracts import Arena, Bite, Healing, Node, Starvable
+from harness.errors import FaultError, UsageError
+
+_BEFORE_S = 1.5
+_DURING_S = 3.0
+_ABOVE = 0.02  # of a processor: what is measured beside the share
+_TRIES = 4
+_MORE = 1.5  # how much more than its share a node that is not starved takes
+
+
+@dataclass(frozen=True)
+class Starve:
+    """Leaves `cpu_share` of one processor. For the proof the node is asked for more work than that allows.
+
+    Memory is not taken away: a JVM has taken what it needs at its start, and less would end it, which is a kill.
+    """
+
+    cpu_share: float = 0.1
+    needs: ClassVar[type] = Starvable
+    ways: ClassVar[Mapping[str, str]] = {
+        "cgroup": "root, and a control group with a CPU limit (version 1 or 2)",
+        "signals": "nothing",
+    }
+    bites_when: ClassVar[str] = (
+        "under a load that asks for more, the process gets its share of CPU time and no more"
+    )
+
+    def __post_init__(self) -> None:
+        if not 0.02 <= self.cpu_share <= 0.5:
+            raise UsageError(
+                f"starve: cpu_share={self.cpu_share:g} cannot be shown; 0.02 to 0.5 of a processor"
+            )
+
+    @contextmanager
+    def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
+        targets = _starvable(nodes)
+        before = [self._unhindered(node) for node in targets]
+        with ExitStack() as undo:
+            for node in targets:
+                undo.callback(node.feed)
+            ways = [node.starve(self.cpu_share) for node in targets]
+            yield self._bite(targets, before, ways)
+
+    def _bite(self, targets: Sequence[Starvable], before: Sequence[float], ways: Sequence[str]) -> Bite:
+        if not targets:
+            return Bite(False, "there was nobody to starve")
+        during = [node.cpu_under_load(_DURING_S) for node in targets]
+        told = [
+            f"{node.name} under load used {much:.2f} of a processor, then {little:.2f}"
+            for node, much, little in zip(targets, before, during, strict=True)
+        ]
+        bit = all(
+            little <= self._most and much >= _MORE * self.cpu_share
+            for much, little in zip(before, during, strict=True)
+        )
+        measured = {"cpu_before": round(min(before), 3), "cpu_during": round(max(during), 3)}
+        return Bite(bit, "; ".join(told), measured, way=ways[0])
+
+    def _unhindered(self, node: Starvable) -> float:
+        """What it takes when it may: on a busy machine that shows only after a while."""
+        used = 0.0
+        for _ in range(_TRIES):
+            used = max(used, node.cpu_under_load(_BEFORE_S))
+            if used >= 2 * _MORE * self.cpu_share:
+                break
+        return used
+
+    @property
+    def _most(self) -> float:
+        return self.cpu_share * 1.2 + _ABOVE
+
+    def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
+        targets = _starvable(nodes)
+        used: dict[str, float] = {}
+
+        def hungry() -> str | None:
+            try:
+                used.update({node.name: node.cpu_under_load(_BEFORE_S) for node in targets})
+            except FaultError as error:
+                return str(error)
+            few = [f"{name} {share:.2f}" for name, share in used.items() if share < _MORE * self.cpu_share]
+            return f"under load used only {', '.join(few)} of a processor" if few else None
+
+        names = [node.name for node in nodes]
+        healing = wait_whole(arena, names, hungry, "gets as much CPU time as it wants")
+        after = {"cpu_after": round(min(used.values()), 3)} if used else {}
+        return replace(healing, measured={**healing.measured, **after})
+
+    def describe(self) -> Mapping[str, Any]:
+        return {"fault": "starve", "cpu_share": self.cpu_share}
+
+    def __str__(self) -> str:
+        return "starve"
+
+
+def _starvable(nodes: Sequence[Node]) -> list[Starvable]:
+    for node in nodes:
+        if not isinstance(node, Starvable):
+            raise FaultError(f"{node.name} cannot be starved")
+    return [node for node in nodes if isinstance(node, Starvable)]
+
+
+fault_class = Starve

@@ -1,0 +1,78 @@
+"""The end of a log is lost: what was written last is torn off while the broker is down, as after a crash of its disk."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from faults._damage import Log, kill_and_wait, logs_of, victims_of, wait_same
+from faults._measure import in_parallel
+from harness.contracts import Arena, Bite, Healing, Killable, Node
+from harness.errors import UsageError
+
+
+@dataclass(frozen=True)
+class TruncateLog:
+    """Kills the targets, cuts `cut_bytes` off the newest segment of each partition of the topic, starts them again.
+
+    The cut may end inside a batch; Kafka drops the rest of that one. A broker that led comes back as a follower, as
+    another one was elected, and fetches what it lost from there. Only where all copies are targets, records are lost.
+    """
+
+    cut_bytes: int = 4096
+    needs: ClassVar[type] = Killable
+    ways: ClassVar[Mapping[str, str]] = {"files": "brokers whose log folders are on this machine"}
+    bites_when: ClassVar[str] = (
+        "the log of each target ends at a lower offset than before, and the broker runs on it"
+    )
+
+    def __post_init__(self) -> None:
+        if self.cut_bytes < 1:
+            raise UsageError(f"truncate_log: cut_bytes={self.cut_bytes} cuts nothing; at least 1")
+
+    @contextmanager
+    def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
+        victims = victims_of(arena, nodes)
+        with ExitStack() as undo:
+            undo.callback(in_parallel, lambda node: node.restart(), victims)
+            yield self._damage(arena, victims)
+
+    def _damage(self, arena: Arena, victims: Sequence[Killable]) -> Bite:
+        if not victims:
+            return Bite(False, "there was no log to cut")
+        names = [node.name for node in victims]
+        logs = logs_of(arena, names)
+        kill_and_wait(arena, victims)
+        lost = {log: self._cut(log) for log in logs if log.segments()}
+        in_parallel(lambda node: node.restart(), victims)
+        idle = [name for name in names if not any(lost[log] for log in lost if log.broker == name)]
+        if idle:
+            return Bite(
+                False, f"{', '.join(idle)} had nothing of {arena.topic} that could be cut", way="files"
+            )
+        told = [f"{log} lost its last {records} records" for log, records in lost.items() if records]
+        measured = {"logs_cut": float(len(told)), "records_cut": float(sum(lost.values()))}
+        return Bite(True, f"{'; '.join(told)}; started again", measured, way="files")
+
+    def _cut(self, log: Log) -> int:
+        """How many records are gone."""
+        before = log.end()
+        segment = log.segments()[-1]
+        os.truncate(segment, max(0, segment.stat().st_size - self.cut_bytes))
+        first = int(segment.stem)
+        return before - max(first, log.end())
+
+    def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
+        return wait_same(arena, nodes)
+
+    def describe(self) -> Mapping[str, Any]:
+        return {"fault": "truncate_log", "cut_bytes": self.cut_bytes}
+
+    def __str__(self) -> str:
+        return "truncate_log"
+
+
+fault_class = TruncateLog

@@ -1,0 +1,151 @@
+"""A probe that talks with a Kafka server through a link: questions on one connection, and how that ends."""
+
+from __future__ import annotations
+
+import select
+import selectors
+import socket
+import statistics
+import struct
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from harness import wire
+from harness.contracts import Ending, Questions, Talk
+
+# A size that no request has: a server that reads it closes the connection at once.
+_NONSENSE = b"\xff\xff\xff\xff"
+_READ_BYTES = 256 * 1024
+_FETCH, _API_VERSIONS = 1, 18  # the latter is the cheapest question that any server answers
+_MOST = 2**31 - 1
+
+
+def talk(address: wire.Address, questions: Questions) -> Talk:
+    """Ask, read and go on asking in one loop, as a slow link takes neither all questions nor all answers at once."""
+    begun = time.monotonic()
+    try:
+        connection = socket.create_connection(address, timeout=questions.limit_s)
+    except TimeoutError:
+        return Talk(Ending.SILENT, 0, 0, 0, time.monotonic() - begun)
+    except OSError:
+        return Talk(Ending.CLOSED, 0, 0, 0, time.monotonic() - begun)
+    with connection, selectors.DefaultSelector() as selector:
+        connection.setblocking(False)
+        selector.register(connection, selectors.EVENT_READ | selectors.EVENT_WRITE)
+        return _Conversation(connection, selector, questions).run()
+
+
+def closes_on_nonsense(address: wire.Address, limit_s: float) -> bool:
+    """Whether the server reads what it is sent, also if none of its answers arrive."""
+    try:
+        with socket.create_connection(address, timeout=limit_s) as connection:
+            connection.sendall(_NONSENSE)
+            return connection.recv(1) == b""
+    except TimeoutError:
+        return False
+    except ConnectionResetError:
+        return True
+    except OSError:
+        return False
+
+
+@contextmanager
+def long_question(
+    address: wire.Address, topic: str, partition: int, wait_s: float
+) -> Iterator[Callable[[float], bool]]:
+    """A fetch for more bytes than there are, which a leader answers when its time is over."""
+    # As a client: the time, the least and the most bytes.
+    limits = struct.pack(">iiiib", -1, int(wait_s * 1000), _MOST, _MOST, 0)
+    name = struct.pack(">ih", 1, len(topic.encode())) + topic.encode()
+    question = wire.request(_FETCH, 4, limits + name + struct.pack(">iiqi", 1, partition, 0, 1))
+    try:
+        connection = socket.create_connection(address, timeout=wait_s)
+        connection.sendall(question)
+    except OSError as error:
+        raise wire.ClosedError(f"{address[0]}:{address[1]} could not be asked: {error}") from error
+    with connection:
+
+        def answered(limit_s: float) -> bool:
+            if not select.select([connection], [], [], limit_s)[0]:
+                return False
+            try:
+                return connection.recv(1, socket.MSG_PEEK) != b""
+            except OSError:
+                return False
+
+        yield answered
+
+
+@dataclass
+class _Conversation:
+    connection: socket.socket
+    selector: selectors.BaseSelector
+    questions: Questions
+    _unsent: bytearray = field(default_factory=bytearray)
+    _unread: bytearray = field(default_factory=bytearray)
+    _asked: int = 0
+    _answers: int = 0
+    _received: int = 0
+    _pieces: list[int] = field(default_factory=list)
+
+    def run(self) -> Talk:
+        question = wire.request(
+            _API_VERSIONS, 0, bytes(self.questions.padding)
+        )  # what follows it is not read
+        begun = time.monotonic()
+        deadline = begun + self.questions.limit_s
+        ending = None
+        while ending is None:
+            self._ask(question)
+            ending = self._step(deadline - time.monotonic())
+        return Talk(
+            ending,
+            self._answers,
+            self._answers * len(question),
+            self._received,
+            time.monotonic() - begun,
+            statistics.median(self._pieces) if self._pieces else 0.0,
+        )
+
+    def _ask(self, question: bytes) -> None:
+        while self._asked < min(self.questions.count, self._answers + self.questions.at_once):
+            self._unsent += question
+            self._asked += 1
+        wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if self._unsent else 0)
+        self.selector.modify(self.connection, wanted)
+
+    def _step(self, left_s: float) -> Ending | None:
+        if left_s <= 0:
+            return Ending.SILENT
+        ready = self.selector.select(left_s)
+        if not ready:
+            return None
+        (_key, events) = ready[0]
+        try:
+            if events & selectors.EVENT_READ and not self._read():
+                return Ending.CLOSED
+            if events & selectors.EVENT_WRITE and self._unsent:
+                del self._unsent[: self.connection.send(self._unsent)]
+        except BlockingIOError:
+            return None
+        except OSError:  # reset, or a pipe that broke because of it
+            return Ending.RESET
+        return Ending.ANSWERED if self._answers == self.questions.count else None
+
+    def _read(self) -> bool:
+        """False when the other side has closed."""
+        piece = self.connection.recv(_READ_BYTES)
+        if not piece:
+            return False
+        self._received += len(piece)
+        self._pieces.append(len(piece))
+        self._unread += piece
+        while len(self._unread) >= 4:
+            end = 4 + struct.unpack_from(">i", self._unread)[0]
+            if len(self._unread) < end:
+                break
+            del self._unread[:end]
+            self._answers += 1
+        return True

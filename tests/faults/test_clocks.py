@@ -1,0 +1,258 @@
+"""skew_clock on nodes in memory, libfaketime's provision, and how a node's clock is set and read."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from faults import _measure, skew_clock
+from faults.skew_clock import SkewClock
+from harness import registry, tether, wire
+from harness.clusters import _clocked
+from harness.clusters._clocked import RIGHT, Clocked, Skew, sweep_shared_memory
+from harness.clusters._mesh import Mesh, members
+from harness.clusters._server import PLAIN, Options
+from harness.contracts import Node
+from harness.errors import FaultError, SetupError, UsageError
+from harness.provision import cache, tool
+from harness.provision.faketime import faketime, find_faketime
+from harness.testing.check_fault import check_fault
+from harness.waiting import wait_until
+from tests.fake_arena import FakeArena, FakeCluster, FakeNode, make_arena
+
+
+@dataclass
+class ClockNode(FakeNode):
+    skew: Skew = RIGHT
+    dumb: bool = False  # does not tell its time
+
+    def skew_clock(self, offset_s: float, rate: float = 1.0) -> None:
+        self.calls.append("skew_clock")
+        if not self.stubborn:
+            self.skew = Skew(offset_s, rate, time.time())
+
+    def right_clock(self) -> None:
+        self.calls.append("right_clock")
+        self.skew = RIGHT
+
+    def clock_offset_s(self) -> float:
+        if self.dumb:
+            raise wire.WireError("it does not lead the quorum, so it does not tell its time")
+        return float(self.skew.told(time.time()))
+
+
+def arena_with_clocks() -> tuple[FakeArena, list[ClockNode]]:
+    plain = make_arena()
+    nodes = [ClockNode(node.name) for node in plain.cluster.brokers]
+    return FakeArena(FakeCluster(list(nodes), plain.cluster.replicas), plain.workers), nodes
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(skew_clock, "_DRIFT_FOR_S", 0.5)
+    monkeypatch.setattr(skew_clock, "_SET_LIMIT_S", 0.2)
+
+
+@pytest.mark.parametrize(
+    ("fault", "word"),
+    [
+        (SkewClock(), "skew_clock"),
+        (SkewClock(-3600), "skew_clock-back"),
+        (SkewClock(0, 1.5), "skew_clock-fast"),
+        (SkewClock(-5, 0.5), "skew_clock-slow"),
+    ],
+    ids=str,
+)
+def test_passes_the_check_of_its_contract(fault: SkewClock, word: str) -> None:
+    arena, nodes = arena_with_clocks()
+    assert str(fault) == word
+    checked = check_fault(fault, arena, [nodes[1]])
+    assert checked.bite.measured["offset_s"] == pytest.approx(fault.offset_s, abs=0.3)
+    if fault.rate != 1:
+        assert checked.bite.measured["drift"] == pytest.approx(fault.rate - 1, rel=0.2)
+    assert nodes[1].skew == RIGHT
+    assert str(registry.load("fault", "skew_clock")()) == "skew_clock"
+
+
+def test_no_bite_when_the_clock_stays_or_cannot_be_read() -> None:
+    arena, nodes = arena_with_clocks()
+    nodes[1].stubborn = True
+    with SkewClock().hold(arena, [nodes[1]]) as bite:
+        assert not bite.bit
+        assert "wrong by +0.00 s only" in bite.proof
+    nodes[0].dumb = True
+    with SkewClock().hold(arena, [nodes[0]]) as bite:
+        assert not bite.bit
+        assert "does not tell its time" in bite.proof
+    assert nodes[0].calls == ["skew_clock", "right_clock"]
+    with SkewClock().hold(arena, []) as bite:
+        assert not bite.bit
+
+
+def test_no_bite_when_it_does_not_drift() -> None:
+    arena, nodes = arena_with_clocks()
+    node = nodes[1]
+
+    def jump_only(offset_s: float, rate: float = 1.0) -> None:
+        node.skew = Skew(offset_s, 1.0, time.time())
+
+    node.skew_clock = jump_only  # type: ignore[method-assign]
+    with SkewClock(10, 1.3).hold(arena, [node]) as bite:
+        assert not bite.bit
+        assert "drift of broker-2 is +0.0" in bite.proof
+
+
+def test_healing_is_not_claimed_while_the_clock_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_measure.wait_whole, "__defaults__", (0.2,))
+    arena, nodes = arena_with_clocks()
+    nodes[1].skew = Skew(5.0)
+    healing = SkewClock().healed(arena, [nodes[1]])
+    assert not healing.healed
+    assert "still wrong: broker-2 +5.00 s" in healing.proof
+    nodes[1].dumb = True
+    assert not SkewClock().healed(arena, [nodes[1]]).healed
+
+
+@pytest.mark.parametrize(
+    ("offset_s", "rate", "named"), [(0.1, 1.0, "offset_s=0.1"), (0, 0, "rate=0"), (0, 1.001, "rate=1.001")]
+)
+def test_bad_settings_are_named(offset_s: float, rate: float, named: str) -> None:
+    with pytest.raises(UsageError, match=named):
+        SkewClock(offset_s, rate)
+
+
+def test_a_node_without_a_clock_of_its_own_is_refused() -> None:
+    arena, _ = arena_with_clocks()
+    nodes: list[Node] = [arena.workers[0]]
+    with pytest.raises(FaultError, match="producer-1"), SkewClock().hold(arena, nodes):
+        pass
+
+
+# The node.
+
+
+def clocked(folder: Path, options: Options) -> Clocked:
+    mesh = Mesh(99, members(1, 1, True))
+    return Clocked(mesh.members[0], mesh, None, None, folder, options)  # type: ignore[arg-type]
+
+
+def test_the_file_says_how_wrong_the_clock_is(tmp_path: Path) -> None:
+    node = clocked(tmp_path, Options(clocks=True))
+    node.skew_clock(-90.5)
+    assert (tmp_path / "clock").read_text() == "-90.500\n"
+    assert node.residue() == ["the clock of broker-1 is set wrong"]
+    node.right_clock()
+    assert (tmp_path / "clock").read_text() == "+0.000\n"
+    assert node.residue() == []
+
+
+def test_a_drift_is_written_again_and_again_until_it_ends(tmp_path: Path) -> None:
+    node = clocked(tmp_path, Options(clocks=True))
+    node.skew_clock(100.0, 3.0)
+    wait_until(lambda: float((tmp_path / "clock").read_text()) > 101, 10.0, "it does not drift")
+    node.right_clock()
+    time.sleep(0.6)
+    assert (tmp_path / "clock").read_text() == "+0.000\n"
+
+
+def test_without_the_option_nothing_is_loaded_and_the_fault_says_why(tmp_path: Path) -> None:
+    node = clocked(tmp_path, PLAIN)
+    assert node.wrapped(["java"]) == ["java"]
+    with pytest.raises(FaultError, match="started without clocks"):
+        node.skew_clock(10)
+    node.right_clock()
+    assert not (tmp_path / "clock").exists()
+
+
+@pytest.fixture
+def asleep(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    process = tether.spawn([sys.executable, "-c", "import time; time.sleep(60)"], log=tmp_path / "log")
+    yield process
+    tether.end(process)
+
+
+def test_shared_memory_of_the_dead_is_swept(
+    tmp_path: Path, asleep: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    monkeypatch.setattr(_clocked, "_SHARED_MEMORY", tmp_path)
+    of_dead, of_living = _clocked.shared_memory_of(ended.pid), _clocked.shared_memory_of(asleep.pid)
+    foreign = tmp_path / "faketime_shm_of_somebody"
+    for file in (*of_dead, *of_living, foreign):
+        file.touch()
+    sweep_shared_memory()
+    assert sorted(tmp_path.glob("*faketime*")) == sorted([*of_living, foreign])
+
+
+# What the wire tells.
+
+
+def test_the_time_of_the_leader_of_the_quorum() -> None:
+    voters = "03" + "00000065 0000000000000010 000000000000aaaa 000000000000bbbb 00"
+    voters += "00000066 0000000000000010 000000000000cccc 000000000000dddd 00"
+    answer = "00 0000 02 13 5f5f636c75737465725f6d65746164617461 02 00000000 0000 00000066 00000007 0000000000000042"
+    assert wire.parse_leader_time(bytes.fromhex(answer + voters + "01 00 00 00")) == 0xDDDD
+    with pytest.raises(wire.WireError, match="does not lead the quorum"):
+        wire.parse_leader_time(
+            bytes.fromhex(answer.replace("0000 00000066", "0006 ffffffff") + "01 01 00 00 00")
+        )
+
+
+# Provision.
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv("LIBFAKETIME", raising=False)
+    monkeypatch.setenv("ONCEPROOF_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def test_an_installed_library_or_the_chosen_one_is_taken(
+    own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert find_faketime(tmp_path) is None
+    installed = tmp_path / "usr" / "lib" / "x86_64" / "faketime" / "libfaketimeMT.so.1"
+    installed.parent.mkdir(parents=True)
+    installed.touch()
+    assert find_faketime(tmp_path) == installed
+    monkeypatch.setenv("LIBFAKETIME", str(tmp_path / "missing"))
+    with pytest.raises(SetupError, match=r"^LIBFAKETIME=\S+missing is not a file"):
+        faketime()
+
+
+def test_what_is_in_the_cache_is_given_without_any_tool(
+    own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = own_cache / "libfaketime" / "debian" / "libfaketimeMT.so.1"
+    library.parent.mkdir(parents=True)
+    library.touch()
+    monkeypatch.setattr(tool, "run", lambda *_, **__: pytest.fail("a tool was run"))
+    assert find_faketime(tmp_path) == library
+
+
+@pytest.mark.usefixtures("own_cache")
+def test_what_cannot_be_fetched_tells_how_to_provide_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.provision.faketime._PLACES", ())
+    for name, script in (("apt-get", "echo 'E: no such package'; exit 100"), ("dpkg-deb", "exit 0")):
+        program = tmp_path / "bin" / name
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}/usr/bin{os.pathsep}/bin")
+    with pytest.raises(SetupError, match=r"no such package.*install libfaketime") as raised:
+        faketime(cache.silent)
+    assert "\n" not in str(raised.value)
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(SetupError, match="without apt-get and dpkg-deb"):
+        faketime(cache.silent)

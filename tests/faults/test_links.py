@@ -1,0 +1,384 @@
+"""Faults on links without a server: which links they hit, what they prove, and that each takes back its own."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from faults import _measure, _shapes
+from faults._shapes import Wiring
+from faults.flaky_link import FlakyLink
+from faults.sever import SHAPES, Sever
+from faults.slow_link import SlowLink
+from harness import registry
+from harness.clusters._mesh import Mesh, members
+from harness.contracts import Direction, Fault, Link, Shapeable, Toxic
+from harness.errors import ClusterError, FaultError, UsageError
+from harness.testing.check_fault import check_fault
+from tests.faults.mesh_arena import MeshArena, make_arena
+
+ONE_WAY = (Direction.REQUESTS, Direction.ANSWERS)
+
+
+def wiring(brokers: int, controllers: int, combined: bool) -> Wiring:
+    mesh = Mesh(99, members(brokers, controllers, combined))
+    return Wiring.of([m.name for m in mesh.members], [route.link for route in mesh.routes()])
+
+
+@st.composite
+def wirings(draw: st.DrawFn) -> tuple[Wiring, list[str]]:
+    """A cluster and one or more targets in it."""
+    made = wiring(draw(st.integers(1, 7)), draw(st.integers(1, 5)), draw(st.booleans()))
+    targets = draw(st.lists(st.sampled_from(made.names), min_size=1, max_size=3, unique=True))
+    return made, targets
+
+
+def seen_by(name: str, names: Collection[str], apart: _shapes.Pairs) -> frozenset[str]:
+    return frozenset(other for other in names if frozenset({name, other}) not in apart)
+
+
+# --- shapes ---------------------------------------------------------------------------------------
+
+
+@given(wirings())
+def test_halves_part_exactly_those_on_different_sides(case: tuple[Wiring, list[str]]) -> None:
+    made, targets = case
+    near = _shapes.side(made, targets)
+    apart = _shapes.halves(made, targets)
+    assert set(targets) <= near
+    for a, b in combinations(made.names, 2):
+        assert (frozenset({a, b}) in apart) == ((a in near) != (b in near))
+
+
+@given(wirings())
+def test_the_side_of_a_single_target_is_never_more_than_half_of_a_kind(
+    case: tuple[Wiring, list[str]],
+) -> None:
+    made, (target, *_others) = case
+    near = _shapes.side(made, [target])
+    for kind in made.kinds():
+        alone = len(kind) == 1 and kind[0] == target
+        assert len(near & set(kind)) == (1 if alone else len(kind) // 2)
+
+
+@given(wirings())
+def test_in_a_ring_each_sees_a_majority_and_no_two_the_same(case: tuple[Wiring, list[str]]) -> None:
+    made, targets = case
+    if len(made.names) < 3:
+        with pytest.raises(FaultError, match="at least 3"):
+            _shapes.ring(made, targets)
+        return
+    apart = _shapes.ring(made, targets)
+    majorities = [seen_by(name, made.names, apart) for name in made.names]
+    assert all(len(seen) * 2 > len(made.names) for seen in majorities)
+    assert len(set(majorities)) == len(made.names)
+
+
+@given(wirings())
+def test_only_the_bridge_sees_both_sides(case: tuple[Wiring, list[str]]) -> None:
+    made, (target, *_others) = case
+    try:
+        apart = _shapes.bridge(made, [target])
+    except FaultError:
+        assert all(len([name for name in kind if name != target]) < 2 for kind in made.kinds())
+        return
+    everyone = frozenset(made.names)
+    assert seen_by(target, made.names, apart) == everyone
+    sides = {seen_by(name, made.names, apart) for name in made.names if name != target}
+    near, far = sorted(sides, key=sorted)
+    assert near & far == {target}
+    assert near | far == everyone
+
+
+@given(wirings(), st.sampled_from(SHAPES), st.sampled_from(Direction))
+def test_cuts_are_links_that_exist_each_once_and_in_the_direction(
+    case: tuple[Wiring, list[str]], shape: str, direction: Direction
+) -> None:
+    made, targets = case
+    if shape == "answers":
+        direction = Direction.ANSWERS
+    try:
+        cuts = Sever(shape, direction).cuts(made, targets)
+    except FaultError:
+        assert shape in ("ring", "bridge")
+        return
+    links = [cut.link for cut in cuts]
+    assert len(set(links)) == len(links)
+    assert set(links) <= set(made.links)
+    assert {cut.direction for cut in cuts} <= {direction}
+    if shape in ("isolate", "halves", "ring", "bridge"):
+        cut = {frozenset({link.source, link.destination}) for link in links}
+        left = {frozenset({link.source, link.destination}) for link in made.links} - cut
+        assert not cut & left, "of a pair that is parted no link is left"
+        assert not any(_shapes.of_clients(link) for link in links)
+
+
+def cut_links(shape: str, made: Wiring, *targets: str) -> list[str]:
+    found = [str(cut.link) for cut in Sever(shape).cuts(made, targets)]
+    return [text.replace("broker-", "b").replace("controller-", "c") for text in sorted(found)]
+
+
+def test_which_links_of_brokers_and_controllers_of_their_own() -> None:
+    made = wiring(3, 1, False)
+    assert cut_links("isolate", made, "broker-2") == [
+        "b1->b2",
+        "b2->b1",
+        "b2->b3",
+        "b2->c1:controller",
+        "b3->b2",
+    ]
+    assert cut_links("replication", made, "broker-2") == ["b1->b2", "b3->b2"]
+    assert cut_links("controllers", made, "broker-2") == ["b2->c1:controller"]
+    assert cut_links("clients", made, "broker-2") == ["consume->b2", "produce->b2"]
+    assert cut_links("answers", made, "broker-2") == ["produce->b2"]
+    assert cut_links("replication", made, "controller-1") == [f"b{n}->c1:controller" for n in (1, 2, 3)]
+    assert cut_links("clients", made, "controller-1") == []
+
+
+def test_between_combined_nodes_brokers_and_controllers_are_told_apart() -> None:
+    made = wiring(3, 3, True)
+    asked = ["b1->b2:controller", "b2->b1:controller", "b2->b3:controller", "b3->b2:controller"]
+    fetched = ["b1->b2", "b3->b2"]
+    assert cut_links("controllers", made, "broker-2") == asked
+    assert cut_links("replication", made, "broker-2") == fetched
+    assert cut_links("isolate", made, "broker-2") == sorted([*asked, *fetched, "b2->b1", "b2->b3"])
+
+
+def test_a_ring_of_three_parts_the_target_from_the_next() -> None:
+    made = wiring(3, 3, True)
+    assert _shapes.ring(made, ["broker-3"]) == {frozenset({"broker-3", "broker-1"})}
+
+
+@pytest.mark.parametrize(
+    ("shape", "target", "losers"),
+    [
+        ("isolate", "broker-1", {"broker-1"}),
+        ("isolate", "controller-1", {"controller-1"}),
+        ("controllers", "broker-1", {"broker-1"}),
+        ("halves", "broker-1", {"broker-1", "controller-1"}),
+        ("halves", "controller-3", {"broker-1", "controller-3"}),
+        ("replication", "broker-1", set()),
+        ("clients", "broker-1", set()),
+        ("ring", "broker-1", set()),
+        ("bridge", "broker-1", set()),
+    ],
+)
+def test_who_cannot_lead_any_longer(shape: str, target: str, losers: set[str]) -> None:
+    for direction in Direction:
+        assert Sever(shape, direction).losers(wiring(3, 3, False), [target]) == losers
+
+
+def test_with_the_only_controller_on_their_side_it_is_the_others_who_lose() -> None:
+    made = wiring(3, 1, False)
+    assert Sever("halves").losers(made, ["controller-1"]) == {"broker-2", "broker-3"}
+    assert Sever("isolate").losers(made, ["controller-1"]) == frozenset(), "then nobody can lead instead"
+
+
+# --- faults ---------------------------------------------------------------------------------------
+
+FAULTS: list[tuple[Fault, str]] = [
+    *((Sever(shape), f"sever-{shape}") for shape in SHAPES if shape != "isolate"),
+    *(
+        (Sever(shape, way), f"sever-{shape}-{way}")
+        for shape in SHAPES
+        if shape != "answers"
+        for way in ONE_WAY
+    ),
+    (SlowLink(), "slow_link"),
+    (SlowLink(jitter_ms=20, lanes="replication"), "slow_link-jitter-replication"),
+    (SlowLink(0, rate_kb_s=50, direction=Direction.REQUESTS), "slow_link-rate-requests"),
+    (SlowLink(0, slice_bytes=100, direction=Direction.ANSWERS), "slow_link-slices-answers"),
+    (SlowLink(rate_kb_s=50, slice_bytes=100, lanes="clients"), "slow_link-rate-slices-clients"),
+    (FlakyLink(), "flaky_link"),
+    (FlakyLink(after_ms=200, direction=Direction.ANSWERS), "flaky_link-answers"),
+    (FlakyLink("half_open"), "flaky_link-half_open"),
+    (FlakyLink("close_after", lanes="clients"), "flaky_link-close_after-clients"),
+    (FlakyLink("close_after", direction=Direction.REQUESTS), "flaky_link-close_after-requests"),
+]
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    for function, limit_s in ((_measure.Leadership.wait_moved, 0.2), (_measure.wait_whole, 0.2)):
+        defaults = function.__defaults__
+        assert defaults is not None
+        monkeypatch.setattr(function, "__defaults__", (*defaults[:-1], limit_s))
+
+
+@pytest.mark.parametrize(("fault", "word"), FAULTS)
+@pytest.mark.parametrize("combined", [False, True], ids=["apart", "combined"])
+def test_passes_the_check_of_its_contract(fault: Fault, word: str, combined: bool) -> None:
+    arena = make_arena(combined=combined)
+    assert str(fault) == word
+    check_fault(fault, arena, [arena.cluster["broker-1"]])
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("fault", [fault for fault, _word in FAULTS], ids=str)
+def test_what_has_no_effect_does_not_bite_and_is_taken_back(fault: Fault) -> None:
+    arena = make_arena()
+    arena.cluster.toxiproxy.stubborn = True
+    with fault.hold(arena, [arena.cluster["broker-1"]]) as bite:
+        assert not bite.bit, bite.proof
+        assert arena.cluster.residue(), "it was tried"
+    assert arena.cluster.residue() == []
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("fault", [fault for fault, _word in FAULTS], ids=str)
+def test_healing_is_not_claimed_while_it_is_held(fault: Fault) -> None:
+    arena = make_arena()
+    nodes = [arena.cluster["broker-1"]]
+    with fault.hold(arena, nodes):
+        healing = fault.healed(arena, nodes)
+        assert not healing.healed, healing.proof
+    assert fault.healed(arena, nodes).healed
+
+
+@pytest.mark.parametrize("fault", [Sever(), Sever("ring"), SlowLink(), FlakyLink("half_open")], ids=str)
+def test_what_fails_half_way_is_taken_back(fault: Fault) -> None:
+    arena = make_arena()
+    arena.cluster.toxiproxy.room = 3
+    hold = fault.hold(arena, [arena.cluster["broker-1"]])
+    with pytest.raises(ClusterError, match="on purpose"):
+        hold.__enter__()
+    assert arena.cluster.residue() == []
+
+
+@pytest.mark.parametrize("fault", [Sever("clients"), SlowLink(lanes="clients"), FlakyLink(lanes="clients")])
+def test_a_controller_has_no_clients_to_cut_off(fault: Fault) -> None:
+    arena = make_arena()
+    for nodes in ([], [arena.cluster["controller-1"]]):
+        with fault.hold(arena, nodes) as bite:
+            assert not bite.bit
+    assert "controller-1: there is no link" in bite.proof
+
+
+@pytest.mark.parametrize("name", ["slow_link", "flaky_link"])
+def test_is_found_by_its_name(name: str) -> None:
+    assert str(registry.load("fault", name)()) == name
+
+
+@pytest.mark.parametrize("way", ONE_WAY)
+def test_a_one_way_cut_leaves_the_other_way_open(way: Direction) -> None:
+    arena = make_arena()
+    node = arena.cluster["broker-1"]
+    with Sever("clients", way).hold(arena, [node]) as bite:
+        assert bite.bit
+        ways = node.passes(Link("produce", "broker-1"))
+        assert {each: ways[each] for each in ONE_WAY} == {each: each is not way for each in ONE_WAY}
+        assert all(node.passes(Link("broker-2", "broker-1")).values())
+
+
+def test_while_requests_are_cut_late_answers_have_to_come() -> None:
+    arena = make_arena()
+    nodes = [arena.cluster["broker-1"]]
+    fault = Sever("isolate", Direction.REQUESTS)
+    with fault.hold(arena, nodes) as bite:
+        assert bite.bit, bite.proof
+        assert bite.measured["late_answers"] == 2, "the links on which others fetch from the leader"
+        assert "on 5 it is Toxiproxy's word" in bite.proof
+    arena.cluster.links.answers_lost = True
+    with fault.hold(arena, nodes) as bite:
+        assert not bite.bit
+        assert "answers are cut too" in bite.proof
+    with Sever("isolate", Direction.ANSWERS).hold(arena, nodes) as bite:
+        assert bite.bit, "there nobody waits for answers"
+
+
+def doers(arena: MeshArena) -> set[str]:
+    """The faults whose toxics are there, by the toxics' names."""
+    return {left.split("broker-1.")[1].split("-")[0] for left in arena.cluster.residue()}
+
+
+def test_what_two_faults_do_to_one_link_each_takes_back_itself() -> None:
+    arena = make_arena()
+    nodes = [arena.cluster["broker-1"]]
+    slow = SlowLink(lanes="clients").hold(arena, nodes)
+    flaky = FlakyLink("close_after", lanes="clients").hold(arena, nodes)
+    slow.__enter__()
+    flaky.__enter__()
+    assert doers(arena) == {"slow_link", "flaky_link"}
+    slow.__exit__(None, None, None)  # not in the reverse order
+    assert doers(arena) == {"flaky_link"}
+    flaky.__exit__(None, None, None)
+    assert arena.cluster.residue() == []
+
+
+def test_what_two_have_cut_stays_cut_until_the_last_has_gone() -> None:
+    arena = make_arena()
+    node, link = arena.cluster["broker-1"], Link("produce", "broker-1")
+    with Sever("clients", Direction.ANSWERS).hold(arena, [node]):
+        with Sever("answers").hold(arena, [node]):
+            pass
+        assert not node.passes(link)[Direction.ANSWERS]
+    assert node.passes(link)[Direction.BOTH]
+
+
+def test_a_link_that_is_slow_already_gets_slower() -> None:
+    arena = make_arena()
+    nodes = [arena.cluster["broker-1"]]
+    with SlowLink().hold(arena, nodes), SlowLink(jitter_ms=10).hold(arena, nodes) as bite:
+        assert bite.bit, bite.proof
+        assert bite.measured["during_p50_ms"] > 300
+
+
+def test_a_link_between_two_targets_is_shaped_once() -> None:
+    arena = make_arena()
+    nodes = [arena.cluster["broker-1"], arena.cluster["broker-2"]]
+    with SlowLink(lanes="replication").hold(arena, nodes) as bite:
+        assert bite.measured["links"] == 6
+        assert bite.measured["during_p50_ms"] == pytest.approx(201)
+
+
+def test_a_node_acts_on_its_own_links_only() -> None:
+    node = make_arena().cluster["broker-1"]
+    assert isinstance(node, Shapeable)
+    stranger = Link("broker-2", "broker-3")
+    with pytest.raises(FaultError, match="broker-1 is at no end of broker-2->broker-3"):
+        node.shape([stranger], [Toxic("latency", {"latency": 1})])
+    with pytest.raises(FaultError, match="no link produce->nobody"):
+        node.passes(Link("produce", "nobody"))
+
+
+def test_without_a_name_everything_of_a_node_is_taken_back() -> None:
+    arena = make_arena()
+    node, other = arena.cluster["broker-1"], arena.cluster["broker-2"]
+    link = Link("broker-1", "broker-2")
+    for by in ("", "one", "two"):
+        node.shape([link], [Toxic("latency", {"latency": 1, "jitter": 0})], by)
+    other.shape([link], [Toxic("latency", {"latency": 1, "jitter": 0})])
+    node.unshape("one")
+    assert len(arena.cluster.residue()) == 6
+    node.mend()
+    assert len(arena.cluster.residue()) == 6, "cuts are one thing, other toxics another"
+    node.unshape()
+    assert len(arena.cluster.residue()) == 2
+    other.unshape()
+    assert arena.cluster.residue() == []
+
+
+@pytest.mark.parametrize(
+    ("make", "complaint"),
+    [
+        (lambda: Sever("moat"), "'moat'.*isolate.*ring.*controllers"),
+        (lambda: Sever("answers", Direction.REQUESTS), "cuts answers, not requests"),
+        (lambda: SlowLink(lanes="motorway"), "'motorway'.*all, clients, replication, controllers"),
+        (lambda: SlowLink(0), "nothing is slow"),
+        (lambda: SlowLink(5), "latency_ms=5"),
+        (lambda: SlowLink(100, jitter_ms=60), "jitter_ms=60"),
+        (lambda: SlowLink(rate_kb_s=100_000), "rate_kb_s=100000"),
+        (lambda: SlowLink(slice_bytes=1), "slice_bytes=1"),
+        (lambda: FlakyLink("moody"), "'moody'.*reset, half_open, close_after"),
+        (lambda: FlakyLink(after_ms=-1), "after_ms=-1"),
+        (lambda: FlakyLink("close_after", after_bytes=3), "after_bytes=3"),
+        (lambda: FlakyLink("half_open", direction=Direction.ANSWERS), "nothing either way"),
+    ],
+)
+def test_bad_settings_are_named(make: type[Fault], complaint: str) -> None:
+    with pytest.raises(UsageError, match=complaint):
+        make()

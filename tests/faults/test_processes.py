@@ -1,0 +1,325 @@
+"""Kill, restart, rolling restart, pause and starve on nodes in memory, and their powers on real processes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from faults import _measure, pause
+from faults.kill import Kill
+from faults.pause import Pause
+from faults.restart import Restart
+from faults.rolling_restart import RollingRestart
+from faults.starve import Starve
+from harness import registry, tether
+from harness.clusters import _cpu_group, _starved
+from harness.clusters._cpu_group import CpuGroup, Place, place_for, sweep_groups
+from harness.clusters._starved import Throttle, cpu_seconds
+from harness.contracts import Fault, Node, Pausable, Starvable, Stoppable
+from harness.errors import FaultError, UsageError, WaitTimeout
+from harness.testing.check_fault import check_fault
+from harness.waiting import wait_until
+from tests.fake_arena import FakeArena, FakeCluster, FakeNode, make_arena
+
+FAULTS: list[Fault] = [Kill(), Restart(), RollingRestart(), Pause(), Starve()]
+
+
+@dataclass
+class ProcessNode(FakeNode):
+    """Can be stopped in order, paused and starved; `hangs` ones do not end on SIGTERM."""
+
+    hangs: bool = False
+    stopped: bool = False
+    share: float = 1.0
+
+    def shut_down(self, limit_s: float = 60.0) -> int:
+        self.calls.append("shut_down")
+        if self.hangs:
+            raise WaitTimeout(f"{self.name} did not end after SIGTERM")
+        self.alive = self.stubborn
+        return 143
+
+    def pause(self) -> None:
+        self.calls.append("pause")
+        self.stopped = not self.stubborn
+
+    def resume(self) -> None:
+        self.calls.append("resume")
+        self.stopped = False
+
+    def paused(self) -> bool:
+        return self.stopped
+
+    def starve(self, cpu_share: float) -> str:
+        self.calls.append("starve")
+        self.share = 1.0 if self.stubborn else cpu_share
+        return "signals"
+
+    def feed(self) -> None:
+        self.calls.append("feed")
+        self.share = 1.0
+
+    def cpu_under_load(self, for_s: float) -> float:
+        return self.share
+
+    def reachable(self) -> bool:
+        return super().reachable() and not self.stopped
+
+
+def arena_of_processes() -> tuple[FakeArena, list[ProcessNode]]:
+    plain = make_arena()
+    nodes = [ProcessNode(node.name, node.peers) for node in plain.cluster.brokers]
+    return FakeArena(FakeCluster(list(nodes), plain.cluster.replicas), plain.workers), nodes
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pause, "_STOP_LIMIT_S", 0.1)
+    for function in (_measure.Leadership.wait_moved, _measure.wait_whole):
+        defaults = function.__defaults__
+        assert defaults is not None
+        monkeypatch.setattr(function, "__defaults__", (*defaults[:-1], 0.2))
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+def test_passes_the_check_of_its_contract(fault: Fault) -> None:
+    arena, nodes = arena_of_processes()
+    check_fault(fault, arena, [nodes[1]])
+    check_fault(fault, arena, nodes[:2])
+    assert str(registry.load("fault", str(fault))()) == str(fault)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+@pytest.mark.usefixtures("impatient")
+def test_what_has_no_effect_does_not_bite_and_is_undone(fault: Fault) -> None:
+    arena, nodes = arena_of_processes()
+    nodes[1].stubborn = True
+    with fault.hold(arena, [nodes[1]]) as bite:
+        assert not bite.bit, bite.proof
+    assert nodes[1].calls[-1] in ("restart", "resume", "feed")
+    with fault.hold(arena, []) as bite:
+        assert not bite.bit
+
+
+def test_restart_tells_codes_and_where_the_leaders_went() -> None:
+    arena, nodes = arena_of_processes()
+    with Restart().hold(arena, [nodes[1]]) as bite:
+        assert bite.proof.startswith("broker-2 ended with code 143 after 0.")
+        assert "leader of orders-0 moved from broker-2 to broker-3" in bite.proof
+        assert (bite.measured["stopped"], bite.measured["killed"]) == (1, 0)
+    assert nodes[1].calls == ["shut_down", "restart"]
+
+
+def test_what_does_not_end_by_itself_is_killed_and_the_proof_says_so() -> None:
+    arena, nodes = arena_of_processes()
+    nodes[1].hangs = True
+    with Restart().hold(arena, nodes) as bite:
+        assert bite.bit, bite.proof
+        assert "broker-2 was killed, as it did not end by itself" in bite.proof
+        assert "broker-1 ended with code 143" in bite.proof
+        assert (bite.measured["stopped"], bite.measured["killed"]) == (3, 1)
+    assert nodes[1].calls == ["shut_down", "kill", "restart"]
+
+
+def test_a_roll_has_one_node_down_at_a_time() -> None:
+    arena, nodes = arena_of_processes()
+    order: list[str] = []
+    for node in nodes:
+
+        def shut_down(limit_s: float, node: ProcessNode = node) -> int:
+            assert all(other.alive for other in nodes)
+            order.append(node.name)
+            node.alive = False
+            return 143
+
+        node.shut_down = shut_down  # type: ignore[method-assign,assignment]
+    with RollingRestart().hold(arena, nodes) as bite:
+        assert bite.bit, bite.proof
+        assert order == ["broker-1", "broker-2", "broker-3"]
+        assert all(node.running() for node in nodes), "the roll is over when the window begins"
+        assert bite.measured["restarted"] == 3
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_roll_ends_where_a_node_does_not_come_back() -> None:
+    arena, nodes = arena_of_processes()
+    arena.cluster.brokers[2].alive = False
+    with RollingRestart().hold(arena, nodes[:2]) as bite:
+        assert not bite.bit
+        assert "the roll ended at broker-1" in bite.proof
+        assert nodes[1].calls == [], "the next one was left alone"
+
+
+def test_a_paused_node_leads_nothing_and_wakes_up() -> None:
+    arena, nodes = arena_of_processes()
+    with Pause().hold(arena, [nodes[1]]) as bite:
+        assert bite.proof.startswith("process of broker-2 stopped; leader of orders-0 moved from broker-2")
+    assert nodes[1].calls == ["pause", "resume"]
+
+
+@pytest.mark.usefixtures("impatient")
+def test_healing_is_not_claimed_too_early() -> None:
+    arena, nodes = arena_of_processes()
+    nodes[1].stopped = True
+    assert "broker-2 still stopped" in Pause().healed(arena, [nodes[1]]).proof
+    nodes[1].stopped, nodes[1].alive = False, False
+    for fault in (Kill(), Restart(), RollingRestart()):
+        assert "broker-2 not running" in fault.healed(arena, [nodes[1]]).proof
+    nodes[1].alive, nodes[1].share = True, 0.1
+    assert "used only broker-2 0.10" in Starve().healed(arena, [nodes[1]]).proof
+
+
+def test_all_controllers_leave_nobody_to_elect() -> None:
+    arena, nodes = arena_of_processes()
+    with Kill().hold(arena, nodes[1:]) as bite:
+        assert bite.bit, bite.proof
+        assert "no majority of controllers is left to elect who leads orders-0" in bite.proof
+
+
+def test_bad_settings_and_nodes_without_the_power_are_named() -> None:
+    for wrong in (lambda: Restart(0), lambda: RollingRestart(-1)):
+        with pytest.raises(UsageError, match="limit_s"):
+            wrong()
+    for share in (0.0, 0.9):
+        with pytest.raises(UsageError, match=f"cpu_share={share:g}"):
+            Starve(share)
+    arena, _ = arena_of_processes()
+    plain: list[Node] = [arena.workers[0]]
+    for fault, power in ((Restart(), Stoppable), (Pause(), Pausable), (Starve(), Starvable)):
+        assert not isinstance(plain[0], power)
+        with pytest.raises(FaultError, match="producer-1"), fault.hold(arena, plain):
+            pass
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_load_that_does_not_ask_for_more_proves_nothing() -> None:
+    arena, nodes = arena_of_processes()
+    nodes[1].cpu_under_load = lambda for_s: 0.05  # type: ignore[method-assign]
+    with Starve(0.1).hold(arena, [nodes[1]]) as bite:
+        assert not bite.bit
+
+
+# Real processes.
+
+
+@pytest.fixture
+def burning(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    process = tether.spawn([sys.executable, "-c", "while True: pass"], log=tmp_path / "log")
+    yield process
+    tether.end(process)
+
+
+def used_per_s(pid: int, for_s: float = 1.0) -> float:
+    begun, before = time.monotonic(), cpu_seconds(pid)
+    time.sleep(for_s)
+    return (cpu_seconds(pid) - before) / (time.monotonic() - begun)
+
+
+def test_signals_leave_a_process_its_share(burning: subprocess.Popen[bytes]) -> None:
+    import signal
+
+    throttle = Throttle(
+        burning.pid,
+        0.1,
+        stop=lambda: burning.send_signal(signal.SIGSTOP),
+        go_on=lambda: burning.send_signal(signal.SIGCONT),
+    )
+    little = used_per_s(burning.pid, 3.0)
+    throttle.end()
+    assert little <= 0.15
+    assert not tether.is_stopped(burning.pid), "it is left running"
+    assert used_per_s(burning.pid) > little
+
+
+def test_a_throttle_ends_with_its_process(burning: subprocess.Popen[bytes]) -> None:
+    throttle = Throttle(burning.pid, 0.5, stop=lambda: None, go_on=lambda: None)
+    tether.end(burning)
+    wait_until(lambda: not throttle._thread.is_alive(), 5.0, "the thread goes on")
+    with pytest.raises(OSError, match=r".+"):
+        cpu_seconds(burning.pid)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="making a control group needs root")
+def test_a_control_group_leaves_a_process_its_share(burning: subprocess.Popen[bytes]) -> None:
+    place = place_for(burning.pid)
+    if place is None:
+        pytest.skip("this kernel has no control group with a CPU limit")
+    group = CpuGroup.make(place, 0.1)
+    try:
+        group.take(burning.pid)
+        little = used_per_s(burning.pid, 3.0)
+        assert sweep_groups() == [], "that of a harness that lives is left alone"
+    finally:
+        group.remove()
+    assert little <= 0.15
+    assert not group.folder.exists()
+    assert used_per_s(burning.pid) > little
+    assert burning.poll() is None
+    group.remove()  # idempotent
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine whose files say what the test wants."""
+    monkeypatch.setattr(_cpu_group, "_MOUNTS", tmp_path / "mounts")
+    monkeypatch.setattr(_cpu_group, "_PROCESSES", tmp_path / "proc")
+    (tmp_path / "proc" / "7").mkdir(parents=True)
+    return tmp_path
+
+
+def test_where_a_group_can_be_made(machine: Path) -> None:
+    one, two = machine / "one", machine / "two"
+    told = machine / "proc" / "7" / "cgroup"
+    (machine / "mounts").write_text(f"cgroup {one} cgroup rw,cpu,cpuacct 0 0\ncgroup2 {two} cgroup2 rw 0 0\n")
+    told.write_text("4:memory:/deep/group\n1:cpu,cpuacct:/a\n0::/b/c\n")
+    assert place_for(7) == Place(one / "a", one / "a", 1)
+    told.write_text("0::/b/c\n")
+    assert place_for(7) is None, "nobody hands on the CPU there"
+    (two / "b").mkdir(parents=True)
+    (two / "b" / "cgroup.subtree_control").write_text("memory cpu\n")
+    assert place_for(7) == Place(two / "b", two / "b" / "c", 2)
+    (machine / "mounts").write_text("tmpfs /tmp tmpfs rw 0 0\n")
+    assert place_for(7) is None
+
+
+def test_limits_are_written_as_each_version_wants_them(machine: Path) -> None:
+    first = CpuGroup.make(Place(machine, machine, 1), 0.25)
+    assert (first.folder / "cpu.cfs_quota_us").read_text() == "25000\n"
+    assert (first.folder / "cpu.cfs_period_us").read_text() == "100000\n"
+    second = CpuGroup.make(Place(machine, machine, 2), 0.25)
+    assert (second.folder / "cpu.max").read_text() == "25000 100000\n"
+
+
+def test_groups_of_harnesses_that_are_gone_are_swept(machine: Path) -> None:
+    top = machine / "groups"
+    (machine / "mounts").write_text(f"cgroup {top} cgroup rw,cpu 0 0\n")
+    own = tether.identify(os.getpid())
+    assert own is not None
+    dead = top / "below" / f"onceproof-{own.pid}-{own.start_ticks - 1}-ab12"
+    alive = top / f"onceproof-{own.pid}-{own.start_ticks}-ab12"
+    foreign = top / "onceproof-of-somebody"
+    for folder in (dead, alive, foreign):
+        folder.mkdir(parents=True)
+    assert sweep_groups() == [dead]
+    assert (dead.exists(), alive.exists(), foreign.exists()) == (False, True, True)
+
+
+def test_the_load_ends_in_time_and_tells_when_nobody_is_there() -> None:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        begun = time.monotonic()
+        _starved.ask_for_more(server.getsockname(), 0.5)  # nobody answers, as a stopped process
+        assert 0.4 <= time.monotonic() - begun < 5
+        asked = server.accept()[0].recv(1 << 16)
+        assert asked.count(b"onceproof-wire") > 10
+        address = server.getsockname()
+    with pytest.raises(FaultError, match="takes no load"):
+        _starved.ask_for_more(address, 0.5)
