@@ -31,8 +31,9 @@ class PowerLoss:
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
         victims = _losable(nodes)
         led = Leadership.of(arena, [node.name for node in victims])
-        for node in victims:  # so that there is something to lose: acknowledged, and not fsynced
-            wait_takes_records(arena, node)
+        for node in victims:
+            if node.running():  # so that there is something to lose: acknowledged, and not fsynced
+                wait_takes_records(arena, node)
         with ExitStack() as undo:
             # All at once: a quorum that went down as a whole comes back only together.
             undo.callback(in_parallel, lambda node: node.restart(), victims)

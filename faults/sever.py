@@ -28,7 +28,7 @@ _WAY = "link mesh"
 _ANSWERED_AFTER_S = 3.0  # after all cuts are made
 _ONE_WAY = {
     Direction.BOTH: "",
-    Direction.REQUESTS: " one way (requests; on {asked} answers to questions from before came through, "
+    Direction.REQUESTS: " one way (requests; on {heard} answers to questions from before came through, "
     "on {others} it is Toxiproxy's word that they would)",
     Direction.ANSWERS: " one way (answers; requests arrive)",
 }
@@ -143,13 +143,14 @@ class Sever:
         wrong = [str(cut.link) for cut in cuts if not _as_wanted(cut, passing[cut.link])]
         if wrong:
             return Bite(False, f"cut in vain, probes still tell otherwise: {', '.join(wrong)}", way=_WAY)
-        if not all(answered(2 * _ANSWERED_AFTER_S) for answered in asked):
+        heard = sum(answered(2 * _ANSWERED_AFTER_S) for answered in asked)
+        if asked and not heard:
             return Bite(False, "answers are cut too: to questions from before the cut none came", way=_WAY)
-        one_way = _ONE_WAY[self._cut_way()].format(asked=len(asked), others=len(cuts) - len(asked))
+        one_way = _ONE_WAY[self._cut_way()].format(heard=heard, others=len(cuts) - heard)
         whose = f"of {of}" if self.shape not in _WHOLE_CLUSTER else f"of the cluster ({self.shape} at {of})"
         proof = f"probes of {len(cuts)} link{'' if len(cuts) == 1 else 's'} {whose} fail{one_way}"
         measured = {"links_cut": float(len(cuts)), "links_left": float(len(actors.wiring.links) - len(cuts))}
-        measured |= {"late_answers": float(len(asked))} if asked else {}
+        measured |= {"late_answers": float(heard)} if asked else {}
         if led is None:
             return Bite(True, proof, measured, _WAY)
         moved = led.wait_moved(arena, begun)

@@ -54,7 +54,10 @@ class Starve:
     def _bite(self, targets: Sequence[Starvable], before: Sequence[float], ways: Sequence[str]) -> Bite:
         if not targets:
             return Bite(False, "there was nobody to starve")
-        during = [node.cpu_under_load(_DURING_S) for node in targets]
+        try:
+            during = [node.cpu_under_load(_DURING_S) for node in targets]
+        except FaultError as error:  # it ended, or took no connection any more
+            return Bite(False, str(error), way=ways[0])
         told = [
             f"{node.name} under load used {much:.2f} of a processor, then {little:.2f}"
             for node, much, little in zip(targets, before, during, strict=True)

@@ -20,7 +20,7 @@ from suites.fault_cases import CONTROLS, scenarios
 from suites.sessions import started_campaign, started_cluster
 
 # Retention that is checked every five minutes would bite long after the run.
-SETTINGS = {"log.retention.check.interval.ms": "500"}
+SETTINGS = {"log.retention.check.interval.ms": "500", "log.initial.task.delay.ms": "500"}
 SMOKE = ("pause", "flaky_link", "full_disk", "transfer_leadership", "kill_worker-consumer")
 
 

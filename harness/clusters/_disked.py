@@ -109,7 +109,7 @@ class Disked(Server):
             )
         self.kill()
         before = self._log_ends()
-        lost = self._mount.ask("lose")
+        lost = self._mount.lose()
         self._mount.end()  # as the machine would: nothing is left in caches
         after = self._log_ends()
         gone = {partition: end - after.get(partition, 0) for partition, end in before.items()}

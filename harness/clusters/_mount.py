@@ -112,6 +112,10 @@ class Mount:
         """What it does wrong now; nothing also when it does not run."""
         return list(self.ask("status")["harms"]) if self._runs() else []
 
+    def lose(self) -> Mapping[str, int]:
+        """Forget what was not fsynced; how many files and bytes that were. Nothing is at risk when it does not run."""
+        return self.ask("lose") if self._runs() else {"files": 0, "bytes": 0}
+
     def end(self) -> None:
         """After the broker has ended; the mount is gone with this process."""
         if self._process is not None:

@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from harness import wire
 from harness.clusters._cpu_group import CpuGroup, place_for
@@ -163,7 +164,8 @@ def ask_for_more(address: wire.Address, for_s: float) -> None:
                 ready.register(connections[-1], selectors.EVENT_READ | selectors.EVENT_WRITE, [0])
             while (left := deadline - time.monotonic()) > 0:
                 for key, events in ready.select(left):
-                    _exchange(key.fileobj, key.data, events, block)
+                    with suppress(BlockingIOError):
+                        _exchange(key.fileobj, key.data, events, block)
         except OSError as error:
             raise FaultError(f"{address[0]}:{address[1]} takes no load: {error}") from error
         finally:

@@ -9,7 +9,7 @@ import statistics
 import struct
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from harness import wire
@@ -20,6 +20,7 @@ _NONSENSE = b"\xff\xff\xff\xff"
 _READ_BYTES = 256 * 1024
 _FETCH, _API_VERSIONS = 1, 18  # the latter is the cheapest question that any server answers
 _MOST = 2**31 - 1
+_LEAST_ARRIVAL_S, _MOST_ARRIVAL_S = 0.05, 0.5
 
 
 def talk(address: wire.Address, questions: Questions) -> Talk:
@@ -55,17 +56,26 @@ def closes_on_nonsense(address: wire.Address, limit_s: float) -> bool:
 def long_question(
     address: wire.Address, topic: str, partition: int, wait_s: float
 ) -> Iterator[Callable[[float], bool]]:
-    """A fetch for more bytes than there are, which a leader answers when its time is over."""
+    """A fetch for more bytes than there are, which a leader answers when its time is over.
+
+    When this gives its call the question has most likely arrived: it had several times as long as a question before it.
+    """
     # As a client: the time, the least and the most bytes.
     limits = struct.pack(">iiiib", -1, int(wait_s * 1000), _MOST, _MOST, 0)
     name = struct.pack(">ih", 1, len(topic.encode())) + topic.encode()
     question = wire.request(_FETCH, 4, limits + name + struct.pack(">iiqi", 1, partition, 0, 1))
-    try:
-        connection = socket.create_connection(address, timeout=wait_s)
-        connection.sendall(question)
-    except OSError as error:
-        raise wire.ClosedError(f"{address[0]}:{address[1]} could not be asked: {error}") from error
-    with connection:
+    with ExitStack() as ends:
+        try:
+            connection = ends.enter_context(socket.create_connection(address, timeout=wait_s))
+            begun = time.monotonic()
+            connection.sendall(wire.request(_API_VERSIONS, 0, b""))
+            (size,) = struct.unpack(">i", connection.recv(4, socket.MSG_WAITALL))
+            connection.recv(size, socket.MSG_WAITALL)
+            trip_s = time.monotonic() - begun
+            connection.sendall(question)
+        except (OSError, struct.error) as error:
+            raise wire.ClosedError(f"{address[0]}:{address[1]} could not be asked: {error}") from error
+        time.sleep(min(_MOST_ARRIVAL_S, max(_LEAST_ARRIVAL_S, 5 * trip_s)))
 
         def answered(limit_s: float) -> bool:
             if not select.select([connection], [], [], limit_s)[0]:

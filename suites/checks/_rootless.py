@@ -87,7 +87,7 @@ def sending(cluster: LocalCluster) -> Iterator[None]:
 
 
 def main(folder: Path) -> None:
-    settings = {"log.retention.check.interval.ms": "500"}
+    settings = {"log.retention.check.interval.ms": "500", "log.initial.task.delay.ms": "500"}
     with LocalCluster(folder, options=OPTIONS, broker_settings=settings) as cluster:
         cluster.create_topic(TOPIC, TopicSettings())
         arena = BareArena(cluster)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from faults.broken_disk import BrokenDisk
 from faults.full_disk import FullDisk
 from faults.power_loss import PowerLoss
 from faults.slow_disk import SlowDisk
+from harness import wire
 from harness.clusters._node import LocalBroker
 from harness.clusters._server import Options
 from harness.clusters.local import LocalCluster
@@ -134,6 +136,28 @@ def _quickest(node: Node) -> dict[str, float]:
     return {
         name: round(min(node.disk_latency_ms(harm) for _ in range(15)), 1) for name, harm in names.items()
     }
+
+
+@pytest.mark.conformance
+@by_byteman
+def test_a_slow_read_is_felt_by_producers_that_wait_for_followers(arena: BareArena) -> None:
+    fault, leader = SlowDisk(100, "read"), leader_of().pick(arena)[0]
+    assert isinstance(leader, LocalBroker)
+
+    def replicated_ms() -> float:
+        begun = time.monotonic()
+        wire.produce(leader.control, TOPIC, 0, b"probe", timeout_s=10.0)  # acks=all, three copies
+        return (time.monotonic() - begun) * 1000
+
+    before = min(replicated_ms() for _ in range(15))
+    with fault.hold(arena, [leader]) as bite:
+        assert bite.bit, bite.proof
+        during = min(replicated_ms() for _ in range(15))
+    print(
+        f"\nread slow by 100 ms: a replicated record takes {during:.1f} ms instead of {before:.1f} (quickest)"
+    )
+    assert during - before >= 80
+    assert fault.healed(arena, [leader]).healed
 
 
 @pytest.mark.conformance

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -213,6 +213,30 @@ def test_a_late_end_commits_the_transaction_of_a_killed_sender(arena: BareArena)
     assert healing.measured["answered"] >= 1
     wait_until(lambda: "killed" in committed(arena), 20.0, "the late end had no effect")
     assert arena.cluster.residue() == []
+
+
+@pytest.mark.conformance
+@pytest.mark.parametrize("late", [True, False], ids=["late", "in-time"])
+def test_a_late_end_ends_the_next_transaction(arena: BareArena, late: bool) -> None:
+    """Hazard A22: the client asks again on a new connection; the first request then ends what came after it."""
+    name = f"next-{late}"
+    producer = open_producer(arena, **{"transactional.id": name, "socket.timeout.ms": 3000})
+    producer.init_transactions(30)
+    nodes = coordinator_of(arena, name)
+    with ExitStack() as held:
+        if late:
+            held.enter_context(WITHOUT_WAITING.hold(arena, nodes))
+        producer.begin_transaction()
+        producer.produce(TOPIC, f"{name} first".encode(), partition=0)
+        producer.commit_transaction(30)  # asked again by the library itself after 3 s, and told to be done
+        producer.begin_transaction()
+        producer.produce(TOPIC, f"{name} aborted".encode(), partition=0)
+        assert producer.flush(20) == 0
+    producer.produce(TOPIC, f"{name} aborted too".encode(), partition=1)
+    assert producer.flush(20) == 0
+    producer.abort_transaction(30)
+    seen = {value for value in committed(arena) if value.startswith(name)}
+    assert seen == {f"{name} first"} | ({f"{name} aborted"} if late else set())
 
 
 def check_held(arena: BareArena, nodes: Sequence[Node], value: bytes) -> None:

@@ -96,8 +96,10 @@ def test_a_loss_of_power_takes_what_was_not_fsynced(
 ) -> None:
     _run(mount, script, tmp_path)
     assert (tmp_path / "data/orders-0/0.log").stat().st_size == 5000
-    assert mount.ask("lose")["bytes"] == 5000 - kept
+    assert mount.lose()["bytes"] == 5000 - kept
     assert (tmp_path / "data/orders-0/0.log").stat().st_size == kept
+    mount.end()
+    assert mount.lose() == {"files": 0, "bytes": 0}
 
 
 _HOLDER = """

@@ -71,7 +71,9 @@ def resets(connection: socket.socket) -> None:
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
-def closes_at_once(connection: socket.socket) -> None:
+def closes_at_the_second_question(connection: socket.socket) -> None:
+    question(connection)
+    connection.sendall(ANSWER)
     question(connection)
 
 
@@ -120,14 +122,19 @@ def test_silent() -> None:
 def test_a_long_question_is_answered_later() -> None:
     def dawdles(connection: socket.socket) -> None:
         question(connection)
-        threading.Event().wait(0.3)
+        connection.sendall(ANSWER)
+        question(connection)
+        threading.Event().wait(0.6)
         connection.sendall(ANSWER)
 
     with server(dawdles) as address, long_question(address, "orders", 0, 1.0) as answered:
         assert not answered(0.0)
         assert answered(3.0)
         assert answered(0.0), "it is not taken away"
-    with server(closes_at_once) as address, long_question(address, "orders", 0, 1.0) as answered:
+    with (
+        server(closes_at_the_second_question) as address,
+        long_question(address, "orders", 0, 1.0) as answered,
+    ):
         assert not answered(3.0), "an end is no answer"
 
 
@@ -136,6 +143,8 @@ def test_nobody_is_there() -> None:
         address = listening.getsockname()
     assert talk(address, Questions()).ending is Ending.CLOSED
     assert not closes_on_nonsense(address, 0.3)
+    with server(resets) as mute, pytest.raises(ClosedError), long_question(mute, "orders", 0, 0.3):
+        pass
     with pytest.raises(ClosedError), long_question(address, "orders", 0, 0.3):
         pass
 
