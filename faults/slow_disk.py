@@ -22,9 +22,10 @@ _HARMS = {"append": DiskHarm.SLOW_APPEND, "fsync": DiskHarm.SLOW_FSYNC, "read": 
 
 @dataclass(frozen=True)
 class SlowDisk:
-    """Bites when the quickest of some appends, fsyncs or reads at each target takes longer by 80 % of `delay_ms`.
+    """Bites when none of some appends, fsyncs or reads at each target is quicker than `delay_ms`.
 
-    The quickest, not the median: a busy machine makes some slower, but a slow disk leaves none out.
+    The quickest counts, not the median: a busy machine makes some slower, but only a slow disk leaves none out.
+    Before, the quickest has to take less than half of it; else the two cannot be told apart.
     """
 
     delay_ms: int = 50
@@ -32,7 +33,8 @@ class SlowDisk:
     needs: ClassVar[type] = DiskBreakable
     ways: ClassVar[Mapping[str, str]] = WAYS
     bites_when: ClassVar[str] = (
-        f"the quickest of {_SAMPLES} appends, fsyncs or reads at each target takes longer by 80 % of the delay"
+        f"none of {_SAMPLES} appends, fsyncs or reads at each target is quicker than the delay;"
+        " before, the quickest took less than half of it"
     )
 
     def __post_init__(self) -> None:
@@ -62,7 +64,7 @@ class SlowDisk:
             f"{self.harm} at {node.name} rose from {fast:.1f} to {slow:.1f} ms (quickest of {_SAMPLES})"
             for node, fast, slow in zip(targets, before, during, strict=True)
         ]
-        bit = all(slow - fast >= 0.8 * self.delay_ms for fast, slow in zip(before, during, strict=True))
+        bit = max(before) < self.delay_ms / 2 and min(during) >= self.delay_ms
         measured = {"before_ms": round(max(before), 2), "during_ms": round(min(during), 2)}
         return Bite(bit, "; ".join(rises), measured, way)
 

@@ -22,6 +22,7 @@ from harness import tether
 from harness.clusters._fuse import SOCKET
 from harness.errors import ClusterError, FaultError, SetupError, WaitTimeout
 from harness.looks import machine
+from harness.provision.fuse import fuse
 from harness.waiting import wait_until
 
 _START_LIMIT_S = 20.0
@@ -32,13 +33,15 @@ _PROJECT = Path(__file__).resolve().parents[2]
 
 def must_be_possible() -> None:
     """Raises SetupError with the remedy where data folders cannot be put behind a file system of ours."""
-    if trouble := _trouble():
+    fuse()
+    if why := trouble():
         raise SetupError(
-            f"disks behind FUSE: {trouble}; run as root, with Debian's packages libfuse3-3 and util-linux"
+            f"disks behind FUSE: {why}; run as root, with Debian's packages libfuse3-3 and util-linux"
         )
 
 
-def _trouble() -> str | None:
+def trouble() -> str | None:
+    """Why it cannot be done here; None where it can."""
     answer = machine.fuse()
     if not answer.ok:
         return answer.reason

@@ -25,6 +25,8 @@ def run(args: argparse.Namespace) -> int:
     from harness.errors import SetupError
     from harness.provision import ensure_all
     from harness.provision.browser import browser
+    from harness.provision.faketime import faketime
+    from harness.provision.fuse import fuse
 
     root = Path(__file__).parents[2]
     if not (root / "tox.ini").is_file():
@@ -33,6 +35,8 @@ def run(args: argparse.Namespace) -> int:
         )
     ensure_all()
     browser()
+    faketime()
+    fuse()
     # tox-uv looks for uv on the path when it is not installed beside it.
     env = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"}
     return subprocess.run(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from harness.looks import LOOK_TIMEOUT_S, Answer, no, yes
 from harness.provision import tool
+from harness.provision.fuse import find_fuse
 
 MEMORY_NEEDED_GIB = 3.0
 DISK_NEEDED_GIB = 2.0
@@ -43,7 +44,7 @@ def fuse() -> Answer:
         return no("no /dev/fuse")
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
         return no("/dev/fuse may not be opened")
-    if not any(Path("/").glob("usr/lib/*/libfuse3.so.*")):
+    if not find_fuse():
         return no("no libfuse3 (Debian: libfuse3-3)")
     if not _has_capability(_CAP_SYS_ADMIN):
         return no("CAP_SYS_ADMIN is missing: no mount, and no mount namespace of another process to enter")

@@ -115,7 +115,8 @@ def test_each_slowness_shows_where_its_name_says(arena: BareArena, harm: str) ->
         during = _quickest(nodes[0])
     assert fault.healed(arena, nodes).healed
     print(f"\n{harm} slow by 100 ms ({bite.way}), quickest of 15 in ms: {before} -> {during}")
-    slow = {name for name in before if during[name] - before[name] >= 80}
+    assert max(before.values()) < 100, "nothing is slow without the fault"
+    slow = {name for name, took_ms in during.items() if took_ms >= 100}
     assert (
         slow
         == {
@@ -156,7 +157,8 @@ def test_a_slow_read_is_felt_by_producers_that_wait_for_followers(arena: BareAre
     print(
         f"\nread slow by 100 ms: a replicated record takes {during:.1f} ms instead of {before:.1f} (quickest)"
     )
-    assert during - before >= 80
+    assert before < 50
+    assert during >= 100
     assert fault.healed(arena, [leader]).healed
 
 

@@ -17,7 +17,7 @@ from harness.looks import machine, no, yes
 from harness.testing.leftovers import mounts_of, processes_of
 from harness.waiting import wait_until
 
-needs_fuse = pytest.mark.skipif(_mount._trouble() is not None, reason=f"no FUSE here: {_mount._trouble()}")
+needs_fuse = pytest.mark.skipif(_mount.trouble() is not None, reason=f"no FUSE here: {_mount.trouble()}")
 
 
 @pytest.fixture

@@ -118,6 +118,15 @@ def test_what_has_no_effect_does_not_bite_and_is_undone(arena: FakeArena, fault:
     assert target.calls[-1] == "restart"
 
 
+def test_what_was_slow_before_cannot_be_told_from_the_fault() -> None:
+    arena = make_arena()
+    target = arena.cluster.brokers[1]
+    target.delay_ms = 30
+    with SlowDisk(delay_ms=50).hold(arena, [target]) as bite:
+        assert not bite.bit
+        assert bite.measured == {"before_ms": 31.0, "during_ms": 51.0}
+
+
 def test_power_that_was_lost_without_any_loss_does_not_bite(arena: FakeArena) -> None:
     target = arena.cluster.brokers[1]
     assert isinstance(target, DyingNode)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import socket
 import subprocess
 import sys
 import time
@@ -223,8 +225,6 @@ def used_per_s(pid: int, for_s: float = 1.0) -> float:
 
 
 def test_signals_leave_a_process_its_share(burning: subprocess.Popen[bytes]) -> None:
-    import signal
-
     throttle = Throttle(
         burning.pid,
         0.1,
@@ -312,8 +312,6 @@ def test_groups_of_harnesses_that_are_gone_are_swept(machine: Path) -> None:
 
 
 def test_the_load_ends_in_time_and_tells_when_nobody_is_there() -> None:
-    import socket
-
     with socket.create_server(("127.0.0.1", 0)) as server:
         begun = time.monotonic()
         _starved.ask_for_more(server.getsockname(), 0.5)  # nobody answers, as a stopped process
