@@ -14,6 +14,7 @@ from harness.errors import SetupError
 from harness.looks import LOOK_TIMEOUT_S, Answer, no, yes
 from harness.provision import tool
 from harness.provision.byteman import BYTEMAN_VERSION, find_byteman
+from harness.provision.faketime import find_faketime
 from harness.provision.java import BY_HAND, find_java, java_version
 from harness.provision.kafka import KAFKA_VERSION, find_kafka_libs, version_of
 from harness.provision.toxiproxy import TOXIPROXY_VERSION, find_go, find_toxiproxy
@@ -97,10 +98,8 @@ def chromium() -> Answer:
 
 
 def libfaketime() -> Answer:
-    """The variant for programs with threads, which Java is."""
-    places = ("usr/lib/*/faketime", "usr/lib/faketime", "usr/local/lib/faketime")
-    found = [lib for place in places for lib in Path("/").glob(f"{place}/libfaketimeMT.so.1")]
-    return yes(str(found[0])) if found else no("no libfaketimeMT.so.1 (Debian: libfaketime)")
+    """Installed, or fetched when a cluster with clocks is first started."""
+    return _provided(find_faketime, "libfaketime")
 
 
 def setpriv() -> Answer:

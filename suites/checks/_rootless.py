@@ -36,7 +36,7 @@ from harness.contracts import Fault, Lane
 from harness.scenario import TopicSettings
 from harness.targets import leader_of
 from harness.testing.check_fault import check_fault
-from suites.checks._victim import TOPIC, BareArena
+from suites.checks.arena import TOPIC, BareArena
 
 FAULTS: list[Fault] = [
     Kill(),

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from harness import registry
 from harness.clusters._server import Options
 from harness.clusters.local import LocalCluster
-from harness.contracts import Node
 from harness.scenario import TopicSettings
 from harness.targets import Target, active_controller, every_broker, follower_of, leader_of
+from suites.checks.arena import TOPIC, BareArena
 
-TOPIC = "orders"
 # Faults that put something into the machine or the cluster that could be left there.
 CHOICES: list[tuple[str, Target]] = [
     ("kill", leader_of()),
@@ -35,18 +32,6 @@ CHOICES: list[tuple[str, Target]] = [
     ("power_loss", follower_of()),
     ("hold_requests", leader_of()),
 ]
-
-
-@dataclass(frozen=True)
-class BareArena:
-    """A cluster and a topic, no workers."""
-
-    cluster: LocalCluster
-    topic: str = TOPIC
-    group: str = "none"
-
-    def nodes(self) -> Sequence[Node]:
-        return self.cluster.nodes()
 
 
 def main(folder: Path, seed: int) -> None:

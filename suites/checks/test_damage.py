@@ -21,7 +21,7 @@ from harness.scenario import TopicSettings
 from harness.targets import Target, follower_of, leader_of
 from harness.testing.check_fault import check_fault
 from harness.waiting import wait_until
-from suites.checks._victim import BareArena
+from suites.checks.arena import BareArena
 
 pytestmark = pytest.mark.conformance
 PARTITIONS = 2

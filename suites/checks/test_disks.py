@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -27,32 +27,25 @@ from harness.targets import Target, every_broker, follower_of, leader_of
 from harness.testing.check_fault import check_fault
 from harness.testing.leftovers import mounts_of, processes_of
 from harness.waiting import wait_until
+from suites.checks.arena import TOPIC, BareArena
 
-TOPIC, FLUSHED_TOPIC = "orders", "flushed"
+FLUSHED_TOPIC = "flushed"
 RECORDS = 500
 
 
 @dataclass(frozen=True)
-class BareArena:
-    """A cluster and a topic, no workers."""
-
-    cluster: LocalCluster
-    way: str
-    topic: str = TOPIC
-    group: str = "none"
-
-    def nodes(self) -> Sequence[Node]:
-        return self.cluster.nodes()
+class DiskArena(BareArena):
+    way: str = ""  # how its disks are broken
 
 
 @pytest.fixture(scope="module")
-def arena(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BareArena]:
+def arena(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DiskArena]:
     """One cluster for all checks of a way."""
     folder, way = tmp_path_factory.mktemp("cluster"), request.param
     with LocalCluster(folder, controllers=1, options=Options(fuse=way == "fuse")) as cluster:
         cluster.create_topic(TOPIC, TopicSettings())
         cluster.create_topic(FLUSHED_TOPIC, TopicSettings(extra={"flush.messages": "1"}))
-        yield BareArena(cluster, way)
+        yield DiskArena(cluster, way=way)
         assert mounts_of(folder) == []
     assert processes_of(folder) == []
 
@@ -62,7 +55,7 @@ by_fuse = pytest.mark.parametrize("arena", ["fuse"], indirect=True)
 by_byteman = pytest.mark.parametrize("arena", ["byteman"], indirect=True)
 
 
-def _check(arena: BareArena, fault: Fault, target: Target, record: Callable[[str, object], None]) -> str:
+def _check(arena: DiskArena, fault: Fault, target: Target, record: Callable[[str, object], None]) -> str:
     checked = check_fault(fault, arena, target.pick(arena))
     record("bite", checked.bite.proof)
     record("healing", checked.healing.proof)
@@ -88,7 +81,7 @@ def _check(arena: BareArena, fault: Fault, target: Target, record: Callable[[str
     ids=lambda each: str(each),
 )
 def test_bites_and_heals(
-    arena: BareArena, fault: Fault, target: Target, record_property: Callable[[str, object], None]
+    arena: DiskArena, fault: Fault, target: Target, record_property: Callable[[str, object], None]
 ) -> None:
     way = _check(arena, fault, target, record_property)
     assert way == ("byteman" if str(fault) == "slow_disk-read" else arena.way)
@@ -98,7 +91,7 @@ def test_bites_and_heals(
 @by_fuse
 @pytest.mark.parametrize("target", [leader_of(), every_broker()], ids=lambda each: str(each))
 def test_power_loss_bites_and_heals(
-    arena: BareArena, target: Target, record_property: Callable[[str, object], None]
+    arena: DiskArena, target: Target, record_property: Callable[[str, object], None]
 ) -> None:
     assert _check(arena, PowerLoss(), target, record_property) == "fuse"
 
@@ -106,7 +99,7 @@ def test_power_loss_bites_and_heals(
 @pytest.mark.conformance
 @both_ways
 @pytest.mark.parametrize("harm", ["append", "fsync", "read"])
-def test_each_slowness_shows_where_its_name_says(arena: BareArena, harm: str) -> None:
+def test_each_slowness_shows_where_its_name_says(arena: DiskArena, harm: str) -> None:
     """Producers feel a slow append, and a slow fsync only with flush.messages=1; readers feel a slow read."""
     fault, nodes = SlowDisk(delay_ms=100, harm=harm), leader_of().pick(arena)
     before = _quickest(nodes[0])
@@ -141,7 +134,7 @@ def _quickest(node: Node) -> dict[str, float]:
 
 @pytest.mark.conformance
 @by_byteman
-def test_a_slow_read_is_felt_by_producers_that_wait_for_followers(arena: BareArena) -> None:
+def test_a_slow_read_is_felt_by_producers_that_wait_for_followers(arena: DiskArena) -> None:
     fault, leader = SlowDisk(100, "read"), leader_of().pick(arena)[0]
     assert isinstance(leader, LocalBroker)
 
@@ -164,7 +157,7 @@ def test_a_slow_read_is_felt_by_producers_that_wait_for_followers(arena: BareAre
 
 @pytest.mark.conformance
 @both_ways
-def test_harms_combine_and_outlive_a_kill_and_a_pause(arena: BareArena) -> None:
+def test_harms_combine_and_outlive_a_kill_and_a_pause(arena: DiskArena) -> None:
     """Each is taken back by itself; a broker that is started anew has the same disk; asleep it cannot be told."""
     node = leader_of().pick(arena)[0]
     assert isinstance(node, LocalBroker)
@@ -189,7 +182,7 @@ def test_harms_combine_and_outlive_a_kill_and_a_pause(arena: BareArena) -> None:
 
 @pytest.mark.conformance
 @by_fuse
-def test_power_of_all_lost_takes_acknowledged_records_unless_each_was_fsynced(arena: BareArena) -> None:
+def test_power_of_all_lost_takes_acknowledged_records_unless_each_was_fsynced(arena: DiskArena) -> None:
     """One broker may lose power, for others have copies. All at once may not."""
     lost = {name: _acknowledged_and_lost(arena, target) for name, target in
             (("leader", leader_of()), ("every broker", every_broker()))}  # fmt: skip
@@ -205,7 +198,7 @@ def _note(acked: list[int], error: object, message: Message) -> None:
         acked.append(offset)
 
 
-def _acknowledged_and_lost(arena: BareArena, target: Target) -> dict[str, int]:
+def _acknowledged_and_lost(arena: DiskArena, target: Target) -> dict[str, int]:
     servers = {"bootstrap.servers": arena.cluster.bootstrap_servers(Lane.CONTROL), "log_level": 0}
     ends: dict[str, int] = {}
     for topic in (TOPIC, FLUSHED_TOPIC):
@@ -234,7 +227,7 @@ def _acknowledged_and_lost(arena: BareArena, target: Target) -> dict[str, int]:
 
 @pytest.mark.conformance
 @by_byteman
-def test_without_the_file_system_nothing_can_lose_power(arena: BareArena) -> None:
+def test_without_the_file_system_nothing_can_lose_power(arena: DiskArena) -> None:
     nodes = leader_of().pick(arena)
     with (
         pytest.raises(FaultError, match=r"made without Options\(fuse=True\)"),

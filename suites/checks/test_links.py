@@ -24,7 +24,7 @@ from harness.contracts import Direction, Ending, Fault, Lane, Link, Questions, S
 from harness.scenario import TopicSettings
 from harness.targets import Target, active_controller, every_broker, leader_of
 from harness.testing.check_fault import check_fault
-from suites.checks._victim import TOPIC, BareArena
+from suites.checks.arena import TOPIC, BareArena
 
 pytestmark = pytest.mark.conformance
 ONE_WAY = (Direction.REQUESTS, Direction.ANSWERS)
@@ -254,3 +254,29 @@ def ends_at(address: str, port: int) -> int:
         line.split() for name in ("tcp", "tcp6") for line in Path("/proc/net", name).read_text().splitlines()
     ]
     return sum(row[1].endswith(place) and row[3] == "01" for row in rows[1:])
+
+
+def test_an_isolated_leader_still_answers_its_clients(arena: BareArena) -> None:
+    """Hazard A17 rests on this: cut from its peers, reachable for producers."""
+    fault, nodes = Sever(), leader_of().pick(arena)
+    before = arena.cluster.view().partitions(TOPIC)[0]
+    with fault.hold(arena, nodes) as bite:
+        assert bite.bit, bite.proof
+        after = arena.cluster.view().partitions(TOPIC)[0]
+        assert after.leader != before.leader, "the view follows the side that has the quorum"
+        assert arena.cluster.view().produce_round_trip_ms(nodes[0].name) > 0
+        # No metadata gets past the cut: the isolated broker does not know that it was given up.
+        assert isinstance(nodes[0], LocalBroker)
+        assert nodes[0].member.id in nodes[0].metadata().brokers
+    assert fault.healed(arena, nodes).healed
+
+
+def test_cut_replication_keeps_the_leader(arena: BareArena) -> None:
+    """Hazard A2 rests on this: nobody fetches, and yet neither the leader nor the in-sync set changes."""
+    fault, nodes = Sever("replication"), leader_of().pick(arena)
+    with fault.hold(arena, nodes) as bite:
+        assert bite.bit, bite.proof
+        state = arena.cluster.view().partitions(TOPIC)[0]
+        assert state.leader == nodes[0].name
+        assert set(state.in_sync) == set(state.replicas)
+    assert fault.healed(arena, nodes).healed

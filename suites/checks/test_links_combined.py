@@ -13,7 +13,7 @@ from harness.contracts import Direction
 from harness.scenario import TopicSettings
 from harness.targets import leader_of
 from harness.testing.check_fault import check_fault
-from suites.checks._victim import TOPIC, BareArena
+from suites.checks.arena import TOPIC, BareArena
 from suites.checks.test_links import every_link
 
 pytestmark = pytest.mark.conformance

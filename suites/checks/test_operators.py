@@ -6,9 +6,8 @@ One cluster for all: three brokers and a controller of its own, and brokers that
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -23,32 +22,18 @@ from faults.unclean_election import UncleanElection
 from harness.administer import Administrator
 from harness.campaign import Campaign
 from harness.clusters.local import LocalCluster
-from harness.contracts import Fault, Lane, Mode, Node, Verdict
+from harness.contracts import Fault, Lane, Mode, Verdict
 from harness.rundir import read_json
 from harness.scenario import ConsumerSettings, Scenario, TopicSettings
 from harness.schedule import once, overlapping
 from harness.targets import consumer, follower_of, leader_of
 from harness.testing.check_fault import check_fault
+from suites.checks.arena import BareArena
 
 pytestmark = pytest.mark.conformance
 RETENTION = {"log.retention.check.interval.ms": "1000", "log.initial.task.delay.ms": "1000"}
 NARROW = TopicSettings(replication_factor=2, min_insync_replicas=1)  # leaves a broker free
 RISKY = TopicSettings(min_insync_replicas=1)
-
-
-@dataclass(frozen=True)
-class BareArena:
-    """A cluster and a topic, no workers."""
-
-    cluster: LocalCluster
-    topic: str
-
-    @property
-    def group(self) -> str:
-        return f"{self.topic}-group"
-
-    def nodes(self) -> Sequence[Node]:
-        return self.cluster.nodes()
 
 
 @pytest.fixture(scope="module")

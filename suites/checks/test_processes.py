@@ -31,7 +31,7 @@ from harness.targets import (
 from harness.testing.check_fault import check_fault
 from harness.testing.leftovers import control_groups
 from harness.waiting import wait_until
-from suites.checks._victim import TOPIC, BareArena
+from suites.checks.arena import TOPIC, BareArena
 
 pytestmark = pytest.mark.conformance
 

@@ -7,7 +7,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -22,21 +21,9 @@ from harness.schedule import once
 from harness.targets import Target, every_broker, group_coordinator, leader_of, transaction_coordinator
 from harness.testing.check_fault import check_fault
 from harness.waiting import wait_until
+from suites.checks.arena import TOPIC, BareArena
 
-TOPIC = "orders"
 WITHOUT_WAITING = HoldRequests(("EndTxn",), within_s=0.1)  # for tests that send the request only after that
-
-
-@dataclass(frozen=True)
-class BareArena:
-    """A cluster and a topic, no workers."""
-
-    cluster: LocalCluster
-    topic: str
-    group: str = "none"
-
-    def nodes(self) -> Sequence[Node]:
-        return self.cluster.nodes()
 
 
 @pytest.fixture(scope="module")
