@@ -93,6 +93,6 @@ def _effect(mode: str, numbers: Mapping[str, float | None]) -> str:
         return "not seen" if value is None else f"{value:.1f} s"
 
     return (
-        f"Measured, {mode}: longest time without an ack {seconds('unavailable_s_max')}, "
-        f"recovered {seconds('recovered_s')} after healing"
+        f"Measured, {mode}: longest time without an ack {seconds('unavailable_s_max')}; "
+        f"all partitions acked again {seconds('recovered_s')} after it began"
     )

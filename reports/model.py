@@ -57,7 +57,7 @@ class Window:
     healed_s: float | None
     error: str
     way: str = ""  # how the fault was done, where there are several ways
-    recovered_s: float | None = None  # from its end until acks came as before
+    recovered_s: float | None = None  # from its opening until every partition that fell silent acks again
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Each fault over all runs: whether it took effect, how long nothing was acknowledged, how soon acks came as before."""
+"""Each fault over all runs: whether it took effect, how long nothing was acknowledged, how soon all partitions were again."""
 
 from __future__ import annotations
 
