@@ -1,0 +1,62 @@
+"""What each fault did, and the matrix that turns when there are many of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+
+from reports.model import Report, RunReport
+from reports.sections import faults, matrix
+from reports.summary import read
+from tests.reports.sample import sample_runs
+
+
+def report_of(runs: tuple[RunReport, ...]) -> Report:
+    return Report("t", "", 7, {}, None, None, runs)
+
+
+def with_recovery(run: RunReport, recovered_s: float | None) -> RunReport:
+    return replace(run, windows=tuple(replace(w, recovered_s=recovered_s, way="mesh") for w in run.windows))
+
+
+def test_each_fault_is_told_over_all_its_windows(tmp_path: Path) -> None:
+    runs = tuple(read(sample_runs(tmp_path, quiet=["exactly_once-sever-leader"])))
+    cut = [run for run in runs if any(w.fault == "sever" for w in run.windows) and not run.control]
+    assert len(cut) == 3
+    times = dict(zip([run.run_id for run in cut], (1.0, 5.0, None), strict=True))
+    told = tuple(with_recovery(run, times[run.run_id]) if run.run_id in times else run for run in runs)
+    rows = {row.fault: row for row in faults.section(report_of(told))["rows"]}
+    row = rows["sever"]
+    mine = [(run, w) for run in told for w in run.windows if w.fault == "sever"]
+    assert len(row.held) == len(mine)
+    assert row.bit == sum(w.bit for _, w in mine)
+    assert row.bit < len(mine), "one of them did not bite"
+    known = [w.recovered_s for _, w in mine if w.recovered_s is not None]
+    assert row.recovered_s_max == max(known) == 5.0
+    assert row.recovered_s == median(known)
+    assert "mesh" in row.ways
+
+
+def test_a_time_without_acks_is_told_of_runs_with_one_fault_only(tmp_path: Path) -> None:
+    run = next(r for r in read(sample_runs(tmp_path)) if r.windows)
+    fault = run.windows[0].fault
+    alone = replace(run, unavailable_s_max=3.0)
+    other = replace(run.windows[0], fault="another")
+    both = replace(run, unavailable_s_max=9.0, windows=(*run.windows, other))
+    rows = {row.fault: row for row in faults.section(report_of((alone, both)))["rows"]}
+    assert rows[fault].unavailable_s_max == 3.0
+    assert rows["another"].unavailable_s_max is None
+
+
+def test_with_many_faults_they_are_the_rows(tmp_path: Path) -> None:
+    runs = [run for run in read(sample_runs(tmp_path)) if not run.control]
+    few = matrix.section(report_of(tuple(runs)))
+    assert few["corner"] == "Delivery mode"
+    assert len(few["rows"]) == len(few["columns"]) == 3
+    many = [replace(run, fault=f"{run.fault}-{n}") for run in runs for n in range(3)]
+    turned = matrix.section(report_of(tuple(many)))
+    assert turned["corner"] == "Fault"
+    assert turned["columns"] == ["at-most-once", "at-least-once", "exactly-once"]
+    assert len(turned["rows"]) == 9
+    assert all(len(cells) == 3 and None not in cells for _, cells in turned["rows"])
