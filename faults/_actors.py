@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Generic, TypeVar
 
+from faults._measure import able
 from faults._shapes import Wiring
 from harness.contracts import Fault, Link, Node, Severable, Shapeable, Toxic
-from harness.errors import FaultError
 
 N = TypeVar("N", bound=Severable)
 _HOLDS = count(1)
@@ -22,17 +22,11 @@ def name_of_hold(fault: Fault) -> str:
 
 
 def severable(nodes: Sequence[Node]) -> list[Severable]:
-    for node in nodes:
-        if not isinstance(node, Severable):
-            raise FaultError(f"{node.name} has no links that can be cut")
-    return [node for node in nodes if isinstance(node, Severable)]
+    return able(nodes, Severable, "{} has no links that can be cut")
 
 
 def shapeable(nodes: Sequence[Node]) -> list[Shapeable]:
-    for node in nodes:
-        if not isinstance(node, Shapeable):
-            raise FaultError(f"{node.name} has no links that can be shaped")
-    return [node for node in nodes if isinstance(node, Shapeable)]
+    return able(nodes, Shapeable, "{} has no links that can be shaped")
 
 
 @dataclass(frozen=True)

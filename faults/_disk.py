@@ -8,9 +8,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
 
-from faults._measure import MOVE_LIMIT_S, Leadership, in_parallel, not_running, wait_whole
+from faults._measure import MOVE_LIMIT_S, Leadership, able, in_parallel, not_running, wait_whole
 from harness.contracts import Arena, Bite, DiskBreakable, DiskFault, DiskHarm, Healing, Killable, Node
-from harness.errors import ClusterError, FaultError, WaitTimeout
+from harness.errors import ClusterError, WaitTimeout
 from harness.waiting import wait_until
 
 WAYS = {
@@ -29,10 +29,7 @@ class DiskedBroker(DiskBreakable, Killable, Protocol):
 
 
 def disked(nodes: Sequence[Node]) -> list[DiskedBroker]:
-    for node in nodes:
-        if not isinstance(node, DiskedBroker):
-            raise FaultError(f"the disk of {node.name} cannot be broken")
-    return [node for node in nodes if isinstance(node, DiskedBroker)]
+    return able(nodes, DiskedBroker, "the disk of {} cannot be broken")
 
 
 def wait_takes_records(arena: Arena, node: Node) -> None:

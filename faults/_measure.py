@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from harness.contracts import Arena, Direction, Healing, Killable, Link, Node, PartitionState, Severable
-from harness.errors import ClusterError, WaitTimeout
+from harness.errors import ClusterError, FaultError, WaitTimeout
 from harness.waiting import wait_until
 
 T = TypeVar("T")
@@ -17,6 +17,14 @@ MOVE_LIMIT_S = 30.0
 HEAL_LIMIT_S = 60.0
 _ASK_EVERY_S = 0.1
 _PROBES_AT_ONCE = 64
+
+
+def able(nodes: Sequence[Node], power: type[T], cannot: str) -> list[T]:
+    """The nodes, which have to have a power; `cannot` says, of the name of one without it, what cannot be done."""
+    for node in nodes:
+        if not isinstance(node, power):
+            raise FaultError(cannot.format(node.name))
+    return [node for node in nodes if isinstance(node, power)]
 
 
 def in_parallel(act: Callable[[T], None], items: Sequence[T]) -> None:

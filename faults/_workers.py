@@ -5,18 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
+from faults._measure import able
 from harness.contracts import Healing, Node, WorkerNode
-from harness.errors import FaultError, WaitTimeout
+from harness.errors import WaitTimeout
 from harness.waiting import wait_until
 
 PROGRESS_LIMIT_S = 60.0  # a group waits 10 s for a dead member, a transaction is ended after 30 s
 
 
 def workers_of(nodes: Sequence[Node]) -> list[WorkerNode]:
-    for node in nodes:
-        if not isinstance(node, WorkerNode):
-            raise FaultError(f"{node.name} is no worker")
-    return [node for node in nodes if isinstance(node, WorkerNode)]
+    return able(nodes, WorkerNode, "{} is no worker")
 
 
 def done(workers: Sequence[WorkerNode]) -> dict[str, int]:

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from faults._measure import in_parallel, probe_links, wait_whole
+from faults._measure import able, in_parallel, probe_links, wait_whole
 from harness.contracts import (
     Arena,
     Bite,
@@ -22,7 +22,7 @@ from harness.contracts import (
     RequestHolding,
     Severable,
 )
-from harness.errors import FaultError, UsageError, WaitTimeout
+from harness.errors import UsageError, WaitTimeout
 from harness.waiting import wait_until
 
 # Of the Kafka protocol. A kind that has no name here can be given by its number.
@@ -166,10 +166,7 @@ def _sum(targets: Sequence[RequestHolding], name: str) -> int:
 
 
 def _holding(nodes: Sequence[Node]) -> list[RequestHolding]:
-    for node in nodes:
-        if not isinstance(node, RequestHolding):
-            raise FaultError(f"requests to {node.name} cannot be held")
-    return [node for node in nodes if isinstance(node, RequestHolding)]
+    return able(nodes, RequestHolding, "requests to {} cannot be held")
 
 
 fault_class = HoldRequests

@@ -8,9 +8,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from faults._measure import Leadership, in_parallel, names_in_cluster, not_running, wait_whole
+from faults._measure import Leadership, able, in_parallel, names_in_cluster, not_running, wait_whole
 from harness.contracts import Arena, Bite, Healing, Killable, Node
-from harness.errors import FaultError
 
 
 @dataclass(frozen=True)
@@ -58,10 +57,7 @@ class Kill:
 
 
 def killable(nodes: Sequence[Node]) -> list[Killable]:
-    for node in nodes:
-        if not isinstance(node, Killable):
-            raise FaultError(f"{node.name} cannot be killed")
-    return [node for node in nodes if isinstance(node, Killable)]
+    return able(nodes, Killable, "{} cannot be killed")
 
 
 fault_class = Kill

@@ -8,9 +8,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from faults._measure import Leadership, in_parallel, names_in_cluster, wait_whole
+from faults._measure import Leadership, able, in_parallel, names_in_cluster, wait_whole
 from harness.contracts import Arena, Bite, Healing, Node, Pausable
-from harness.errors import FaultError, WaitTimeout
+from harness.errors import WaitTimeout
 from harness.waiting import wait_until
 
 _STOP_LIMIT_S = 5.0
@@ -67,10 +67,7 @@ class Pause:
 
 
 def _pausable(nodes: Sequence[Node]) -> list[Pausable]:
-    for node in nodes:
-        if not isinstance(node, Pausable):
-            raise FaultError(f"{node.name} cannot be paused")
-    return [node for node in nodes if isinstance(node, Pausable)]
+    return able(nodes, Pausable, "{} cannot be paused")
 
 
 fault_class = Pause

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from faults._disk import WAYS, wait_takes_records
-from faults._measure import Leadership, in_parallel, not_running, wait_whole
+from faults._measure import Leadership, able, in_parallel, not_running, wait_whole
 from harness.contracts import Arena, Bite, Healing, Node, PowerLosable
-from harness.errors import FaultError
 
 
 @dataclass(frozen=True)
@@ -80,10 +79,7 @@ class PowerLoss:
 
 
 def _losable(nodes: Sequence[Node]) -> list[PowerLosable]:
-    for node in nodes:
-        if not isinstance(node, PowerLosable):
-            raise FaultError(f"{node.name} cannot lose power")
-    return [node for node in nodes if isinstance(node, PowerLosable)]
+    return able(nodes, PowerLosable, "{} cannot lose power")
 
 
 fault_class = PowerLoss

@@ -9,9 +9,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from faults._measure import Leadership, Moved, in_parallel, names_in_cluster, not_running, wait_whole
+from faults._measure import Leadership, Moved, able, in_parallel, names_in_cluster, not_running, wait_whole
 from harness.contracts import Arena, Bite, Healing, Node, Stoppable
-from harness.errors import FaultError, UsageError, WaitTimeout
+from harness.errors import UsageError, WaitTimeout
 
 
 @dataclass(frozen=True)
@@ -101,10 +101,7 @@ def stop(node: Stoppable, limit_s: float) -> Stop:
 
 
 def stoppable(nodes: Sequence[Node]) -> list[Stoppable]:
-    for node in nodes:
-        if not isinstance(node, Stoppable):
-            raise FaultError(f"{node.name} cannot be stopped in order")
-    return [node for node in nodes if isinstance(node, Stoppable)]
+    return able(nodes, Stoppable, "{} cannot be stopped in order")
 
 
 fault_class = Restart

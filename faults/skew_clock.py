@@ -8,9 +8,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from faults._measure import wait_whole
+from faults._measure import able, wait_whole
 from harness.contracts import Arena, Bite, Healing, Node, Skewable
-from harness.errors import ClusterError, FaultError, UsageError, WaitTimeout
+from harness.errors import ClusterError, UsageError, WaitTimeout
 from harness.waiting import wait_until
 
 RIGHT_WITHIN_S = 0.5
@@ -129,10 +129,7 @@ class SkewClock:
 
 
 def _skewable(nodes: Sequence[Node]) -> list[Skewable]:
-    for node in nodes:
-        if not isinstance(node, Skewable):
-            raise FaultError(f"the clock of {node.name} cannot be set")
-    return [node for node in nodes if isinstance(node, Skewable)]
+    return able(nodes, Skewable, "the clock of {} cannot be set")
 
 
 fault_class = SkewClock

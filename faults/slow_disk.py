@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from faults._disk import WAYS, wait_takes_records
-from faults._measure import wait_whole
+from faults._measure import able, wait_whole
 from harness.contracts import Arena, Bite, DiskBreakable, DiskFault, DiskHarm, Healing, Node
-from harness.errors import ClusterError, FaultError, UsageError
+from harness.errors import ClusterError, UsageError
 
 _SAMPLES = 7
 _HARMS = {"append": DiskHarm.SLOW_APPEND, "fsync": DiskHarm.SLOW_FSYNC, "read": DiskHarm.SLOW_READ}
@@ -98,10 +98,7 @@ class SlowDisk:
 
 
 def _breakable(nodes: Sequence[Node]) -> list[DiskBreakable]:
-    for node in nodes:
-        if not isinstance(node, DiskBreakable):
-            raise FaultError(f"the disk of {node.name} cannot be broken")
-    return [node for node in nodes if isinstance(node, DiskBreakable)]
+    return able(nodes, DiskBreakable, "the disk of {} cannot be broken")
 
 
 fault_class = SlowDisk

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from faults._measure import wait_whole
+from faults._measure import able, wait_whole
 from harness.contracts import Arena, Bite, Healing, Node, Starvable
 from harness.errors import FaultError, UsageError
 
@@ -107,10 +107,7 @@ class Starve:
 
 
 def _starvable(nodes: Sequence[Node]) -> list[Starvable]:
-    for node in nodes:
-        if not isinstance(node, Starvable):
-            raise FaultError(f"{node.name} cannot be starved")
-    return [node for node in nodes if isinstance(node, Starvable)]
+    return able(nodes, Starvable, "{} cannot be starved")
 
 
 fault_class = Starve
