@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer
 
 from faults.add_partitions import AddPartitions
 from faults.delete_records import DeleteRecords
@@ -59,24 +59,23 @@ OPTIONS = Options(fuse=False, clocks=True)
 
 
 @contextmanager
-def sending(cluster: LocalCluster) -> Iterator[None]:
-    """Some records at any time: there have to be some to delete, and requests to hold."""
+def in_use(arena: BareArena) -> Iterator[None]:
+    """Some records at any time, read by the group: there have to be some to delete, and requests to hold."""
     ended = threading.Event()
-    producer = Producer(
-        {
-            "bootstrap.servers": cluster.bootstrap_servers(Lane.PRODUCE),
-            "log_level": 0,
-            "socket.timeout.ms": 3000,
-        }
-    )
+    servers = {"bootstrap.servers": arena.cluster.bootstrap_servers(Lane.PRODUCE), "log_level": 0}
+    producer = Producer({**servers, "socket.timeout.ms": 3000})
+    reading = {"group.id": arena.group, "auto.offset.reset": "earliest", "auto.commit.interval.ms": 200}
+    consumer = Consumer({**servers, **reading})
+    consumer.subscribe([TOPIC])
 
-    def send() -> None:
+    def work() -> None:
         while not ended.wait(0.02):
             with suppress(BufferError):
                 producer.produce(TOPIC, b"x" * 100)
             producer.poll(0)
+            consumer.poll(0)
 
-    thread = threading.Thread(target=send)
+    thread = threading.Thread(target=work)
     thread.start()
     try:
         yield
@@ -84,6 +83,7 @@ def sending(cluster: LocalCluster) -> Iterator[None]:
         ended.set()
         thread.join()
         producer.purge()
+        consumer.close()
 
 
 def main(folder: Path) -> None:
@@ -91,7 +91,7 @@ def main(folder: Path) -> None:
     with LocalCluster(folder, options=OPTIONS, broker_settings=settings) as cluster:
         cluster.create_topic(TOPIC, TopicSettings())
         arena = BareArena(cluster)
-        with sending(cluster):
+        with in_use(arena):
             for fault in FAULTS:
                 checked = check_fault(fault, arena, leader_of().pick(arena))
                 told = {"uid": os.geteuid(), "way": checked.bite.way, "bite": checked.bite.proof}
