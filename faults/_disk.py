@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -51,7 +52,7 @@ class _Seen:
 
 
 @dataclass(frozen=True)
-class DeadDisk:
+class DeadDisk(ABC):
     """A disk that takes no more writes to the topics under test; what kind of dead is said by `harm`."""
 
     needs: ClassVar[type] = DiskedBroker
@@ -61,8 +62,8 @@ class DeadDisk:
     )
 
     @property
-    def harm(self) -> DiskHarm:
-        raise NotImplementedError
+    @abstractmethod
+    def harm(self) -> DiskHarm: ...
 
     @contextmanager
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from harness.message import BAD_PAYLOAD, FOREIGN_RUN
-from harness.reconcile.blocks import BITS, Bools, Columns, Ints, Space, Why, place_of, weigh
+from harness.reconcile.blocks import BITS, Bools, Columns, Ints, Space, Why, place_of
 from harness.reconcile.screen import by_runs
 from harness.reconcile.source import Work
 from harness.reconcile.stitch import Doubts, Range
-from harness.reconcile.wanted import Kind, Wanted, isin
+from harness.reconcile.wanted import Kind, Wanted, doubted, isin
 
 STRANGERS = Why.NOBODYS | Why.CONTENT | Why.PLACE
 HUNTED = "kind bigint, run bigint, x bigint, y bigint, sure bigint"  # sure: nobody can tell it better
@@ -53,17 +53,8 @@ class Hunt:
 
     @classmethod
     def of(cls, doubts: Doubts) -> Hunt:
-        messages, positions = (
-            doubts.screened.doubtful(Space.MESSAGE),
-            doubts.screened.doubtful(Space.POSITION),
-        )
-        moved, strange = Wanted(), Wanted()
-        for wanted, kind, s, why in (
-            (moved, Kind.MESSAGES, messages, Why.PLACE),
-            (strange, Kind.POSITIONS, positions, STRANGERS),
-        ):
-            chosen = (weigh(s) & why) != 0
-            wanted.add(kind, s["run"][chosen], s["a"][chosen], s["b"][chosen])
+        moved = doubted(Kind.MESSAGES, doubts.screened.doubtful(Space.MESSAGE), Why.PLACE)
+        strange = doubted(Kind.POSITIONS, doubts.screened.doubtful(Space.POSITION), STRANGERS)
         unread = [Range(over.run, over.place, over.given, over.offset - 1) for over in doubts.overcommits]
         runs = doubts.split["run"]
         breaks = doubts.breaks

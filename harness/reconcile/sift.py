@@ -19,7 +19,7 @@ from harness.reconcile.blocks import BITS, Columns, Facts, Ints, Space, Summary,
 from harness.reconcile.hunt import STRANGERS, claimed_place, ours
 from harness.reconcile.screen import READ, Screened, by_runs
 from harness.reconcile.steps import Trail
-from harness.reconcile.wanted import Kind, Wanted
+from harness.reconcile.wanted import Kind, Wanted, doubted
 
 
 def sift(picked: Mapping[str, pa.Table], screened: Screened, facts: Sequence[Facts], sure: Wanted) -> Wanted:
@@ -31,13 +31,8 @@ def sift(picked: Mapping[str, pa.Table], screened: Screened, facts: Sequence[Fac
     wanted.add(Kind.MESSAGE, messages["run"], messages["a"], messages["b"])
     wanted.add(Kind.POSITION, positions["run"], positions["a"], positions["b"])
     wanted.add(Kind.POSITION, *_jumped_over(screened))
-    moved, strange = Wanted(), Wanted()
-    for known, kind, s, why in (
-        (moved, Kind.MESSAGE, messages, Why.PLACE),
-        (strange, Kind.POSITION, positions, STRANGERS),
-    ):
-        chosen = (blocks.weigh(s) & why) != 0
-        known.add(kind, s["run"][chosen], s["a"][chosen], s["b"][chosen])
+    moved = doubted(Kind.MESSAGE, messages, Why.PLACE)
+    strange = doubted(Kind.POSITION, positions, STRANGERS)
     for name, table in picked.items():
         for run, c in by_runs(table.to_batches(), READ[name][1]):
             place, offset = claimed_place(name, c), c["offset"]

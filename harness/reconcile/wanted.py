@@ -11,7 +11,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from harness.reconcile.blocks import BITS, Bools, Ints, mixed
+from harness.reconcile.blocks import BITS, Bools, Ints, Summary, Why, mixed, weigh
 
 _NONE = np.zeros(0, dtype=np.int64)
 
@@ -50,6 +50,14 @@ class Wanted:
         if not len(self.keys[kind]):
             return np.zeros(len(x), dtype=np.bool_)
         return isin(_key(run, x, y), self.keys[kind])
+
+
+def doubted(kind: Kind, s: Summary, why: Why) -> Wanted:
+    """Those of the summary rows that are not sound for one of these reasons."""
+    chosen = (weigh(s) & why) != 0
+    wanted = Wanted()
+    wanted.add(kind, s["run"][chosen], s["a"][chosen], s["b"][chosen])
+    return wanted
 
 
 def isin(values: Ints, known: Ints) -> Bools:
