@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.choice import add_options
+
 if TYPE_CHECKING:
     from harness.campaign import Campaign, Execute, Result
     from harness.contracts import Cluster
@@ -21,9 +23,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("onceproof", "onceproof: delivery semantics on real clusters")
     group.addoption("--runs", type=Path, default=Path("runs"), help="where run folders go (default: runs)")
     group.addoption("--seed", type=int, default=1, help="seed of everything random in a run (default: 1)")
-    group.addoption(
-        "--combined", action="store_true", help="three combined nodes instead of brokers and controllers"
-    )
+    add_options(group.addoption)
     group.addoption(
         "--record-effects",
         action="store_true",
@@ -33,11 +33,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_report_header(config: pytest.Config) -> str:
     from harness.versions import versions
+    from suites.sessions import chosen
 
-    known = versions()
-    nodes = "3 combined nodes" if config.getoption("--combined") else "3 brokers + 3 controllers"
+    known, choice = versions(), chosen(config)
     return (
-        f"onceproof {known['onceproof']}: Kafka {known['kafka']} ({nodes}), "
+        f"onceproof {known['onceproof']}: {choice}, "
         f"confluent-kafka {known['confluent-kafka']}, pyspark {known['pyspark']}, "
         f"seed {config.getoption('--seed')}, runs in {config.getoption('--runs')}"
     )

@@ -12,10 +12,19 @@ if TYPE_CHECKING:
     import pytest
 
     from harness.campaign import Campaign
-    from harness.clusters._server import Options
+    from harness.choice import Choice
+    from harness.clusters._options import Options
     from harness.contracts import Cluster
 
 PROVE = "./onceproof prove --only {name} --seed {seed}"
+
+
+def chosen(config: pytest.Config, options: Options | None = None, settings: Mapping[str, str] = {}) -> Choice:
+    """The cluster that pytest's options name, laid out as a suite needs it."""
+    from harness.choice import Choice
+    from harness.clusters._options import PLAIN
+
+    return Choice.of(config.getoption, options=options or PLAIN, settings=settings)
 
 
 @contextmanager
@@ -24,16 +33,12 @@ def started_cluster(
 ) -> Iterator[Cluster]:
     """A real cluster; what crashed sessions left is swept first."""
     from harness import owned
-    from harness.clusters._server import PLAIN
-    from harness.clusters.local import LocalCluster
+    from harness.choice import running
 
     runs: Path = config.getoption("--runs")
     owned.sweep(runs)
     folder = owned.new_cluster_folder(runs)
-    combined = config.getoption("--combined")
-    with LocalCluster(
-        folder, combined=combined, options=options or PLAIN, broker_settings=settings
-    ) as started:
+    with running(chosen(config, options, settings).build(folder)) as started:
         yield started
     owned.remove(folder)
 

@@ -13,7 +13,7 @@ import pytest
 
 from harness.campaign import Campaign, Execute, Result
 from harness.clusters._mount import trouble
-from harness.clusters._server import Options
+from harness.clusters._options import Options
 from harness.contracts import Cluster, Mode, Verdict
 from harness.fault_family import MEASURED
 from harness.provision.fuse import fuse

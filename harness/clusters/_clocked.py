@@ -19,8 +19,8 @@ from pathlib import Path
 
 from harness import tether, wire
 from harness.clusters._disked import PROBE_TOPIC
-from harness.clusters._mesh import Port
-from harness.clusters._server import ASK_LIMIT_S, Server
+from harness.clusters._process import ServerProcess
+from harness.clusters._server import ASK_LIMIT_S
 from harness.errors import FaultError
 from harness.provision.faketime import faketime
 from harness.waiting import wait_until
@@ -47,7 +47,7 @@ class Skew:
 RIGHT = Skew()
 
 
-class Clocked(Server):
+class Clocked(ServerProcess):
     _skew: Skew = RIGHT
     _drift: _Drift | None = None
 
@@ -99,10 +99,10 @@ class Clocked(Server):
         """Asks the node for its time. A controller tells it only while it leads the quorum."""
         before = time.time()
         if self.member.broker:
-            address, place = (self.address, Port.CONTROL), self.member.id - 1
-            told_ms = wire.append(address, PROBE_TOPIC, place, b"clock", timeout_s=10.0).time_ms
+            place = self.member.id - 1
+            told_ms = wire.append(self.control, PROBE_TOPIC, place, b"clock", timeout_s=10.0).time_ms
         else:
-            told_ms = wire.quorum_leader_time_ms((self.address, Port.CONTROLLER), ASK_LIMIT_S)
+            told_ms = wire.quorum_leader_time_ms(self.controller, ASK_LIMIT_S)
         return told_ms / 1000 - (before + time.time()) / 2
 
     @property

@@ -15,7 +15,7 @@ from harness import wire
 from harness.clusters import _byteman, _segments
 from harness.clusters._mesh import Port
 from harness.clusters._mount import Mount
-from harness.clusters._server import Server
+from harness.clusters._process import ServerProcess
 from harness.contracts import DiskFault, DiskHarm
 from harness.errors import ClusterError, FaultError
 from harness.waiting import wait_until
@@ -26,7 +26,7 @@ _PROBE_LIMIT_S = 10.0
 _TOPIC_LIMIT_S = 20.0
 
 
-class Disked(Server):
+class Disked(ServerProcess):
     """By FUSE where the cluster has it (Options.fuse), else by Byteman, which does without root.
 
     Slow reads are always by Byteman: Kafka sends records by sendfile, which the kernel serves from its page cache, and
@@ -121,10 +121,6 @@ class Disked(Server):
         }
 
     @property
-    def control(self) -> wire.Address:
-        return (self.address, Port.CONTROL)
-
-    @property
     def _byteman(self) -> tuple[str, int]:
         return (self.address, Port.BYTEMAN)
 
@@ -134,7 +130,7 @@ class Disked(Server):
 
     @cached_property
     def _mount(self) -> Mount:
-        return Mount(self.folder, self.folder / "data")
+        return Mount(self.folder, self.data)
 
     @cached_property
     def _breaks(self) -> dict[DiskHarm, DiskFault]:
@@ -190,9 +186,7 @@ class Disked(Server):
 
     def _log_ends(self) -> dict[str, int]:
         """Where the log of each partition ends on the disk, apart from Kafka's own topics."""
-        folders = [
-            path.parent for path in (self.folder / "data").glob("*/*.log") if path.parent.name[:2] != "__"
-        ]
+        folders = [path.parent for path in self.data.glob("*/*.log") if path.parent.name[:2] != "__"]
         return {folder.name: _segments.search(folder, []).end for folder in set(folders)}
 
 

@@ -1,19 +1,15 @@
-"""A server process of a local cluster. Its powers are mixed in, one file each; see harness.clusters._node."""
+"""A server of a cluster, whatever it runs as. Its powers are mixed in, one file each; see harness.clusters._node."""
 
 from __future__ import annotations
 
-import os
 import re
-import signal
-import subprocess
-from collections.abc import Mapping
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
 from pathlib import Path
 
-from harness import tether, wire
-from harness.clusters._jvm import Jvm
+from harness import wire
 from harness.clusters._links import Links
-from harness.clusters._mesh import Member, Mesh, Port
+from harness.clusters._mesh import Member, Port
+from harness.clusters._options import Options
 from harness.errors import ClusterError, WaitTimeout
 from harness.waiting import wait_until
 
@@ -24,30 +20,17 @@ _COMPLAINT = re.compile(r"\b(ERROR|FATAL)\b|Exception|^Error|Unrecognized|OutOfM
 _TAIL_BYTES = 256 * 1024
 
 
-@dataclass(frozen=True)
-class Options:
-    """How the nodes of a cluster are laid out, so that faults find a way in. What is not asked for costs nothing."""
+class Server(ABC):
+    """Killable, Stoppable and Pausable. Powers add to `residue` and `closed`; a kind of server (a process, a container)
+    says how it is launched and ended.
+    """
 
-    fuse: bool = False  # data folders behind a file system of ours: disk faults, loss of power (root)
-    clocks: bool = False  # wall clocks can be set (libfaketime)
-
-
-PLAIN = Options()
-
-
-class Server:
-    """Killable, Stoppable and Pausable. Powers add to `environment`, `wrapped` and `residue`."""
-
-    def __init__(
-        self, member: Member, mesh: Mesh, links: Links, jvm: Jvm, folder: Path, options: Options
-    ) -> None:
+    def __init__(self, member: Member, address: str, links: Links, folder: Path, options: Options) -> None:
         self.member = member
-        self.address = mesh.address(member)
+        self.address = address
         self.folder = folder
         self.links_of_cluster = links
         self.options = options
-        self._jvm = jvm
-        self._process: subprocess.Popen[bytes] | None = None
 
     def __repr__(self) -> str:
         return f"<{self.name} {self.address}>"
@@ -61,51 +44,42 @@ class Server:
         return self.folder / "server.log"
 
     @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    # Where the harness itself asks it; a kind of server that is reached otherwise says so.
+
+    @property
+    def control(self) -> wire.Address:
+        """The broker, on the control lane."""
+        return (self.address, Port.CONTROL)
+
+    @property
+    def controller(self) -> wire.Address:
+        """The controller's listener."""
+        return (self.address, Port.CONTROLLER)
+
+    @property
+    @abstractmethod
     def pid(self) -> int | None:
-        return self._process.pid if self._process is not None and self.running() else None
+        """Of the server as this machine sees it; None: it does not run."""
+
+    @abstractmethod
+    def launch(self) -> None:
+        """Start it; it is not ready yet when this returns."""
+
+    @abstractmethod
+    def exit_code(self) -> int | None:
+        """Of a server that has ended."""
 
     # Killable
 
-    def launch(self) -> None:
-        """Start the process; it is not ready yet when this returns."""
-        command = self.wrapped(self._jvm.command(self.member, self.address, self.folder))
-        self._process = tether.spawn(
-            command,
-            log=self.log,
-            cwd=self.folder,
-            pidfile=self._pidfile,
-            env={**os.environ, **self.environment()},
-        )
-
-    def environment(self) -> Mapping[str, str]:
-        """What the process needs in its environment."""
-        return {}
-
-    def wrapped(self, command: list[str | Path]) -> list[str | Path]:
-        """The command that starts the process; a power may put another one before it. It has to keep the pid."""
-        return command
-
-    def residue(self) -> list[str]:
-        """What is left of faults on this node, each in a few words; nothing on a node as it was at first."""
-        return [f"{self.name} is paused"] if self.paused() else []
-
-    def closed(self) -> None:
-        """The cluster stops and the process is gone: give back everything else."""
-
-    def shut_down(self, limit_s: float = STOP_LIMIT_S) -> int:
-        """Ask the process to end by itself, and wait for it; its exit code."""
-        if self._process is None:
-            return 0
-        if self.running():
-            self._process.terminate()
-        wait_until(lambda: not self.running(), limit_s, f"{self.name} did not end after SIGTERM")
-        self._pidfile.unlink(missing_ok=True)
-        return int(self._process.returncode)
-
+    @abstractmethod
     def kill(self) -> None:
-        if self._process is not None:
-            tether.end(self._process)
-        self._pidfile.unlink(missing_ok=True)
+        """Returns when it is gone."""
+
+    @abstractmethod
+    def running(self) -> bool: ...
 
     def restart(self) -> None:
         """Returns when the node takes part in the cluster again."""
@@ -117,14 +91,37 @@ class Server:
         except WaitTimeout as error:
             raise ClusterError(str(error)) from error
 
-    def running(self) -> bool:
-        return self._process is not None and self._process.poll() is None
+    # Stoppable
+
+    @abstractmethod
+    def shut_down(self, limit_s: float = STOP_LIMIT_S) -> int: ...
+
+    # Pausable
+
+    @abstractmethod
+    def pause(self) -> None: ...
+
+    @abstractmethod
+    def resume(self) -> None: ...
+
+    @abstractmethod
+    def paused(self) -> bool: ...
+
+    # what powers add to
+
+    def residue(self) -> list[str]:
+        """What is left of faults on this node, each in a few words; nothing on a node as it was at first."""
+        return [f"{self.name} is paused"] if self.paused() else []
+
+    def closed(self) -> None:  # noqa: B027  # most have nothing to give back
+        """The cluster stops and the process is gone: give back everything else."""
+
+    # what is seen of it
 
     def must_run(self) -> None:
         """Raises ClusterError if the process has ended."""
         if not self.running():
-            code = None if self._process is None else self._process.returncode
-            raise ClusterError(f"{self.name} ended with code {code}: {self.complaint()}")
+            raise ClusterError(f"{self.name} ended with code {self.exit_code()}: {self.complaint()}")
 
     def ready(self) -> bool:
         """Whether the node, asked by itself, takes part; raises ClusterError if its process has ended."""
@@ -146,22 +143,5 @@ class Server:
         return f"{told[-1].strip()[:300]} (log: {self.log})"
 
     def _takes_part(self) -> bool:
-        wire.api_versions((self.address, Port.CONTROLLER), ASK_LIMIT_S)
+        wire.api_versions(self.controller, ASK_LIMIT_S)
         return True
-
-    @property
-    def _pidfile(self) -> Path:
-        return self.folder / "server.pid"
-
-    # Pausable
-
-    def pause(self) -> None:
-        if self._process is not None and self.running():
-            self._process.send_signal(signal.SIGSTOP)
-
-    def resume(self) -> None:
-        if self._process is not None and self.running():
-            self._process.send_signal(signal.SIGCONT)
-
-    def paused(self) -> bool:
-        return self.running() and tether.is_stopped(self._process.pid if self._process else 0)

@@ -11,8 +11,7 @@ from contextlib import suppress
 
 from harness import wire
 from harness.clusters._cpu_group import CpuGroup, place_for
-from harness.clusters._mesh import Port
-from harness.clusters._server import Server
+from harness.clusters._process import ServerProcess
 from harness.errors import FaultError
 
 _TICK_S = 0.01
@@ -22,7 +21,7 @@ _CONNECTIONS = 4
 _PIPELINED = 500
 
 
-class Starved(Server):
+class Starved(ServerProcess):
     _share: float | None = None
     _group: CpuGroup | None = None
     _throttle: Throttle | None = None
@@ -58,9 +57,8 @@ class Starved(Server):
         pid = self.pid
         if pid is None:
             raise FaultError(f"{self.name} does not run")
-        port = Port.CONTROL if self.member.broker else Port.CONTROLLER
         begun, before = time.monotonic(), cpu_seconds(pid)
-        ask_for_more((self.address, port), for_s)
+        ask_for_more(self.control if self.member.broker else self.controller, for_s)
         try:
             return (cpu_seconds(pid) - before) / (time.monotonic() - begun)
         except OSError:

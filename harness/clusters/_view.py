@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from harness import wire
-from harness.clusters._mesh import Port
 from harness.clusters._node import LocalBroker, LocalNode
 from harness.contracts import BrokerPlace, PartitionState
 from harness.errors import ClusterError
@@ -39,10 +38,7 @@ class LocalView:
 
     def active_controller(self) -> str:
         """The one that says of itself that it leads; of two, the one of the higher epoch."""
-        answers = ask_all(
-            self._controllers,
-            lambda node: wire.describe_quorum((node.address, Port.CONTROLLER), _ASK_LIMIT_S),
-        )
+        answers = ask_all(self._controllers, lambda node: wire.describe_quorum(node.controller, _ASK_LIMIT_S))
         leading = [answer for answer in answers.values() if answer.error == 0 and answer.leader >= 0]
         if not leading:
             raise ClusterError("no controller says that it leads the quorum")

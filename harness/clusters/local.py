@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from harness import provision, tether, topics
 from harness.clusters import _block, _stale, _storage
@@ -18,8 +18,8 @@ from harness.clusters._jvm import Jvm, lay_out
 from harness.clusters._links import Links
 from harness.clusters._mesh import Member, Mesh, Port, members
 from harness.clusters._node import LocalBroker, LocalNode
+from harness.clusters._options import PLAIN, Options
 from harness.clusters._ready import Readiness
-from harness.clusters._server import PLAIN, Options
 from harness.clusters._settings import render, server_properties
 from harness.clusters._toxiproxy import Toxiproxy
 from harness.clusters._view import LocalView
@@ -28,6 +28,9 @@ from harness.errors import ClusterError, UsageError
 from harness.provision.java import java_version
 from harness.provision.kafka import version_of
 from harness.scenario import TopicSettings
+
+if TYPE_CHECKING:
+    from harness.choice import Choice
 
 _READY_LIMIT_S = 90.0
 
@@ -69,6 +72,16 @@ class LocalCluster:
         self._nodes: list[LocalNode] = []
         self._steps_s: dict[str, float] = {}
 
+    @classmethod
+    def chosen(cls, choice: Choice, folder: Path) -> Self:
+        return cls(
+            folder,
+            combined=choice.combined,
+            kafka_version=choice.kafka,
+            broker_settings=choice.settings,
+            options=choice.options,
+        )
+
     def __enter__(self) -> Self:
         self.start()
         return self
@@ -104,8 +117,8 @@ class LocalCluster:
         cluster_id = _storage.new_id()
         self._nodes = [self._make_node(member, mesh, links, jvm) for member in self._members]
         for node in self._nodes:
-            shutil.rmtree(node.folder / "data", ignore_errors=True)
-            _storage.fill(node.folder / "data", node.member.id, cluster_id, checkpoint)
+            shutil.rmtree(node.data, ignore_errors=True)
+            _storage.fill(node.data, node.member.id, cluster_id, checkpoint)
             node.launch()
         self._toxiproxy.start(mesh.routes())  # up long before the first JVM wants a peer
         readiness = Readiness(
@@ -163,9 +176,7 @@ class LocalCluster:
     def replica_folders(self, topic: str, partition: int) -> Mapping[str, Path]:
         """Where each broker that has a copy of the partition keeps it, whether it runs or not."""
         folders = {
-            node.name: node.folder / "data" / f"{topic}-{partition}"
-            for node in self._nodes
-            if node.member.broker
+            node.name: node.data / f"{topic}-{partition}" for node in self._nodes if node.member.broker
         }
         return {name: folder for name, folder in folders.items() if folder.is_dir()}
 
@@ -202,7 +213,7 @@ class LocalCluster:
         properties = server_properties(mesh, member, folder / "data", self._broker_settings)
         lay_out(folder, render(properties), mesh.hosts(member, socket.gethostname()))
         kind = LocalBroker if member.broker else LocalNode
-        return kind(member, mesh, links, jvm, folder, self._options)
+        return kind(member, mesh.address(member), links, folder, self._options, jvm)
 
     def _started(self) -> Mesh:
         if self._mesh is None or self._block is None:

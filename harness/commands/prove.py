@@ -12,6 +12,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.choice import Choice, add_options, running
 from harness.errors import UsageError
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--report", type=Path, help="where the report goes (default: RUNS/report.html)")
     parser.add_argument("--json", action="store_true", help="print the summary as one JSON object on stdout")
+    add_options(parser.add_argument_group("the cluster").add_argument)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -88,9 +90,9 @@ def _chosen(args: argparse.Namespace) -> list[Scenario]:
 def _prove(args: argparse.Namespace, scenarios: list[Scenario], progress: Progress) -> list[RunDir]:
     from harness import owned, provision
     from harness.campaign import Campaign
-    from harness.clusters.local import LocalCluster
     from harness.versions import versions
 
+    choice = _choice(args)
     args.runs.mkdir(parents=True, exist_ok=True)
     for swept in owned.sweep(args.runs):
         progress.note(swept)
@@ -98,20 +100,20 @@ def _prove(args: argparse.Namespace, scenarios: list[Scenario], progress: Progre
     with ExitStack() as stack:
         stack.callback(progress.close)
         folder = owned.new_cluster_folder(args.runs)
-        # Broker faults take the controllers of combined nodes along; the quick run accepts that for its speed.
-        cluster = LocalCluster(folder, combined=args.quick)
+        cluster = choice.build(folder)
         campaign = stack.enter_context(
             Campaign(
                 cluster,
                 args.runs,
                 say=progress.tell,
-                command_for=lambda s: f"./onceproof prove --only {s.name} --seed {args.seed}",
+                command_for=lambda s: " ".join(
+                    ["./onceproof prove", "--only", s.name, "--seed", str(args.seed), *choice.words()]
+                ),
                 versions=versions(),
             )
         )
-        facts = cluster.describe()
-        progress.tell("cluster", f"starting {facts['brokers']} brokers, {facts['controllers']} controllers")
-        with cluster:
+        progress.tell("cluster", f"starting {choice}")
+        with running(cluster):
             progress.note(f"cluster ready after {cluster.describe()['steps_s']['ready']} s")
             runs = _run_all(campaign, scenarios, progress)
         owned.remove(folder)  # only now: its logs tell why a cluster did not come up
@@ -129,6 +131,13 @@ def _run_all(campaign: Campaign, scenarios: list[Scenario], progress: Progress) 
     return [future.result().run for future in futures]
 
 
+def _choice(args: argparse.Namespace) -> Choice:
+    # Broker faults take the controllers of combined nodes along; the quick run accepts that for its speed.
+    if args.quick and args.cluster in (None, "local"):
+        args.combined = True
+    return Choice.of(lambda name: getattr(args, name))
+
+
 def _command(args: argparse.Namespace) -> str:
-    words = ["./onceproof", "prove", *(["--quick"] if args.quick else [])]
+    words = ["./onceproof", "prove", *(["--quick"] if args.quick else []), *_choice(args).words()]
     return " ".join([*words, *(f"--only '{p}'" for p in args.only), f"--seed {args.seed}"])

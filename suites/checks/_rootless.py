@@ -30,7 +30,7 @@ from faults.slow_disk import SlowDisk
 from faults.slow_link import SlowLink
 from faults.starve import Starve
 from faults.transfer_leadership import TransferLeadership
-from harness.clusters._server import Options
+from harness.clusters._options import Options
 from harness.clusters.local import LocalCluster
 from harness.contracts import Fault, Lane
 from harness.scenario import TopicSettings

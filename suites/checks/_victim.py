@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from harness import registry
-from harness.clusters._server import Options
+from harness.clusters._options import Options
 from harness.clusters.local import LocalCluster
 from harness.scenario import TopicSettings
 from harness.targets import Target, active_controller, every_broker, follower_of, leader_of

@@ -18,7 +18,7 @@ from faults.power_loss import PowerLoss
 from faults.slow_disk import SlowDisk
 from harness import wire
 from harness.clusters._node import LocalBroker
-from harness.clusters._server import Options
+from harness.clusters._options import Options
 from harness.clusters.local import LocalCluster
 from harness.contracts import DiskHarm, Fault, Lane, Node
 from harness.errors import FaultError

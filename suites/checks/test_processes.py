@@ -14,7 +14,7 @@ from faults.skew_clock import SkewClock
 from faults.starve import Starve
 from harness.clusters import _starved
 from harness.clusters._node import LocalBroker, LocalNode
-from harness.clusters._server import Options
+from harness.clusters._options import Options
 from harness.clusters.local import LocalCluster
 from harness.contracts import Fault
 from harness.errors import ClusterError, FaultError

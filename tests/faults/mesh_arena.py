@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from harness.clusters._jvm import Jvm
+from harness.clusters._kafka import KafkaProcess
 from harness.clusters._linked import Linked
 from harness.clusters._links import Links
 from harness.clusters._mesh import Mesh, Route, members
-from harness.clusters._server import PLAIN
+from harness.clusters._options import PLAIN
 from harness.clusters._toxiproxy import Toxiproxy
 from harness.contracts import Direction, Ending, Link, Node, PartitionState, Questions, Talk
 from harness.errors import ClusterError
@@ -98,6 +99,10 @@ class MemoryLinks(Links):
         yield lambda limit_s: limit_s > 0 and self.passes(link)[Direction.ANSWERS] and not self.answers_lost
 
 
+class LinkedProcess(Linked, KafkaProcess):
+    """A server that is never started."""
+
+
 @dataclass
 class MeshCluster:
     """Cluster and view in one. A broker is registered while it sees the active controller, which sees a majority."""
@@ -111,7 +116,7 @@ class MeshCluster:
         self.toxiproxy = MemoryToxiproxy()
         self.links = MemoryLinks(mesh, self.toxiproxy)
         self._nodes = [
-            Linked(member, mesh, self.links, cast(Jvm, None), Path("nowhere"), PLAIN)
+            LinkedProcess(member, mesh.address(member), self.links, Path("nowhere"), PLAIN, cast(Jvm, None))
             for member in mesh.members
         ]
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -17,8 +18,9 @@ from faults.skew_clock import SkewClock
 from harness import registry, tether, wire
 from harness.clusters import _clocked
 from harness.clusters._clocked import RIGHT, Clocked, Skew, sweep_shared_memory
+from harness.clusters._kafka import KafkaProcess
 from harness.clusters._mesh import Mesh, members
-from harness.clusters._server import PLAIN, Options
+from harness.clusters._options import PLAIN, Options
 from harness.contracts import Node
 from harness.errors import FaultError, SetupError, UsageError
 from harness.provision import cache, tool
@@ -138,9 +140,14 @@ def test_a_node_without_a_clock_of_its_own_is_refused() -> None:
 # The node.
 
 
+class ClockedProcess(Clocked, KafkaProcess):
+    """A server that is never started."""
+
+
 def clocked(folder: Path, options: Options) -> Clocked:
     mesh = Mesh(99, members(1, 1, True))
-    return Clocked(mesh.members[0], mesh, None, None, folder, options)  # type: ignore[arg-type]
+    member = mesh.members[0]
+    return ClockedProcess(member, mesh.address(member), cast(Any, None), folder, options, cast(Any, None))
 
 
 def test_the_file_says_how_wrong_the_clock_is(tmp_path: Path) -> None:

@@ -17,8 +17,9 @@ from faults.hold_requests import API_KEYS, HoldRequests
 from harness import registry, tether
 from harness.clusters import _block
 from harness.clusters._holding import Holding
+from harness.clusters._kafka import KafkaProcess
 from harness.clusters._mesh import Mesh, Port, members
-from harness.clusters._server import PLAIN
+from harness.clusters._options import PLAIN
 from harness.contracts import HeldRequests, Lane, Link, Node, RequestHolding
 from harness.errors import FaultError, UsageError
 from harness.schedule import fault_of
@@ -46,11 +47,17 @@ class FakeLinks:
         return self.leads
 
 
+class HoldingProcess(Holding, KafkaProcess):
+    """A server that is never started."""
+
+
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[Holding]:
     block = _block.take(Port)
     mesh = Mesh(block.number, members(1, 1, combined=True))
-    node = Holding(mesh.members[0], mesh, cast(Any, FakeLinks()), cast(Any, None), tmp_path, PLAIN)
+    member = mesh.members[0]
+    links = cast(Any, FakeLinks())
+    node = HoldingProcess(member, mesh.address(member), links, tmp_path, PLAIN, cast(Any, None))
     yield node
     node.closed()
     block.release()
