@@ -25,14 +25,15 @@ class SkewClock:
     """Jumps by `offset_s`, and runs at `rate` from then on. A drift comes in a step a second, of `rate - 1` seconds.
 
     The cluster has to be started with clocks. A controller tells its time only while it leads the quorum, so of the
-    controllers only the active one can be a target.
+    controllers only the active one can be a target. A worker stamps its records with the wrong clock; the waits of its
+    client library stay right.
     """
 
     offset_s: float = 60.0
     rate: float = 1.0
     needs: ClassVar[type] = Skewable
     ways: ClassVar[Mapping[str, str]] = {
-        "libfaketime": "Debian's libfaketime (fetched), a cluster with clocks"
+        "libfaketime": "Debian's libfaketime (fetched); for nodes, a cluster with clocks"
     }
     bites_when: ClassVar[str] = (
         "the node's own clock is wrong by what was asked for (within 0.5 s), and drifts as was asked for (within 20 %)"

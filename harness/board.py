@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _LAYOUT = struct.Struct("<6q")
+_CLOCK = struct.Struct("<2d")  # behind the counters
+_SIZE = _LAYOUT.size + _CLOCK.size
 
 
 @dataclass(frozen=True)
@@ -23,14 +25,20 @@ class Counters:
     sessions: int = 0
 
 
+@dataclass(frozen=True)
+class ShownClock:
+    wall_minus_monotonic_s: float = 0.0
+    at_s: float = 0.0  # on the monotonic clock; 0: never
+
+
 class Board:
     """Written by one worker, read by the harness; torn reads only make a progress line wrong for a moment."""
 
     def __init__(self, path: Path) -> None:
-        if not path.exists() or path.stat().st_size != _LAYOUT.size:
-            path.write_bytes(bytes(_LAYOUT.size))
+        if not path.exists() or path.stat().st_size != _SIZE:
+            path.write_bytes(bytes(_SIZE))
         with path.open("r+b") as file:
-            self._map = mmap.mmap(file.fileno(), _LAYOUT.size)
+            self._map = mmap.mmap(file.fileno(), _SIZE)
 
     def show(self, counters: Counters) -> None:
         _LAYOUT.pack_into(self._map, 0, counters.attempted, counters.acked, counters.failed,
@@ -38,6 +46,12 @@ class Board:
 
     def read(self) -> Counters:
         return Counters(*_LAYOUT.unpack_from(self._map, 0))
+
+    def show_clock(self, clock: ShownClock) -> None:
+        _CLOCK.pack_into(self._map, _LAYOUT.size, clock.wall_minus_monotonic_s, clock.at_s)
+
+    def read_clock(self) -> ShownClock:
+        return ShownClock(*_CLOCK.unpack_from(self._map, _LAYOUT.size))
 
     def close(self) -> None:
         self._map.close()

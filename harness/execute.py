@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import __version__, autopsy, ledger, owned, registry
+from harness.clocked_worker import ClockedWorker, workers_with_clocks
 from harness.contracts import Cluster, Lane, Node
 from harness.errors import OnceproofError
 from harness.injector import Injector
@@ -61,7 +62,7 @@ def execute(
     with ExitStack() as stack:
         stack.callback(owned.disown, run.logs)
         book = stack.enter_context(ledger.Ledger(run.ledger, "harness"))
-        workers = stack.enter_context(Workers(_specs(scenario, cluster, run, topic, group), run, book.events))
+        workers = stack.enter_context(Workers(_workers(scenario, cluster, run, topic, group, book.events)))
         arena = RunArena(cluster, topic, group, workers)
         try:
             _run(scenario, arena, run, manifest, book.events, say)
@@ -149,6 +150,16 @@ def _run(
         arena.cluster.delete_topic(arena.topic)
         if broken is None:
             workers.check()
+
+
+def _workers(
+    scenario: Scenario, cluster: Cluster, run: RunDir, topic: str, group: str, events: ledger.EventLog
+) -> list[Worker]:
+    clocked = workers_with_clocks(scenario.schedule)
+    return [
+        (ClockedWorker if spec["name"] in clocked else Worker)(spec, run, events)
+        for spec in _specs(scenario, cluster, run, topic, group)
+    ]
 
 
 def _specs(

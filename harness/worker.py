@@ -11,13 +11,16 @@ import json
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from harness import registry
-from harness.board import Board
+from harness import clocks, registry
+from harness.board import Board, ShownClock
 from harness.ledger import Ledger
+
+_TELL_TIME_EVERY_S = 0.1
 
 
 def run_role(spec: Mapping[str, Any], until: Callable[[], bool], client: Any = None) -> None:
@@ -39,8 +42,22 @@ def main(spec_file: str) -> int:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
+    if spec.get("clock"):
+        clocks.keep_waits_right()
+        _tell_time(Board(Path(spec["board"])))
     run_role(spec, stop.is_set)
     return 0
+
+
+def _tell_time(board: Board) -> None:
+    """Show the wall clock of this process for as long as it lives."""
+
+    def tell() -> None:
+        while True:
+            board.show_clock(ShownClock(clocks.wall_minus_monotonic_s(), time.monotonic()))
+            time.sleep(_TELL_TIME_EVERY_S)
+
+    threading.Thread(target=tell, name="clock", daemon=True).start()
 
 
 if __name__ == "__main__":

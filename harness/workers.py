@@ -63,13 +63,22 @@ class Worker:
         spec_file.write_text(json.dumps(spec, indent=1), encoding="utf-8")
         self._boards.append(Board(board))
         self._process = tether.spawn(
-            [sys.executable, "-m", "harness.worker", str(spec_file)],
+            self.command(spec_file),
             log=self._run.logs / f"{writer}.out",
             cwd=ROOT,
             env={**os.environ, "PYTHONUNBUFFERED": "1", "OPENBLAS_NUM_THREADS": "1"},
             pidfile=self._run.logs / f"{writer}.pid",
         )
         self._events.write("worker", name=self.name, state="started", pid=self._process.pid)
+
+    def command(self, spec_file: Path) -> list[str | Path]:
+        """What starts the process; a kind of worker may put another command before it, which has to keep the pid."""
+        return [sys.executable, "-m", "harness.worker", spec_file]
+
+    @property
+    def board(self) -> Board:
+        """Of the process that was started last."""
+        return self._boards[-1]
 
     # --- powers ---
 
@@ -135,8 +144,8 @@ class Worker:
 class Workers:
     """All workers of a run; on the way out nothing of them is left."""
 
-    def __init__(self, specs: Sequence[Mapping[str, Any]], run: RunDir, events: EventLog) -> None:
-        self.all = [Worker(spec, run, events) for spec in specs]
+    def __init__(self, workers: Sequence[Worker]) -> None:
+        self.all = list(workers)
 
     def __enter__(self) -> Workers:
         return self

@@ -115,6 +115,8 @@ CASES: Mapping[str, Case] = {
     "kill_worker-consumer": Case(_held(KillWorker(), consumer(1))),
     "pause_worker-producer": Case(_held(PauseWorker(), producer(1))),
     "pause_worker-consumer": Case(_held(PauseWorker(), consumer(1))),
+    "skew_clock-producer": Case(_held(SkewClock(), producer(1), 3.0)),
+    "skew_clock-consumer": Case(_held(SkewClock(offset_s=-600.0), consumer(1), 3.0)),
     "fence_producer": Case(_held(FenceProducer(), producer(1)), TRANSACTIONAL),
     "rebalance": Case(_held(Rebalance(), consumer(1))),
     # three at once

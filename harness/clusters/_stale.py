@@ -12,7 +12,7 @@ import uuid
 from pathlib import Path
 
 from harness import tether
-from harness.clusters._clocked import sweep_shared_memory
+from harness.clocks import sweep_shared_memory
 from harness.clusters._cpu_group import sweep_groups
 from harness.provision.cache import cache_dir
 

@@ -15,9 +15,9 @@ import pytest
 
 from faults import _measure, skew_clock
 from faults.skew_clock import SkewClock
-from harness import registry, tether, wire
-from harness.clusters import _clocked
-from harness.clusters._clocked import RIGHT, Clocked, Skew, sweep_shared_memory
+from harness import clocks, registry, tether, wire
+from harness.clocks import RIGHT, Skew, sweep_shared_memory
+from harness.clusters._clocked import Clocked
 from harness.clusters._kafka import KafkaProcess
 from harness.clusters._mesh import Mesh, members
 from harness.clusters._options import PLAIN, Options
@@ -190,8 +190,8 @@ def test_shared_memory_of_the_dead_is_swept(
 ) -> None:
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    monkeypatch.setattr(_clocked, "_SHARED_MEMORY", tmp_path)
-    of_dead, of_living = _clocked.shared_memory_of(ended.pid), _clocked.shared_memory_of(asleep.pid)
+    monkeypatch.setattr(clocks, "_SHARED_MEMORY", tmp_path)
+    of_dead, of_living = clocks.shared_memory_of(ended.pid), clocks.shared_memory_of(asleep.pid)
     foreign = tmp_path / "faketime_shm_of_somebody"
     for file in (*of_dead, *of_living, foreign):
         file.touch()
