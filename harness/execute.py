@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness import __version__, autopsy, ledger, owned, registry
+from harness import __version__, autopsy, ledger, libraries, owned, registry
 from harness.contracts import Cluster, Lane, Node
 from harness.errors import OnceproofError
 from harness.injector import Injector
@@ -68,6 +68,7 @@ def execute(
         except OnceproofError as error:
             book.events.write("error", where="run", text=str(error))
             say(str(error))
+    manifest["versions"] |= libraries.loaded(run, {worker.name for worker in workers.all})
     manifest["ended"] = time.strftime("%Y-%m-%dT%H:%M:%S%z")
     manifest["complete"] = True
     write_json(run.manifest, manifest)
@@ -159,6 +160,7 @@ def _specs(
         {
             **role,
             "client": scenario.client,
+            "client_version": scenario.client_version,
             "run": run_number(run.run_id),
             "bootstrap": cluster.bootstrap_servers(Lane(role["lane"])),
         }
@@ -189,6 +191,8 @@ def _manifest(
     command: str,
     versions: Mapping[str, str],
 ) -> dict[str, Any]:
+    described = dict(cluster.describe())
+    kafka = {"kafka": described["kafka_version"]} if "kafka_version" in described else {}
     return {
         "version": ledger.VERSION,
         "run_id": run.run_id,
@@ -204,8 +208,8 @@ def _manifest(
             "wall": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
             "unix": time.time(),
         },
-        "cluster": dict(cluster.describe()),
-        "versions": {"onceproof": __version__, "python": platform.python_version(), **versions},
+        "cluster": described,
+        "versions": {"onceproof": __version__, "python": platform.python_version(), **versions, **kafka},
         "machine": {"system": platform.platform(), "cores": _cores(), "memory_gib": _memory_gib()},
         "command": command or " ".join(sys.argv),
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),

@@ -17,6 +17,7 @@ from typing import Any
 
 from harness import registry
 from harness.board import Board
+from harness.contracts import Versioned
 from harness.ledger import Ledger
 
 
@@ -27,6 +28,8 @@ def run_role(spec: Mapping[str, Any], until: Callable[[], bool], client: Any = N
         spec, Board(Path(spec["board"]))
     )
     with Ledger(Path(spec["ledger"]), spec["writer"]) as ledger:
+        if isinstance(client, Versioned):
+            ledger.events.write("library", versions=dict(client.versions()))
         try:
             role.work(client, ledger, until)
         except Exception as error:
