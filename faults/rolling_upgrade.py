@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from faults._measure import able, in_parallel, not_running, wait_whole
 from harness import wire_features
-from harness.contracts import Arena, Bite, Healing, Node, Upgradable
+from harness.contracts import Arena, Bite, Healing, Node, Upgradable, View
 from harness.errors import ClusterError, UsageError, WaitTimeout
 from harness.provision import KAFKA_VERSION
 from harness.waiting import wait_until
@@ -68,20 +68,20 @@ class RollingUpgrade:
                 f"{node.name} ended with code {code}, in sync as {node.version()} after {away[-1]:.1f} s"
             )
             seen.look(arena)
-        levels = self._raise(arena, targets) if self.features else finalized(arena)
+        levels = self._raise(arena, targets) if self.features else finalized(arena.cluster.view())
         return self._bite(seen, levels, targets, told, away)
 
     def _raise(self, arena: Arena, nodes: Sequence[Upgradable]) -> Mapping[str, int]:
         """Raise what all support, and wait until every broker holds it for finalized; the levels then."""
-        wanted = newest_for_all([node.features() for node in nodes], finalized(arena))
+        wanted = newest_for_all([node.features() for node in nodes], finalized(arena.cluster.view()))
         if wanted:
             _of_any(arena, lambda at: wire_features.raise_features(at, wanted, _ASK_S))
             wait_until(
-                lambda: wanted.items() <= finalized(arena).items(),
+                lambda: wanted.items() <= finalized(arena.cluster.view()).items(),
                 _ASK_S,
-                lambda: f"asked for {wanted}, finalized are {finalized(arena)}",
+                lambda: f"asked for {wanted}, finalized are {finalized(arena.cluster.view())}",
             )
-        return finalized(arena)
+        return finalized(arena.cluster.view())
 
     def _bite(
         self,
@@ -148,7 +148,7 @@ class _Seen:
 
     @classmethod
     def of(cls, arena: Arena, nodes: Sequence[Upgradable]) -> _Seen:
-        seen = cls({node.name: node.version() for node in nodes}, finalized(arena))
+        seen = cls({node.name: node.version() for node in nodes}, finalized(arena.cluster.view()))
         seen.epochs = _epochs(arena)
         return seen
 
@@ -181,9 +181,8 @@ def newest_for_all(
     return {name: level for name, level in newest.items() if level > levels.get(name, 0)}
 
 
-def finalized(arena: Arena) -> Mapping[str, int]:
-    """The levels in use, as the broker tells that has heard least of them: what is old there is not yet so."""
-    view = arena.cluster.view()
+def finalized(view: View) -> Mapping[str, int]:
+    """The levels in use, as the broker tells that has heard least of them."""
     places = view.broker_places()
     told = [wire_features.features(places[name].control, _ASK_S) for name in view.registered_brokers()]
     return min(told, key=lambda one: one.epoch).finalized if told else {}

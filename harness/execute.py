@@ -69,6 +69,7 @@ def execute(
             book.events.write("error", where="run", text=str(error))
             say(str(error))
     manifest["versions"] |= libraries.loaded(run, {worker.name for worker in workers.all})
+    manifest["versions"] |= _kafka_version(cluster, before=manifest["versions"].get("kafka"))
     manifest["ended"] = time.strftime("%Y-%m-%dT%H:%M:%S%z")
     manifest["complete"] = True
     write_json(run.manifest, manifest)
@@ -191,8 +192,6 @@ def _manifest(
     command: str,
     versions: Mapping[str, str],
 ) -> dict[str, Any]:
-    described = dict(cluster.describe())
-    kafka = {"kafka": described["kafka_version"]} if "kafka_version" in described else {}
     return {
         "version": ledger.VERSION,
         "run_id": run.run_id,
@@ -208,13 +207,24 @@ def _manifest(
             "wall": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
             "unix": time.time(),
         },
-        "cluster": described,
-        "versions": {"onceproof": __version__, "python": platform.python_version(), **versions, **kafka},
+        "cluster": dict(cluster.describe()),
+        "versions": {
+            "onceproof": __version__,
+            "python": platform.python_version(),
+            **versions,
+            **_kafka_version(cluster),
+        },
         "machine": {"system": platform.platform(), "cores": _cores(), "memory_gib": _memory_gib()},
         "command": command or " ".join(sys.argv),
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "complete": False,
     }
+
+
+def _kafka_version(cluster: Cluster, before: str | None = None) -> dict[str, str]:
+    """What the brokers run; `3.9.2 -> 4.3.1` where an upgrade changed it. Nothing for a cluster that does not tell."""
+    now = cluster.describe().get("kafka_version")
+    return {"kafka": " -> ".join(dict.fromkeys(filter(None, [before, now])))} if now else {}
 
 
 def _cores() -> int:

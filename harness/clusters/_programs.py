@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from harness import provision
 from harness.clusters._archive import with_archive
 from harness.clusters._jvm import Jvm
-from harness.errors import SetupError
+from harness.contracts import Stoppable
+from harness.errors import SetupError, UsageError
 from harness.provision.java import java_version
 from harness.provision.kafka import version_of
 
@@ -29,11 +31,20 @@ def exactly(version: str) -> Jvm:
     return found
 
 
+def by_node(names: Sequence[str], version: str, mixed: Mapping[str, str]) -> dict[str, str]:
+    """The version of each node by its name."""
+    if unknown := sorted(mixed.keys() - set(names)):
+        asked = f"{unknown[0]} to run Kafka {mixed[unknown[0]]}"
+        raise UsageError(f"there is no node {asked}; there are: {', '.join(names)}")
+    return {name: mixed.get(name, version) for name in names}
+
+
 def _run_once(jvm: Jvm, folder: Path) -> None:
     """Let one broker do a bit of everything and end in order, so that it writes down the classes it used."""
     from harness.clusters.local import LocalCluster
 
     cluster = LocalCluster(folder, brokers=1, controllers=1, combined=True, programs=lambda _version: jvm)
     with cluster:
-        for node in cluster.local_nodes():
-            node.shut_down()
+        for node in cluster.nodes():
+            if isinstance(node, Stoppable):
+                node.shut_down()

@@ -18,6 +18,7 @@ from harness.clusters._links import Links
 from harness.clusters._mesh import Member, Mesh, Port, members
 from harness.clusters._node import LocalBroker, LocalNode
 from harness.clusters._options import PLAIN, Options
+from harness.clusters._programs import by_node
 from harness.clusters._programs import programs as programs_of
 from harness.clusters._ready import Readiness
 from harness.clusters._settings import render, server_properties
@@ -60,7 +61,7 @@ class LocalCluster:
         self.folder = folder.absolute()
         self._members = members(brokers, controllers, combined)
         self._combined = combined
-        self._versions = _versions(self._members, kafka_version, mixed)
+        self._versions = by_node([member.name for member in self._members], kafka_version, mixed)
         self._programs = programs
         self._broker_settings = dict(broker_settings)
         self._keep = keep
@@ -158,9 +159,6 @@ class LocalCluster:
     def nodes(self) -> Sequence[Node]:
         return tuple(self._nodes)
 
-    def local_nodes(self) -> Sequence[LocalNode]:
-        return tuple(self._nodes)
-
     def view(self) -> LocalView:
         self._started()
         return LocalView(self._nodes)
@@ -237,16 +235,6 @@ class LocalCluster:
     def _rss_mb(self) -> int:
         pids = [node.pid for node in self._nodes] + [self._toxiproxy.pid if self._toxiproxy else None]
         return round(sum(_rss_kb(pid) for pid in pids if pid is not None) / 1024)
-
-
-def _versions(nodes: Sequence[Member], version: str, mixed: Mapping[str, str]) -> dict[str, str]:
-    """The version of each node by its name."""
-    names = [node.name for node in nodes]
-    if unknown := sorted(mixed.keys() - set(names)):
-        raise UsageError(
-            f"no node {unknown[0]} to run Kafka {mixed[unknown[0]]}; there are: {', '.join(names)}"
-        )
-    return {name: mixed.get(name, version) for name in names}
 
 
 def _rss_kb(pid: int) -> int:

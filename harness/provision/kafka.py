@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.errors import SetupError, UsageError
 from harness.provision.cache import Progress, place_of, provide, to_stderr
-from harness.provision.maven import Coordinates, fetch_jars
+from harness.provision.maven import Coordinates, NotPublished, fetch_jars
 
 KAFKA_VERSION = "4.3.1"
 BROKER_JAR = "kafka_2.13-*.jar"
@@ -72,11 +72,9 @@ def _build(version: str, into: Path, progress: Progress) -> None:
         # reload4j itself comes with its binding only; log4j is among the broker's jars already.
         with_log4j = binding.artifact.startswith("log4j")
         fetch_jars(f"log binding {binding.version}", binding, into, alone=with_log4j, progress=progress)
+    except NotPublished as error:
+        raise SetupError(f"Kafka {version} does not exist: the registry has no {broker}") from error
     except SetupError as error:
-        if f"artifact {broker.group}:{broker.artifact}:jar:{version} " in str(error):  # as mvn says it
-            raise SetupError(
-                f"Kafka {version} is not there: {broker} was never published; newest known here: {KAFKA_VERSION}"
-            ) from error
         raise SetupError(f"{error}; by hand: {BY_HAND}") from error
     (into / _LIST).write_text("".join(f"{jar.name}\n" for jar in sorted(into.glob("*.jar"))))
 
