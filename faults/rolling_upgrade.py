@@ -32,7 +32,7 @@ class RollingUpgrade:
     needs: ClassVar[type] = Upgradable
     ways: ClassVar[Mapping[str, str]] = {"process": "the jars of both versions"}
     bites_when: ClassVar[str] = (
-        "every node tells the new version, leaders moved, and the finalized metadata.version is higher than before"
+        "every node tells the new version, leaders were elected anew, and the finalized metadata.version is higher than before"
     )
 
     def __post_init__(self) -> None:
@@ -97,7 +97,7 @@ class RollingUpgrade:
         before, after = seen.levels.get(METADATA_VERSION, 0), levels.get(METADATA_VERSION, 0)
         measured = {
             "upgraded": float(len(changed)),
-            "leaders_moved": float(seen.moves),
+            "elections": float(seen.elections),
             "metadata_version_before": float(before),
             "metadata_version_after": float(after),
             "slowest_s": round(max(away), 3),
@@ -105,12 +105,12 @@ class RollingUpgrade:
         }
         was = ", ".join(sorted(set(seen.versions.values())))
         proof = (
-            f"from {was} to {self.to}: {'; '.join(told)}; leaders moved {seen.moves} times; "
+            f"from {was} to {self.to}: {'; '.join(told)}; leaders elected anew {seen.elections} times; "
             f"{METADATA_VERSION} {before} -> {after}; features {_told(seen.levels)} -> {_told(levels)}"
         )
         if other:
             return Bite(False, f"{', '.join(other)} instead of {self.to}; {proof}", measured, way="process")
-        bit = bool(changed) and seen.moves > 0 and (after > before or not self.features)
+        bit = bool(changed) and seen.elections > 0 and (after > before or not self.features)
         return Bite(bit, proof, measured, way="process")
 
     def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
@@ -139,12 +139,12 @@ class RollingUpgrade:
 
 @dataclass
 class _Seen:
-    """The cluster before the roll, and how often leaders moved during it."""
+    """The cluster before the roll, and how often leaders were elected during it."""
 
     versions: Mapping[str, str]
     levels: Mapping[str, int]
     epochs: dict[int, int] = field(default_factory=dict)
-    moves: int = 0
+    elections: int = 0
 
     @classmethod
     def of(cls, arena: Arena, nodes: Sequence[Upgradable]) -> _Seen:
@@ -153,9 +153,9 @@ class _Seen:
         return seen
 
     def look(self, arena: Arena) -> None:
-        """A leader's epoch rises by one with each leader: none is missed that came and went between two looks."""
+        """The epoch of a partition rises by one with each election: none is missed between two looks."""
         now = _epochs(arena)
-        self.moves += sum(now[partition] - epoch for partition, epoch in self.epochs.items())
+        self.elections += sum(now[partition] - epoch for partition, epoch in self.epochs.items())
         self.epochs = now
 
 

@@ -54,7 +54,7 @@ COMMIT_REFUSED = frozenset(
         KafkaError.UNKNOWN_MEMBER_ID,
         KafkaError.REBALANCE_IN_PROGRESS,
         KafkaError.FENCED_INSTANCE_ID,
-        KafkaError.STALE_MEMBER_EPOCH,
+        getattr(KafkaError, "STALE_MEMBER_EPOCH", 113),  # older libraries have no name for it
         KafkaError._NO_OFFSET,
     }
 )

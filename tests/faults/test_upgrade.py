@@ -79,7 +79,7 @@ def test_controllers_go_first_and_the_active_one_last_of_them(
         assert nodes[0].order == ["broker-2", "broker-3", "broker-1"]
         assert bite.measured["upgraded"] == 3
         assert (bite.measured["metadata_version_before"], bite.measured["metadata_version_after"]) == (21, 30)
-        assert bite.measured["leaders_moved"] == 6, "two partitions, three stops"
+        assert bite.measured["elections"] == 6, "two partitions, three stops"
         assert "transaction.version=2" in bite.proof
         assert "kraft.version" not in bite.proof, "an upgrade leaves it alone"
     assert RollingUpgrade(NEW).healed(arena, nodes).healed
