@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -23,6 +23,7 @@ class Choice:
     cluster: str = "local"
     kafka: str = provision.KAFKA_VERSION
     combined: bool = False
+    mixed: str = ""
     # What a suite asks for, not the user:
     options: Options = PLAIN
     settings: Mapping[str, str] = field(default_factory=dict)  # of the brokers
@@ -41,8 +42,16 @@ class Choice:
         cluster: Cluster = registry.load("cluster", self.cluster).chosen(self, folder)
         return cluster
 
+    def mixed_versions(self) -> dict[str, str]:
+        """What `mixed` says: by node name, the version that this node runs instead."""
+        pairs = [word.partition("=") for word in self.mixed.split(",") if word]
+        if wrong := ["".join(pair) for pair in pairs if not (pair[0] and pair[2])]:
+            raise UsageError(f"--mixed {wrong[0]}: NODE=VERSION, such as broker-1={provision.KAFKA_VERSION}")
+        return {name: version for name, _, version in pairs}
+
     def __str__(self) -> str:
-        return f"Kafka {self.kafka} ({self.cluster}{', combined nodes' if self.combined else ''})"
+        others = "".join(f", {node} {version}" for node, version in self.mixed_versions().items())
+        return f"Kafka {self.kafka}{others} ({self.cluster}{', combined nodes' if self.combined else ''})"
 
     def words(self) -> list[str]:
         """As words of a command line: what differs from the defaults."""
@@ -65,6 +74,10 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
         "default": None,
         "help": "nodes that are brokers and controllers at once, instead of three of each",
     },
+    "mixed": {
+        "metavar": "NODE=VERSION,…",
+        "help": "releases of single nodes where they differ from --kafka, such as broker-1=3.9.2 (local only)",
+    },
 }
 
 
@@ -82,10 +95,11 @@ class _Add(Protocol):
     def __call__(self, flag: str, **how: Any) -> Any: ...
 
 
-def add_options(add: _Add) -> None:
-    """Give all options of a choice to a parser: argparse's add_argument or pytest's addoption."""
+def add_options(add: _Add, without: Container[str] = ()) -> None:
+    """Give the options of a choice to a parser: argparse's add_argument or pytest's addoption."""
     for name, how in _OPTIONS.items():
-        add(_flag(name), **how)
+        if name not in without:
+            add(_flag(name), **how)
 
 
 def kinds_of_clusters() -> list[str]:

@@ -226,6 +226,23 @@ class Stoppable(Killable, Protocol):
 
 
 @runtime_checkable
+class Upgradable(Stoppable, Protocol):
+    """It can run another version of Kafka; there is no way back once the features of the cluster were raised."""
+
+    def upgrade(self, version: str, limit_s: float = 60.0) -> int:
+        """Stop it in order, start it as that version; returns when it takes part again, the exit code of the stop.
+
+        Raises WaitTimeout if the process stays, which then is the old one still.
+        """
+        ...
+
+    def version(self) -> str: ...  # as the node itself has told since it was last started; unknown: not yet
+    def features(
+        self,
+    ) -> Mapping[str, tuple[int, int]]: ...  # lowest and highest level of each that it supports
+
+
+@runtime_checkable
 class Pausable(Node, Protocol):
     def pause(self) -> None: ...
     def resume(self) -> None: ...  # idempotent
@@ -417,6 +434,13 @@ class Client(Protocol):
 
     def open_producer(self, settings: ProducerSpec) -> Producer: ...
     def open_consumer(self, settings: ConsumerSpec, on_assignment: OnAssignment) -> Consumer: ...
+
+
+@runtime_checkable
+class Versioned(Protocol):
+    """A client that tells what it runs with, as the loaded library itself says."""
+
+    def versions(self) -> Mapping[str, str]: ...  # by the name of a package or library
 
 
 @dataclass(frozen=True)

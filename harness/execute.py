@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness import __version__, autopsy, ledger, owned, registry
+from harness import __version__, autopsy, ledger, libraries, owned, registry
 from harness.clocked_worker import ClockedWorker, workers_with_clocks
 from harness.contracts import Cluster, Lane, Node
 from harness.errors import OnceproofError
@@ -69,6 +69,8 @@ def execute(
         except OnceproofError as error:
             book.events.write("error", where="run", text=str(error))
             say(str(error))
+    manifest["versions"] |= libraries.loaded(run, {worker.name for worker in workers.all})
+    manifest["versions"] |= _kafka_version(cluster, before=manifest["versions"].get("kafka"))
     manifest["ended"] = time.strftime("%Y-%m-%dT%H:%M:%S%z")
     manifest["complete"] = True
     write_json(run.manifest, manifest)
@@ -170,6 +172,7 @@ def _specs(
         {
             **role,
             "client": scenario.client,
+            "client_version": scenario.client_version,
             "run": run_number(run.run_id),
             "bootstrap": cluster.bootstrap_servers(Lane(role["lane"])),
         }
@@ -216,12 +219,23 @@ def _manifest(
             "unix": time.time(),
         },
         "cluster": dict(cluster.describe()),
-        "versions": {"onceproof": __version__, "python": platform.python_version(), **versions},
+        "versions": {
+            "onceproof": __version__,
+            "python": platform.python_version(),
+            **versions,
+            **_kafka_version(cluster),
+        },
         "machine": {"system": platform.platform(), "cores": _cores(), "memory_gib": _memory_gib()},
         "command": command or " ".join(sys.argv),
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "complete": False,
     }
+
+
+def _kafka_version(cluster: Cluster, before: str | None = None) -> dict[str, str]:
+    """What the brokers run; `3.9.2 -> 4.3.1` where an upgrade changed it. Nothing for a cluster that does not tell."""
+    now = cluster.describe().get("kafka_version")
+    return {"kafka": " -> ".join(dict.fromkeys(filter(None, [before, now])))} if now else {}
 
 
 def _cores() -> int:

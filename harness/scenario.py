@@ -103,6 +103,7 @@ class Scenario:
     hazard: str = ""  # the id of the hazard that this is a control of, such as acks0_loss
     workload: str = "produce_consume"
     client: str = "confluent"
+    client_version: str = ""  # of its library, for producers and consumers; empty: the one that is installed
     topic: TopicSettings = TopicSettings()
     producers: ProducerSettings = ProducerSettings()
     consumers: ConsumerSettings = ConsumerSettings()

@@ -9,14 +9,18 @@ from importlib import metadata
 from harness import __version__, provision
 
 
+def versions(kafka: str = "") -> dict[str, str]:
+    """`kafka`: what the brokers run, as their cluster describes it; left out where that is not known."""
+    return {**_installed(), **({"kafka": kafka} if kafka else {})}
+
+
 @functools.cache
-def versions() -> dict[str, str]:
+def _installed() -> dict[str, str]:
     import confluent_kafka
 
     return {
         "onceproof": __version__,
         "python": platform.python_version(),
-        "kafka": provision.KAFKA_VERSION,
         "confluent-kafka": metadata.version("confluent-kafka"),
         "librdkafka": confluent_kafka.libversion()[0],
         "pyspark": metadata.version("pyspark"),

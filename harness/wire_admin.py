@@ -19,8 +19,8 @@ def reassign(
     address: Address, topic: str, replicas: Mapping[int, Sequence[int]], timeout_s: float
 ) -> dict[int, str]:
     """Ask for these replicas, in this order; what was refused, by partition. It goes on after the answer."""
-    wanted = [_int(partition) + _array(map(_int, ids)) + b"\0" for partition, ids in replicas.items()]
-    body = _millis(timeout_s) + _array([_text(topic) + _array(wanted) + b"\0"]) + b"\0"
+    wanted = [_int(partition) + compact_array(map(_int, ids)) + b"\0" for partition, ids in replicas.items()]
+    body = _millis(timeout_s) + compact_array([compact_text(topic) + compact_array(wanted) + b"\0"]) + b"\0"
     answer = ask(address, request(_ALTER_PARTITION_REASSIGNMENTS, 0, body, flexible=True), timeout_s)
     return parse_refused(answer, overall_text=True)
 
@@ -29,7 +29,7 @@ def elect(
     address: Address, topic: str, partitions: Sequence[int], unclean: bool, timeout_s: float
 ) -> dict[int, str]:
     """Elect the preferred leaders, or with `unclean` any that lives; what was refused, by partition."""
-    places = _array([_text(topic) + _array(map(_int, partitions)) + b"\0"])
+    places = compact_array([compact_text(topic) + compact_array(map(_int, partitions)) + b"\0"])
     body = bytes([unclean]) + places + _millis(timeout_s) + b"\0"
     answer = ask(address, request(_ELECT_LEADERS, 2, body, flexible=True), timeout_s)
     return parse_refused(answer, overall_text=False)
@@ -116,12 +116,12 @@ def _old_text(text: str) -> bytes:
     return struct.pack(">h", len(text.encode())) + text.encode()
 
 
-def _text(text: str) -> bytes:
+def compact_text(text: str) -> bytes:
     """A string of flexible versions."""
     return _varint(len(text.encode()) + 1) + text.encode()
 
 
-def _array(items: Iterable[bytes]) -> bytes:
+def compact_array(items: Iterable[bytes]) -> bytes:
     """An array of flexible versions."""
     made = list(items)
     return _varint(len(made) + 1) + b"".join(made)

@@ -18,6 +18,7 @@ from typing import Any
 
 from harness import clocks, registry
 from harness.board import Board, ShownClock
+from harness.contracts import Versioned
 from harness.ledger import Ledger
 
 _TELL_TIME_EVERY_S = 0.1
@@ -30,6 +31,8 @@ def run_role(spec: Mapping[str, Any], until: Callable[[], bool], client: Any = N
         spec, Board(Path(spec["board"]))
     )
     with Ledger(Path(spec["ledger"]), spec["writer"]) as ledger:
+        if isinstance(client, Versioned):
+            ledger.events.write("library", versions=dict(client.versions()))
         try:
             role.work(client, ledger, until)
         except Exception as error:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness import tether
+from harness import libraries, tether
 from harness.board import Board, Counters
 from harness.errors import OnceproofError
 from harness.ledger import EventLog
@@ -66,7 +66,12 @@ class Worker:
             self.command(spec_file),
             log=self._run.logs / f"{writer}.out",
             cwd=ROOT,
-            env={**os.environ, "PYTHONUNBUFFERED": "1", "OPENBLAS_NUM_THREADS": "1"},
+            env={
+                **os.environ,
+                **libraries.environment(self._spec.get("client_version", "")),
+                "PYTHONUNBUFFERED": "1",
+                "OPENBLAS_NUM_THREADS": "1",
+            },
             pidfile=self._run.logs / f"{writer}.pid",
         )
         self._events.write("worker", name=self.name, state="started", pid=self._process.pid)

@@ -125,6 +125,14 @@ class RunReport:
         """The proofs of the windows that took effect; None when none did, or none was planned."""
         return "; ".join(w.proof or f"{w.fault} took effect" for w in self.windows if w.bit) or None
 
+    @property
+    def software(self) -> str:
+        """What brokers and clients ran, as they told: `Kafka 3.9.2, confluent-kafka 2.10.1`."""
+        names = {"kafka": "Kafka", "confluent-kafka": "confluent-kafka"}
+        return ", ".join(
+            f"{told} {self.versions[name]}" for name, told in names.items() if name in self.versions
+        )
+
     def count(self, name: str) -> int | None:
         return self.counts.get(name)
 

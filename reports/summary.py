@@ -36,6 +36,7 @@ def row(run: RunReport) -> dict[str, Any]:
         "unavailable_s_max": run.unavailable_s_max,
         "bite": run.bite,
         "run_dir": str(run.path),
+        "software": run.software,
     }
 
 

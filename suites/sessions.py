@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,17 +20,19 @@ if TYPE_CHECKING:
 PROVE = "./onceproof prove --only {name} --seed {seed}"
 
 
-def chosen(config: pytest.Config, options: Options | None = None, settings: Mapping[str, str] = {}) -> Choice:
-    """The cluster that pytest's options name, laid out as a suite needs it."""
+def chosen(
+    config: pytest.Config, options: Options | None = None, settings: Mapping[str, str] = {}, **fixed: Any
+) -> Choice:
+    """The cluster that pytest's options name, laid out as a suite needs it; `fixed`: what the suite itself chooses."""
     from harness.choice import Choice
     from harness.clusters._options import PLAIN
 
-    return Choice.of(config.getoption, options=options or PLAIN, settings=settings)
+    return replace(Choice.of(config.getoption, options=options or PLAIN, settings=settings), **fixed)
 
 
 @contextmanager
 def started_cluster(
-    config: pytest.Config, options: Options | None = None, settings: Mapping[str, str] = {}
+    config: pytest.Config, options: Options | None = None, settings: Mapping[str, str] = {}, **fixed: Any
 ) -> Iterator[Cluster]:
     """A real cluster; what crashed sessions left is swept first."""
     from harness import owned
@@ -38,7 +41,7 @@ def started_cluster(
     runs: Path = config.getoption("--runs")
     owned.sweep(runs)
     folder = owned.new_cluster_folder(runs)
-    with running(chosen(config, options, settings).build(folder)) as started:
+    with running(chosen(config, options, settings, **fixed).build(folder)) as started:
         yield started
     owned.remove(folder)
 

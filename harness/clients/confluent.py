@@ -8,6 +8,7 @@ from contextlib import suppress
 from itertools import repeat
 from typing import Any
 
+import confluent_kafka
 import numpy as np
 from confluent_kafka import (
     TIMESTAMP_CREATE_TIME,
@@ -53,7 +54,7 @@ COMMIT_REFUSED = frozenset(
         KafkaError.UNKNOWN_MEMBER_ID,
         KafkaError.REBALANCE_IN_PROGRESS,
         KafkaError.FENCED_INSTANCE_ID,
-        KafkaError.STALE_MEMBER_EPOCH,
+        getattr(KafkaError, "STALE_MEMBER_EPOCH", 113),  # older libraries have no name for it
         KafkaError._NO_OFFSET,
     }
 )
@@ -353,6 +354,12 @@ class Confluent:
 
     def open_consumer(self, settings: ConsumerSpec, on_assignment: OnAssignment) -> ConfluentConsumer:
         return ConfluentConsumer(settings, on_assignment)
+
+    def versions(self) -> Mapping[str, str]:
+        return {
+            "confluent-kafka": confluent_kafka.version()[0],
+            "librdkafka": confluent_kafka.libversion()[0],
+        }
 
 
 client_class = Confluent

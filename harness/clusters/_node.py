@@ -6,13 +6,13 @@ from harness import wire
 from harness.clusters._clocked import Clocked
 from harness.clusters._disked import Disked
 from harness.clusters._holding import Holding
-from harness.clusters._kafka import KafkaProcess
 from harness.clusters._linked import Linked
 from harness.clusters._server import ASK_LIMIT_S
 from harness.clusters._starved import Starved
+from harness.clusters._upgraded import Upgraded
 
 
-class LocalNode(Linked, Clocked, Starved, KafkaProcess):
+class LocalNode(Linked, Clocked, Starved, Upgraded):
     """A node; as it stands, a controller."""
 
 

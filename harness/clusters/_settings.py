@@ -7,12 +7,17 @@ from pathlib import Path
 
 from harness.clusters._mesh import LANE_PORTS, Member, Mesh, Port
 from harness.contracts import Lane
+from harness.provision.kafka import KAFKA_VERSION, numbers_of
 
+_CONTROLLERS_ADVERTISED = (3, 9)  # before that nobody is told where one is, and a server that says so ends
 CONSOLE_PATTERN = "[%d] %p %m (%c)%n"
 
 
-def server_properties(mesh: Mesh, member: Member, data: Path, extra: Mapping[str, str]) -> dict[str, str]:
-    """The server.properties of one node; `extra` wins over everything here."""
+def server_properties(
+    mesh: Mesh, member: Member, data: Path, extra: Mapping[str, str], version: str = KAFKA_VERSION
+) -> dict[str, str]:
+    """The server.properties of one node; `extra` wins over everything here. What an older version does not know it
+    passes over, but for what is left out here."""
     settings = {
         "process.roles": ",".join(
             role for role, has in (("broker", member.broker), ("controller", member.controller)) if has
@@ -20,7 +25,7 @@ def server_properties(mesh: Mesh, member: Member, data: Path, extra: Mapping[str
         "node.id": str(member.id),
         "log.dirs": str(data),
         **_quorum(mesh),
-        **_listeners(mesh, member),
+        **_listeners(mesh, member, advertised=numbers_of(version) >= _CONTROLLERS_ADVERTISED),
     }
     if member.broker:
         settings |= _broker(len([m for m in mesh.members if m.broker]))
@@ -42,27 +47,30 @@ def _quorum(mesh: Mesh) -> dict[str, str]:
     }
 
 
-def _listeners(mesh: Mesh, member: Member) -> dict[str, str]:
+def _listeners(mesh: Mesh, member: Member, *, advertised: bool) -> dict[str, str]:
+    """`advertised`: also where the controller is found."""
     place = mesh.address(member)
     listeners = {}
-    advertised = {}
+    told = {}
     if member.broker:
         listeners["INTERNAL"] = f"{place}:{Port.INTERNAL:d}"
-        advertised["INTERNAL"] = f"{member.name}:{Port.INTERNAL:d}"
+        told["INTERNAL"] = f"{member.name}:{Port.INTERNAL:d}"
         for lane in Lane:
             port = LANE_PORTS[lane]
             listeners[port.name] = f"{place}:{port:d}"
-            advertised[port.name] = f"{mesh.lane_address(lane, member)}:{port:d}"
+            told[port.name] = f"{mesh.lane_address(lane, member)}:{port:d}"
     if member.controller:
         listeners["CONTROLLER"] = f"{place}:{Port.CONTROLLER:d}"
         # By its name, too: a node that is told who leads the quorum would else go there past the proxies.
-        advertised["CONTROLLER"] = f"{member.name}:{Port.CONTROLLER:d}"
+        if advertised:
+            told["CONTROLLER"] = f"{member.name}:{Port.CONTROLLER:d}"
     names = ["INTERNAL", "CONTROLLER", *(port.name for port in LANE_PORTS.values())]
     settings = {
         "listeners": ",".join(f"{name}://{where}" for name, where in listeners.items()),
         "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in names),
-        "advertised.listeners": ",".join(f"{name}://{where}" for name, where in advertised.items()),
     }
+    if told:
+        settings["advertised.listeners"] = ",".join(f"{name}://{where}" for name, where in told.items())
     if member.broker:
         settings["inter.broker.listener.name"] = "INTERNAL"
     return settings

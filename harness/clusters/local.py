@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Any, Self
 
 from harness import provision, tether, topics
 from harness.clusters import _block, _stale, _storage
-from harness.clusters._archive import with_archive
 from harness.clusters._jvm import Jvm, lay_out
 from harness.clusters._links import Links
 from harness.clusters._mesh import Member, Mesh, Port, members
 from harness.clusters._node import LocalBroker, LocalNode
 from harness.clusters._options import PLAIN, Options
+from harness.clusters._programs import by_node
+from harness.clusters._programs import programs as programs_of
 from harness.clusters._ready import Readiness
 from harness.clusters._settings import render, server_properties
 from harness.clusters._toxiproxy import Toxiproxy
 from harness.clusters._view import LocalView
 from harness.contracts import Lane, Node
 from harness.errors import ClusterError, UsageError
-from harness.provision.java import java_version
-from harness.provision.kafka import version_of
+from harness.provision.kafka import UNKNOWN_VERSION, numbers_of
 from harness.scenario import TopicSettings
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ _READY_LIMIT_S = 90.0
 class LocalCluster:
     """N brokers and M controllers in `folder`; combined: N nodes `broker-1…` that are both.
 
-    `broker_settings` win over the defaults, on every node. All processes die with this one. `stop` leaves the logs
-    in the folder, and the data too if `keep`.
+    `mixed` gives single nodes, by name, another version than `kafka_version`. `broker_settings` win over the defaults,
+    on every node. All processes die with this one. `stop` leaves the logs in the folder, and the data too if `keep`.
     """
 
     def __init__(
@@ -50,16 +50,19 @@ class LocalCluster:
         controllers: int = 3,
         combined: bool = False,
         kafka_version: str = provision.KAFKA_VERSION,
+        mixed: Mapping[str, str] = {},
         broker_settings: Mapping[str, str] = {},
         keep: bool = False,
         options: Options = PLAIN,
+        programs: Callable[[str], Jvm] = programs_of,
     ) -> None:
         if not 1 <= brokers <= 100 or not 1 <= controllers <= 100:
             raise UsageError(f"brokers={brokers}, controllers={controllers}: allowed are 1 to 100")
         self.folder = folder.absolute()
         self._members = members(brokers, controllers, combined)
         self._combined = combined
-        self._kafka_version = kafka_version
+        self._versions = by_node([member.name for member in self._members], kafka_version, mixed)
+        self._programs = programs
         self._broker_settings = dict(broker_settings)
         self._keep = keep
         self._options = options
@@ -68,7 +71,7 @@ class LocalCluster:
         self._mesh: Mesh | None = None
         self._toxiproxy: Toxiproxy | None = None
         self._links: Links | None = None
-        self._jvm: Jvm | None = None
+        self._jvms: dict[str, Jvm] = {}  # by version
         self._nodes: list[LocalNode] = []
         self._steps_s: dict[str, float] = {}
 
@@ -78,6 +81,7 @@ class LocalCluster:
             folder,
             combined=choice.combined,
             kafka_version=choice.kafka,
+            mixed=choice.mixed_versions(),
             broker_settings=choice.settings,
             options=choice.options,
         )
@@ -103,9 +107,11 @@ class LocalCluster:
 
     def _start(self) -> None:
         _stale.sweep_stale()
-        jvm = self._jvm = self._jvm or self._find_programs()
+        self._jvms = {version: self._programs(version) for version in sorted(set(self._versions.values()))}
         toxiproxy = provision.toxiproxy()
-        checkpoint = _storage.template(jvm.java, jvm.classpath, jvm.kafka_version)
+        # The oldest one's: what is written there has to be understood by all.
+        oldest = min(self._jvms.values(), key=lambda jvm: numbers_of(jvm.kafka_version))
+        checkpoint = _storage.template(oldest.java, oldest.classpath, oldest.kafka_version)
         begun = time.monotonic()
         self.folder.mkdir(parents=True, exist_ok=True)
         tether.sweep(self.folder)
@@ -115,7 +121,7 @@ class LocalCluster:
         self._toxiproxy = Toxiproxy(toxiproxy, mesh.toxiproxy_address(), self.folder)
         links = self._links = Links(mesh, self._toxiproxy)
         cluster_id = _storage.new_id()
-        self._nodes = [self._make_node(member, mesh, links, jvm) for member in self._members]
+        self._nodes = [self._make_node(member, mesh, links) for member in self._members]
         for node in self._nodes:
             shutil.rmtree(node.data, ignore_errors=True)
             _storage.fill(node.data, node.member.id, cluster_id, checkpoint)
@@ -186,10 +192,11 @@ class LocalCluster:
         return left + (self._links.residue() if self._links is not None else [])
 
     def describe(self) -> Mapping[str, Any]:
+        jvms = list(self._jvms.values())
         return {
             "kind": "local",
-            "kafka_version": self._jvm.kafka_version if self._jvm else self._kafka_version,
-            "java_version": self._jvm.java_version if self._jvm else None,
+            "kafka_version": self._running_versions(),
+            "java_version": jvms[0].java_version if jvms else None,
             "toxiproxy_version": provision.TOXIPROXY_VERSION,
             "brokers": len([m for m in self._members if m.broker]),
             "controllers": len([m for m in self._members if m.controller]),
@@ -197,23 +204,28 @@ class LocalCluster:
             "settings": self._broker_settings,
             "options": [name for name, on in vars(self._options).items() if on],
             "folder": str(self.folder),
-            "class_archive": self._jvm is not None and self._jvm.archive is not None,
+            "class_archive": bool(jvms) and all(jvm.archive is not None for jvm in jvms),
             "loopback_block": self._mesh.block if self._mesh else None,
             "steps_s": dict(self._steps_s),
             "rss_mb": self._rss_mb(),
         }
 
-    def _find_programs(self) -> Jvm:
-        java, libs = provision.java(), provision.kafka_libs(self._kafka_version)
-        jvm = Jvm(java, java_version(java) or "unknown", libs, version_of(libs), provision.byteman())
-        return with_archive(jvm, _run_once)
+    def _running_versions(self) -> str:
+        """As the nodes tell, the oldest first; what they are meant to run where none has told yet."""
+        told = {node.version() for node in self._nodes if node.running()} - {UNKNOWN_VERSION}
+        meant = {jvm.kafka_version for jvm in self._jvms.values()} or set(self._versions.values())
+        return ", ".join(sorted(told or meant, key=numbers_of))
 
-    def _make_node(self, member: Member, mesh: Mesh, links: Links, jvm: Jvm) -> LocalNode:
-        folder = self.folder / member.name
-        properties = server_properties(mesh, member, folder / "data", self._broker_settings)
-        lay_out(folder, render(properties), mesh.hosts(member, socket.gethostname()))
+    def _make_node(self, member: Member, mesh: Mesh, links: Links) -> LocalNode:
+        folder, jvm = self.folder / member.name, self._jvms[self._versions[member.name]]
         kind = LocalBroker if member.broker else LocalNode
-        return kind(member, mesh.address(member), links, folder, self._options, jvm)
+        node = kind(member, mesh.address(member), links, folder, self._options, jvm)
+        hosts, data, extra = mesh.hosts(member, socket.gethostname()), folder / "data", self._broker_settings
+        node.lay_out_as = lambda version: lay_out(
+            folder, render(server_properties(mesh, member, data, extra, version)), hosts
+        )
+        node.lay_out_as(jvm.kafka_version)
+        return node
 
     def _started(self) -> Mesh:
         if self._mesh is None or self._block is None:
@@ -223,15 +235,6 @@ class LocalCluster:
     def _rss_mb(self) -> int:
         pids = [node.pid for node in self._nodes] + [self._toxiproxy.pid if self._toxiproxy else None]
         return round(sum(_rss_kb(pid) for pid in pids if pid is not None) / 1024)
-
-
-def _run_once(jvm: Jvm, folder: Path) -> None:
-    """Let one broker do a bit of everything and end in order, so that it writes down the classes it used."""
-    cluster = LocalCluster(folder, brokers=1, controllers=1, combined=True)
-    cluster._jvm = jvm
-    with cluster:
-        for node in cluster._nodes:
-            node.shut_down()
 
 
 def _rss_kb(pid: int) -> int:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
-from harness.errors import SetupError
+from harness.errors import SetupError, UsageError
 from harness.provision.cache import Progress, place_of, provide, to_stderr
-from harness.provision.maven import Coordinates, fetch_jars
+from harness.provision.maven import Coordinates, NotPublished, fetch_jars
 
 KAFKA_VERSION = "4.3.1"
 BROKER_JAR = "kafka_2.13-*.jar"
 BY_HAND = "put the jars of a Kafka (2.13) broker into a folder and set KAFKA_LIBS=FOLDER"
+UNKNOWN_VERSION = "unknown"
 _LIST = "jars.txt"
+_RELEASE = re.compile(r"\d+(\.\d+){2,3}")  # four numbers before Kafka 1.0
 
 
 def kafka_libs(version: str = KAFKA_VERSION, progress: Progress = to_stderr) -> Path:
@@ -22,6 +25,8 @@ def kafka_libs(version: str = KAFKA_VERSION, progress: Progress = to_stderr) -> 
         if not any(folder.glob(BROKER_JAR)):
             raise SetupError(f"KAFKA_LIBS={chosen} has no {BROKER_JAR} inside: {BY_HAND}, or unset it")
         return folder
+    if not _RELEASE.fullmatch(version):
+        raise UsageError(f"Kafka {version}: a release is named by its numbers, such as {KAFKA_VERSION}")
     return provide(
         "kafka", version, lambda into: _build(version, into, progress), whole=_whole, progress=progress
     )
@@ -51,7 +56,12 @@ def find_kafka_libs(version: str = KAFKA_VERSION) -> Path | None:
 def version_of(libs: Path) -> str:
     """The Kafka version that a folder of jars holds, by the name of its broker jar."""
     jars = sorted(libs.glob(BROKER_JAR))
-    return jars[-1].stem.removeprefix("kafka_2.13-") if jars else "unknown"
+    return jars[-1].stem.removeprefix("kafka_2.13-") if jars else UNKNOWN_VERSION
+
+
+def numbers_of(version: str) -> tuple[int, ...]:
+    """To tell the older of two versions; what has no numbers is the oldest."""
+    return tuple(int(number) for number in re.findall(r"\d+", version))
 
 
 def _build(version: str, into: Path, progress: Progress) -> None:
@@ -62,6 +72,8 @@ def _build(version: str, into: Path, progress: Progress) -> None:
         # reload4j itself comes with its binding only; log4j is among the broker's jars already.
         with_log4j = binding.artifact.startswith("log4j")
         fetch_jars(f"log binding {binding.version}", binding, into, alone=with_log4j, progress=progress)
+    except NotPublished as error:
+        raise SetupError(f"Kafka {version} does not exist: the registry has no {broker}") from error
     except SetupError as error:
         raise SetupError(f"{error}; by hand: {BY_HAND}") from error
     (into / _LIST).write_text("".join(f"{jar.name}\n" for jar in sorted(into.glob("*.jar"))))

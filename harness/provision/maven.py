@@ -14,7 +14,7 @@ from pathlib import Path
 
 from harness.errors import SetupError
 from harness.provision import tool
-from harness.provision.cache import Progress, lock, timed, to_stderr
+from harness.provision.cache import Progress, lock, log_file, timed, to_stderr
 from harness.provision.java import java
 
 DEPENDENCY_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
@@ -44,6 +44,10 @@ class Coordinates:
         return f"{self.group}:{self.artifact}:{self.version}"
 
 
+class NotPublished(SetupError):
+    """The registry answers, and has no such version."""
+
+
 def fetch_jars(
     what: str, coordinates: Coordinates, into: Path, *, alone: bool = False, progress: Progress = to_stderr
 ) -> None:
@@ -56,18 +60,39 @@ def fetch_jars(
         ways.append(("mvn", lambda: _by_mvn(mvn, coordinates, into, alone)))
     if ivy := ivy_jar():
         ways.append(("ivy", lambda: _by_ivy(ivy, coordinates, into, alone, progress)))
-    failures = []
+    failures, missing = [], False
+    log = log_file(coordinates.artifact)
     # Neither tool guards its own download folder against a second one at the same time.
     with lock("maven", progress):
         for name, fetch in ways:
+            said_before = log.stat().st_size if log.exists() else 0
             try:
                 with timed(f"fetching {what} by {name}", progress):
                     fetch()
                 return
             except SetupError as error:
                 failures.append(str(error))
+                missing = missing or is_missing(coordinates, _after(log, said_before))
+    if missing:
+        raise NotPublished(f"{what}: the registry has no {coordinates}")
     reasons = "; ".join(failures) or "neither mvn nor pyspark's Ivy is here"
     raise SetupError(f"{what} ({coordinates}) could not be fetched: {reasons}")
+
+
+def is_missing(coordinates: Coordinates, said: str) -> bool:
+    """Whether a tool said that there is no such thing, at once or from what it remembers of an earlier try."""
+    jar = f"{coordinates.group}:{coordinates.artifact}:jar:{coordinates.version}"
+    ivy = f"{coordinates.group}#{coordinates.artifact};{coordinates.version}"
+    telling = (f"Could not find artifact {jar} ", f"{jar} was not found", f"{ivy}: not found")
+    return any(text in said for text in telling)
+
+
+def _after(log: Path, size: int) -> str:
+    if not log.exists():
+        return ""
+    with log.open("rb") as file:
+        file.seek(size)
+        return file.read().decode(errors="replace")
 
 
 def ivy_jar() -> Path | None:

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -77,6 +78,14 @@ def output(command: Sequence[str | Path], *, timeout_s: float = 10.0) -> str | N
     except (OSError, subprocess.TimeoutExpired):
         return None
     return ended.stdout.strip() if ended.returncode == 0 else None
+
+
+def pip_install() -> list[str | Path]:
+    """The words that install packages for this Python: by the uv beside it or on the path, else by pip."""
+    uv = shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
+    return (
+        [uv, "pip", "install", "--python", sys.executable] if uv else [sys.executable, "-m", "pip", "install"]
+    )
 
 
 def last_words(log: Path) -> str:

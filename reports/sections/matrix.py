@@ -1,5 +1,6 @@
 """Modes as rows, faults as columns, or the other way round where there are many faults; controls in a table of their own,
-because there VIOLATED is good news."""
+because there VIOLATED is good news. Where runs differ in the version of brokers or clients, each pair has rows of its own.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from reports import words
 from reports.model import VIOLATED, Report, RunReport, Standing
 
 Placed = tuple[int, RunReport]  # a run and its number on the page
+Kind = tuple[str, str]  # delivery mode and, where runs differ in it, software
 DOTS_IN_A_CELL = 120
 MOST_COLUMNS = 6
 
@@ -52,25 +54,36 @@ def section(report: Report) -> dict[str, Any]:
     promises = [(place, run) for place, run in placed if not run.control]
     modes = _ordered((run.mode for _, run in promises), words.MODES)
     faults = _ordered((run.fault for _, run in promises), ("none",))
+    several = len({run.software for _, run in promises}) > 1
 
-    def cell(mode: str, fault: str) -> Cell | None:
-        return _cell([p for p in promises if p[1].mode == mode and p[1].fault == fault])
+    def kind(run: RunReport) -> Kind:
+        return run.mode, run.software if several else ""
+
+    softwares = dict.fromkeys(kind(run)[1] for _, run in promises)
+    there = {kind(run) for _, run in promises}
+    kinds = [(mode, software) for software in softwares for mode in modes if (mode, software) in there]
+
+    def cell(wanted: Kind, fault: str) -> Cell | None:
+        return _cell([p for p in promises if kind(p[1]) == wanted and p[1].fault == fault])
 
     turned = len(faults) > MOST_COLUMNS
     if turned:
-        rows = [(words.fault(fault), [cell(mode, fault) for mode in modes]) for fault in faults]
+        rows = [(words.fault(fault), [cell(each, fault) for each in kinds]) for fault in faults]
     else:
-        rows = [(words.mode(mode), [cell(mode, fault) for fault in faults]) for mode in modes]
+        rows = [(_label(each), [cell(each, fault) for fault in faults]) for each in kinds]
     controls = [(place, run) for place, run in placed if run.control]
     return {
         "corner": "Fault" if turned else "Delivery mode",
-        "columns": [words.mode(mode) for mode in modes]
-        if turned
-        else [words.fault(fault) for fault in faults],
+        "columns": [_label(each) for each in kinds] if turned else [words.fault(fault) for fault in faults],
         "rows": rows,
         "seeing": [p for p in controls if p[1].expected == VIOLATED],
         "calm": [p for p in controls if p[1].expected != VIOLATED],
     }
+
+
+def _label(kind: Kind) -> str:
+    mode, software = kind
+    return f"{words.mode(mode)}, {software}" if software else words.mode(mode)
 
 
 def _cell(runs: Sequence[Placed]) -> Cell | None:

@@ -60,3 +60,12 @@ def test_with_many_faults_they_are_the_rows(tmp_path: Path) -> None:
     assert turned["columns"] == ["at-most-once", "at-least-once", "exactly-once"]
     assert len(turned["rows"]) == 9
     assert all(len(cells) == 3 and None not in cells for _, cells in turned["rows"])
+
+
+def test_runs_of_several_versions_have_rows_of_their_own(tmp_path: Path) -> None:
+    runs = [run for run in read(sample_runs(tmp_path)) if not run.control]
+    older = [replace(run, versions={"kafka": "3.9.2", "confluent-kafka": "2.10.1"}) for run in runs]
+    rows = dict(matrix.section(report_of((*runs, *older)))["rows"])
+    assert len(rows) == 6
+    (cell, *_) = rows["exactly-once, Kafka 3.9.2, confluent-kafka 2.10.1"]
+    assert [run.software for _, run in cell.runs] == ["Kafka 3.9.2, confluent-kafka 2.10.1"]

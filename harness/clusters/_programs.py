@@ -1,0 +1,50 @@
+"""What the nodes of one Kafka version run: Java, the jars of that version, and a class archive made of them once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from harness import provision
+from harness.clusters._archive import with_archive
+from harness.clusters._jvm import Jvm
+from harness.contracts import Stoppable
+from harness.errors import SetupError, UsageError
+from harness.provision.java import java_version
+from harness.provision.kafka import version_of
+
+
+def programs(version: str) -> Jvm:
+    """The programs of a version, fetched if they are not here. `KAFKA_LIBS` wins, whatever its version."""
+    java, libs = provision.java(), provision.kafka_libs(version)
+    jvm = Jvm(java, java_version(java) or "unknown", libs, version_of(libs), provision.byteman())
+    return with_archive(jvm, _run_once)
+
+
+def exactly(version: str) -> Jvm:
+    """The same, but never of another version, which a node that changes its version cannot do with."""
+    found = programs(version)
+    if found.kafka_version != version:
+        raise SetupError(
+            f"Kafka {version} was asked for, KAFKA_LIBS has {found.kafka_version}: unset KAFKA_LIBS"
+        )
+    return found
+
+
+def by_node(names: Sequence[str], version: str, mixed: Mapping[str, str]) -> dict[str, str]:
+    """The version of each node by its name."""
+    if unknown := sorted(mixed.keys() - set(names)):
+        asked = f"{unknown[0]} to run Kafka {mixed[unknown[0]]}"
+        raise UsageError(f"there is no node {asked}; there are: {', '.join(names)}")
+    return {name: mixed.get(name, version) for name in names}
+
+
+def _run_once(jvm: Jvm, folder: Path) -> None:
+    """Let one broker do a bit of everything and end in order, so that it writes down the classes it used."""
+    from harness.clusters.local import LocalCluster
+
+    cluster = LocalCluster(folder, brokers=1, controllers=1, combined=True, programs=lambda _version: jvm)
+    with cluster:
+        for node in cluster.nodes():
+            if isinstance(node, Stoppable):
+                node.shut_down()

@@ -1,0 +1,137 @@
+"""Versions: each release by itself, several at once, and from one to another while producers and consumers run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from faults.rolling_upgrade import RollingUpgrade, finalized
+from harness.campaign import Result
+from harness.clusters.local import LocalCluster
+from harness.contracts import Cluster, Mode, Upgradable, Verdict
+from harness.errors import SetupError, UsageError
+from harness.libraries import loaded
+from harness.provision.client import installed
+from harness.scenario import Scenario, Timings
+from harness.schedule import once
+from harness.targets import everyone
+from harness.testing.check_cluster import check_cluster
+from harness.wire_features import METADATA_VERSION
+from suites.matrix import crossed
+from suites.sessions import started_campaign, started_cluster
+
+NEWEST, OLDEST = "4.3.1", "3.9.2"
+# One mode for each, so that all three modes and all four releases are seen.
+RELEASES = {
+    "3.9.2": Mode.EXACTLY_ONCE,
+    "4.1.1": Mode.AT_LEAST_ONCE,
+    "4.2.0": Mode.EXACTLY_ONCE,
+    "4.3.1": Mode.AT_MOST_ONCE,
+}
+OLDER_CLIENT = "2.10.1"
+UPGRADE = once(RollingUpgrade(to=NEWEST), on=everyone(), after_s=0.5, hold_s=2.0)
+
+
+@contextmanager
+def _cluster(config: pytest.Config, kafka: str, mixed: str = "", combined: bool = False) -> Iterator[Cluster]:
+    with started_cluster(config, cluster="local", kafka=kafka, mixed=mixed, combined=combined) as started:
+        yield started
+
+
+def _run(config: pytest.Config, cluster: Cluster, scenario: Scenario) -> Result:
+    command = "pytest suites/test_versions.py -k {name} --seed {seed}"
+    with started_campaign(config, cluster, command) as campaign:
+        return campaign.run(scenario.with_seed(config.getoption("--seed"))).result()
+
+
+def _told(cluster: Cluster) -> dict[str, str]:
+    """What each node says that it runs."""
+    return {node.name: node.version() for node in cluster.nodes() if isinstance(node, Upgradable)}
+
+
+@pytest.mark.conformance
+@pytest.mark.parametrize(("kafka", "mode"), RELEASES.items(), ids=RELEASES)
+def test_a_release_by_itself(pytestconfig: pytest.Config, kafka: str, mode: Mode) -> None:
+    with _cluster(pytestconfig, kafka, combined=True) as cluster:
+        assert set(_told(cluster).values()) == {kafka}
+        result = _run(pytestconfig, cluster, crossed(mode, "kill-leader"))
+        assert result.verdict is Verdict.HELD, result.explain()
+        manifest = result.run.read_manifest()
+        assert manifest["versions"]["kafka"] == manifest["cluster"]["kafka_version"] == kafka
+        assert list(cluster.residue()) == []
+
+
+@pytest.mark.conformance
+@pytest.mark.parametrize("kafka", [version for version in RELEASES if version != NEWEST])
+def test_a_release_passes_the_check_of_clusters(tmp_path: Path, kafka: str) -> None:
+    cluster = LocalCluster(tmp_path / "cluster", combined=True, kafka_version=kafka)
+    cluster.start()
+    try:
+        check_cluster(cluster, tmp_path / "logs")
+    finally:
+        cluster.stop()
+
+
+@pytest.mark.conformance
+@pytest.mark.parametrize("mode", [Mode.AT_LEAST_ONCE, Mode.EXACTLY_ONCE])
+def test_a_rolling_upgrade_under_load(pytestconfig: pytest.Config, mode: Mode) -> None:
+    with _cluster(pytestconfig, OLDEST) as cluster:
+        before = finalized(cluster.view())
+        scenario = Scenario(
+            name=f"{mode}-rolling_upgrade", mode=mode, schedule=UPGRADE, timings=Timings(drain_limit_s=120)
+        )
+        result = _run(pytestconfig, cluster, scenario)
+        assert result.verdict is Verdict.HELD, result.explain()
+        (window,) = result.reconciled["coverage"]["windows"]
+        assert window["measured"]["upgraded"] == len(cluster.nodes()) == 6
+        assert window["measured"]["elections"] >= 3, "every broker was stopped, and each led something"
+        assert window["healed"], window["heal_proof"]
+        assert set(_told(cluster).values()) == {NEWEST}
+        after = finalized(cluster.view())
+        assert after[METADATA_VERSION] > before[METADATA_VERSION]
+        assert after.keys() > before.keys(), "what the older release has no feature for is in use now"
+        assert result.run.read_manifest()["versions"]["kafka"] == f"{OLDEST} -> {NEWEST}"
+        assert list(cluster.residue()) == [], "an upgrade is nothing to undo"
+
+
+@pytest.mark.conformance
+@pytest.mark.parametrize(("kafka", "mode"), [("3.9.2", Mode.EXACTLY_ONCE), ("4.2.0", Mode.AT_LEAST_ONCE)])
+def test_mixed_versions_under_the_loss_of_a_leader(
+    pytestconfig: pytest.Config, kafka: str, mode: Mode
+) -> None:
+    with _cluster(pytestconfig, kafka, mixed=f"broker-1={NEWEST}") as cluster:
+        told = _told(cluster)
+        assert told.pop("broker-1") == NEWEST
+        assert set(told.values()) == {kafka}
+        result = _run(
+            pytestconfig, cluster, replace(crossed(mode, "kill-leader"), name=f"{mode}-mixed-{kafka}")
+        )
+        assert result.verdict is Verdict.HELD, result.explain()
+        assert result.run.read_manifest()["versions"]["kafka"] == f"{kafka}, {NEWEST}"
+
+
+@pytest.mark.conformance
+def test_workers_run_the_client_that_was_asked_for(pytestconfig: pytest.Config) -> None:
+    with _cluster(pytestconfig, NEWEST, combined=True) as cluster:
+        scenario = crossed(Mode.EXACTLY_ONCE, "kill-leader")
+        older = replace(scenario, name=f"{scenario.name}-client-{OLDER_CLIENT}", client_version=OLDER_CLIENT)
+        results = [_run(pytestconfig, cluster, each) for each in (scenario, older)]
+    for result, version in zip(results, (installed(), OLDER_CLIENT), strict=True):
+        assert result.verdict is Verdict.HELD, result.explain()
+        told = loaded(result.run, {"producer-1", "producer-2", "consumer-1", "consumer-2"})
+        assert told["confluent-kafka"] == version
+        assert result.run.read_manifest()["versions"]["confluent-kafka"] == version
+        # The witness is the same one for all: what it reads is compared between versions.
+        assert loaded(result.run, {"final-reader"})["confluent-kafka"] == installed()
+
+
+def test_a_release_that_does_not_exist_is_said_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match=r"^Kafka 4\.99\.0 does not exist: .*kafka_2\.13:4\.99\.0$") as told:
+        LocalCluster(tmp_path, kafka_version="4.99.0").start()
+    assert "\n" not in str(told.value)
+    with pytest.raises(UsageError, match=r"Kafka newest: a release is named by its numbers"):
+        LocalCluster(tmp_path, kafka_version="newest").start()
