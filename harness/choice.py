@@ -12,6 +12,7 @@ from harness import provision, registry
 from harness.clusters._options import PLAIN, Options
 from harness.contracts import Cluster
 from harness.errors import UsageError
+from harness.wire_security import PROTOCOLS
 
 FOR_TESTS_OF_THE_HARNESS = ("memory",)
 
@@ -23,6 +24,7 @@ class Choice:
     cluster: str = "local"
     kafka: str = provision.KAFKA_VERSION
     combined: bool = False
+    security: str = "plaintext"
     # What a suite asks for, not the user:
     options: Options = PLAIN
     settings: Mapping[str, str] = field(default_factory=dict)  # of the brokers
@@ -38,6 +40,11 @@ class Choice:
         kinds = kinds_of_clusters()
         if self.cluster not in kinds:
             raise UsageError(f"--cluster {self.cluster}: there are {', '.join(kinds)}")
+        for name, known_by in _ONLY.items():
+            if self.cluster not in known_by and getattr(self, name) != getattr(Choice(), name):
+                raise UsageError(
+                    f"{_flag(name)} is for --cluster {' or '.join(known_by)}, not {self.cluster}"
+                )
         cluster: Cluster = registry.load("cluster", self.cluster).chosen(self, folder)
         return cluster
 
@@ -65,7 +72,15 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
         "default": None,
         "help": "nodes that are brokers and controllers at once, instead of three of each",
     },
+    "security": {
+        "metavar": "HOW",
+        "choices": PROTOCOLS,
+        "help": f"how clients get in: {', '.join(PROTOCOLS)} (default: plaintext); local clusters only",
+    },
 }
+
+# Options that only some kinds know: the others refuse them.
+_ONLY: Mapping[str, tuple[str, ...]] = {"security": ("local",)}
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import __version__, autopsy, ledger, owned, registry
+from harness.connection import prefix_of
 from harness.contracts import Cluster, Lane, Node
 from harness.errors import OnceproofError
 from harness.injector import Injector
@@ -22,7 +23,6 @@ from harness.scenario import Scenario
 from harness.topics import GroupWatch, partitions_now
 from harness.workers import Worker, Workers
 
-TOPIC_PREFIX = "onceproof-"  # disk faults hit the logs of topics with this prefix, and no other
 Say = Callable[[str], None]
 
 
@@ -53,7 +53,7 @@ def execute(
     It is then in the ledger, and the run folder is returned all the same: nothing that was seen is lost.
     """
     run = RunDir.create(runs, scenario.name)
-    topic = f"{TOPIC_PREFIX}{scenario.name}-{run.path.name}"
+    topic = f"{prefix_of(cluster)}{scenario.name}-{run.path.name}"
     group = f"{topic}-group"
     manifest = _manifest(run, scenario, cluster, topic, group, command, versions or {})
     write_json(run.manifest, manifest)
@@ -61,7 +61,9 @@ def execute(
     with ExitStack() as stack:
         stack.callback(owned.disown, run.logs)
         book = stack.enter_context(ledger.Ledger(run.ledger, "harness"))
-        workers = stack.enter_context(Workers(_specs(scenario, cluster, run, topic, group), run, book.events))
+        workers = stack.enter_context(
+            Workers(_specs(scenario, cluster, run, topic, group), run, book.events, cluster)
+        )
         arena = RunArena(cluster, topic, group, workers)
         try:
             _run(scenario, arena, run, manifest, book.events, say)
@@ -134,7 +136,8 @@ def _run(
         say("reading the log")
         there = partitions_now(arena.cluster, arena.topic, partitions)  # an operator may have added some
         manifest["topic_unchanged"] = there == partitions
-        reader = Worker(_reader_spec(scenario, arena, run, there), run, events)
+        access = arena.cluster.client_settings(Lane.CONTROL)
+        reader = Worker(_reader_spec(scenario, arena, run, there), run, events, access)
         stack.callback(reader.kill)
         reader.start()
         reader.wait(timings.final_read_limit_s + 15)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from harness import provision, tether, topics
 from harness.clusters import _block, _stale, _storage
+from harness.clusters._access import Access, access
 from harness.clusters._archive import with_archive
 from harness.clusters._jvm import Jvm, lay_out
 from harness.clusters._links import Links
@@ -53,6 +54,8 @@ class LocalCluster:
         broker_settings: Mapping[str, str] = {},
         keep: bool = False,
         options: Options = PLAIN,
+        security: str = "plaintext",
+        certificate_days: int = 30,
     ) -> None:
         if not 1 <= brokers <= 100 or not 1 <= controllers <= 100:
             raise UsageError(f"brokers={brokers}, controllers={controllers}: allowed are 1 to 100")
@@ -63,6 +66,8 @@ class LocalCluster:
         self._broker_settings = dict(broker_settings)
         self._keep = keep
         self._options = options
+        self._security, self._certificate_days = security, certificate_days
+        self._access: Access | None = None
         self._block: _block.Block | None = None
         self._registration: _stale.Registration | None = None
         self._mesh: Mesh | None = None
@@ -80,6 +85,7 @@ class LocalCluster:
             kafka_version=choice.kafka,
             broker_settings=choice.settings,
             options=choice.options,
+            security=choice.security,
         )
 
     def __enter__(self) -> Self:
@@ -113,7 +119,10 @@ class LocalCluster:
         self._block = _block.take(Port)
         mesh = self._mesh = Mesh(self._block.number, self._members)
         self._toxiproxy = Toxiproxy(toxiproxy, mesh.toxiproxy_address(), self.folder)
-        links = self._links = Links(mesh, self._toxiproxy)
+        self._access = access(self._security, mesh, self.folder / "certificates", self._certificate_days)
+        links = self._links = Links(
+            mesh, self._toxiproxy, self._access.security if self._access is not None else None
+        )
         cluster_id = _storage.new_id()
         self._nodes = [self._make_node(member, mesh, links, jvm) for member in self._members]
         for node in self._nodes:
@@ -122,7 +131,11 @@ class LocalCluster:
             node.launch()
         self._toxiproxy.start(mesh.routes())  # up long before the first JVM wants a peer
         readiness = Readiness(
-            self._nodes, LocalView(self._nodes), mesh.bootstrap_servers(Lane.CONTROL), _READY_LIMIT_S
+            self._nodes,
+            LocalView(self._nodes),
+            mesh.bootstrap_servers(Lane.CONTROL),
+            _READY_LIMIT_S,
+            self._access,
         )
         try:
             readiness.wait()
@@ -149,6 +162,9 @@ class LocalCluster:
 
     def bootstrap_servers(self, lane: Lane) -> str:
         return self._started().bootstrap_servers(lane)
+
+    def client_settings(self, lane: Lane) -> Mapping[str, Any]:
+        return self._access.security.settings if self._access is not None else {}
 
     def nodes(self) -> Sequence[Node]:
         return tuple(self._nodes)
@@ -195,6 +211,7 @@ class LocalCluster:
             "controllers": len([m for m in self._members if m.controller]),
             "combined": self._combined,
             "settings": self._broker_settings,
+            "security": self._security,
             "options": [name for name, on in vars(self._options).items() if on],
             "folder": str(self.folder),
             "class_archive": self._jvm is not None and self._jvm.archive is not None,
@@ -210,10 +227,13 @@ class LocalCluster:
 
     def _make_node(self, member: Member, mesh: Mesh, links: Links, jvm: Jvm) -> LocalNode:
         folder = self.folder / member.name
-        properties = server_properties(mesh, member, folder / "data", self._broker_settings)
+        how = self._access.broker_settings() if self._access is not None else {}
+        properties = server_properties(mesh, member, folder / "data", {**how, **self._broker_settings})
         lay_out(folder, render(properties), mesh.hosts(member, socket.gethostname()))
         kind = LocalBroker if member.broker else LocalNode
-        return kind(member, mesh.address(member), links, folder, self._options, jvm)
+        node = kind(member, mesh.address(member), links, folder, self._options, jvm)
+        node.security = self._access.security if self._access is not None else None
+        return node
 
     def _started(self) -> Mesh:
         if self._mesh is None or self._block is None:
