@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from harness import provision, registry
 from harness.clusters._options import PLAIN, Options
+from harness.connection import TOPIC_PREFIX
 from harness.contracts import Cluster
 from harness.errors import UsageError
 from harness.wire_security import PROTOCOLS
@@ -25,6 +26,11 @@ class Choice:
     kafka: str = provision.KAFKA_VERSION
     combined: bool = False
     security: str = "plaintext"
+    bootstrap: str = ""
+    client_config: str = ""
+    powers: str = ""
+    prefix: str = TOPIC_PREFIX
+    keep_topics: bool = False
     # What a suite asks for, not the user:
     options: Options = PLAIN
     settings: Mapping[str, str] = field(default_factory=dict)  # of the brokers
@@ -49,6 +55,8 @@ class Choice:
         return cluster
 
     def __str__(self) -> str:
+        if self.bootstrap:
+            return f"the cluster at {self.bootstrap}"
         return f"Kafka {self.kafka} ({self.cluster}{', combined nodes' if self.combined else ''})"
 
     def words(self) -> list[str]:
@@ -77,10 +85,28 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
         "choices": PROTOCOLS,
         "help": f"how clients get in: {', '.join(PROTOCOLS)} (default: plaintext); local clusters only",
     },
+    "bootstrap": {"metavar": "HOST:PORT,…", "help": "existing: where its brokers are"},
+    "client_config": {
+        "metavar": "FILE",
+        "help": "existing: properties that clients need to get in; ${env:NAME} and ${file:PATH} stand for secrets",
+    },
+    "powers": {"metavar": "FILE.toml", "help": "existing: commands that kill, restart or pause its nodes"},
+    "prefix": {
+        "metavar": "TEXT",
+        "help": f"existing: what all topics, groups and ids of ours begin with (default: {TOPIC_PREFIX})",
+    },
+    "keep_topics": {
+        "action": "store_true",
+        "default": None,
+        "help": "existing: leave topics and groups there at the end",
+    },
 }
 
 # Options that only some kinds know: the others refuse them.
-_ONLY: Mapping[str, tuple[str, ...]] = {"security": ("local",)}
+_ONLY: Mapping[str, tuple[str, ...]] = {
+    "security": ("local",),
+    **dict.fromkeys(("bootstrap", "client_config", "powers", "prefix", "keep_topics"), ("existing",)),
+}
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import Any
 from harness.contracts import Arena, Node, PartitionState
 from harness.errors import UsageError
 
-_WORKER_ROLES = ("producer", "consumer")
+WORKER_ROLES = ("producer", "consumer")
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ ROLES: Mapping[str, Callable[..., Iterable[str]]] = {
     "controllers": _other_controllers,
     "group_coordinator": _group_coordinator,
     "transaction_coordinator": _transaction_coordinator,
-    **{role: _worker(role) for role in _WORKER_ROLES},
+    **{role: _worker(role) for role in WORKER_ROLES},
     "minority": _minority,
     "majority": _majority,
     "brokers": lambda arena: arena.cluster.view().registered_brokers(),

@@ -263,8 +263,20 @@ def quorum_leader_time_ms(address: Address, timeout_s: float) -> int:
     )
 
 
+def quorum_voters(address: Address, timeout_s: float) -> tuple[int, ...]:
+    """The ids of the controllers that vote; a broker that is asked passes it on to the one that leads."""
+    answer = ask(address, request(_DESCRIBE_QUORUM, 1, _QUORUM_BODY, flexible=True), timeout_s)
+    return tuple(_voters(answer)[1])
+
+
 def parse_leader_time(answer: bytes) -> int:
     """A leader gives the present as the time when it was last in step with itself (version 1: the first with it)."""
+    leader, caught_up = _voters(answer)
+    return caught_up[leader]
+
+
+def _voters(answer: bytes) -> tuple[int, dict[int, int]]:
+    """The leader, and when each voter was last in step with it."""
     reader = Reader(answer)
     quorum = _quorum(reader)
     if quorum.error:
@@ -276,7 +288,7 @@ def parse_leader_time(answer: bytes) -> int:
         reader.tags()
         return int(node), int(caught_up)
 
-    return dict(reader.compact_array(voter))[quorum.leader]
+    return quorum.leader, dict(reader.compact_array(voter))
 
 
 def parse_quorum(answer: bytes) -> Quorum:

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING
 
 from harness.choice import Choice, add_options, running
 from harness.errors import UsageError
+from harness.possible import impossible
 
 if TYPE_CHECKING:
     from harness.campaign import Campaign, Result
+    from harness.contracts import Cluster
     from harness.progress import Progress
     from harness.rundir import RunDir
     from harness.scenario import Scenario
@@ -114,10 +116,22 @@ def _prove(args: argparse.Namespace, scenarios: list[Scenario], progress: Progre
         )
         progress.tell("cluster", f"starting {choice}")
         with running(cluster):
+            scenarios = _possible(scenarios, cluster, progress)
             progress.note(f"cluster ready after {cluster.describe()['steps_s']['ready']} s")
             runs = _run_all(campaign, scenarios, progress)
         owned.remove(folder)  # only now: its logs tell why a cluster did not come up
         return runs
+
+
+def _possible(scenarios: list[Scenario], cluster: Cluster, progress: Progress) -> list[Scenario]:
+    """Without those that the cluster has no powers for, each told with its reason."""
+    reasons = [impossible(scenario, cluster) for scenario in scenarios]
+    for reason in filter(None, reasons):
+        progress.note(f"skipped {reason}")
+    left = [scenario for scenario, reason in zip(scenarios, reasons, strict=True) if reason is None]
+    if not left:
+        raise UsageError(f"nothing is left to prove: {next(filter(None, reasons))}")
+    return left
 
 
 def _run_all(campaign: Campaign, scenarios: list[Scenario], progress: Progress) -> list[RunDir]:
