@@ -62,11 +62,18 @@ def campaign(request: pytest.FixtureRequest, cluster: Cluster) -> Iterator[Campa
 
 @pytest.fixture
 def execute(
-    request: pytest.FixtureRequest, campaign: Campaign, record_property: Callable[[str, object], None]
+    request: pytest.FixtureRequest,
+    cluster: Cluster,
+    campaign: Campaign,
+    record_property: Callable[[str, object], None],
 ) -> Execute:
     """Run a scenario, reconcile and judge it; its numbers become properties of the JUnit report."""
 
+    from harness.possible import impossible
+
     def run(scenario: Scenario) -> Result:
+        if reason := impossible(scenario, cluster):
+            pytest.skip(reason)
         result = campaign.run(scenario.with_seed(request.config.getoption("--seed"))).result()
         request.node.stash[RESULT] = result
         for name, value in _properties(result).items():

@@ -17,7 +17,8 @@ from confluent_kafka import Consumer, ConsumerGroupState, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from faults._workers import PROGRESS_LIMIT_S, wait_progress, workers_of
-from harness.contracts import Arena, Bite, Cluster, Healing, Lane, Node, WorkerNode
+from harness import connection
+from harness.contracts import Arena, Bite, Cluster, Healing, Node, WorkerNode
 from harness.errors import FaultError, WaitTimeout
 from harness.waiting import wait_until
 
@@ -106,15 +107,14 @@ class PasserBy:
 
     def __init__(self, arena: Arena, settings: Mapping[str, Any]) -> None:
         self._topic = arena.topic
-        self._settings = {
-            "bootstrap.servers": arena.cluster.bootstrap_servers(Lane.CONTROL),
-            "group.id": arena.group,
-            "client.id": _NAME,
-            "enable.auto.commit": False,
-            "enable.auto.offset.store": False,
-            "log_level": 0,
-            **settings,
-        }
+        own = connection.settings(
+            arena.cluster,
+            group_id=arena.group,
+            client_id=_NAME,
+            enable_auto_commit=False,
+            enable_auto_offset_store=False,
+        )
+        self._settings = {**own, **settings}
         self._leaving = threading.Event()
         self._thread = threading.Thread(target=self._live, name=_NAME, daemon=True)
 
@@ -145,7 +145,7 @@ class PasserBy:
 
 def ask_group(cluster: Cluster, group: str) -> Group | None:
     """The group by its coordinator's word; None when nobody answers."""
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers(Lane.CONTROL), "log_level": 0})
+    admin = AdminClient(connection.settings(cluster))
     try:
         told = admin.describe_consumer_groups([group], request_timeout=_ASK_S)[group].result(_ASK_S)
     except (KafkaException, TimeoutError):

@@ -25,8 +25,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its types l
     ResourceType,
 )
 
-from harness import wire, wire_admin
-from harness.contracts import Cluster, Lane, PartitionState
+from harness import connection, wire, wire_admin
+from harness.contracts import Cluster, PartitionState
 from harness.errors import ClusterError, WaitTimeout
 from harness.waiting import wait_until
 
@@ -40,11 +40,8 @@ class Administrator:
     """The admin calls that several faults share, for one topic."""
 
     def __init__(self, cluster: Cluster, topic: str) -> None:
-        self._cluster, self._topic = cluster, topic
-        bootstrap = cluster.bootstrap_servers(Lane.CONTROL)
-        self._client = AdminClient(
-            {"bootstrap.servers": bootstrap, "socket.timeout.ms": 5000, "log_level": 0}
-        )
+        self._cluster, self._topic = cluster, connection.ours(cluster, topic)
+        self._client = AdminClient(connection.settings(cluster, socket_timeout_ms=5000))
 
     # --- replicas and leaders ---
 

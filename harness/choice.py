@@ -10,8 +10,10 @@ from typing import Any, Protocol
 
 from harness import provision, registry
 from harness.clusters._options import PLAIN, Options
+from harness.connection import TOPIC_PREFIX
 from harness.contracts import Cluster
 from harness.errors import UsageError
+from harness.wire_security import PROTOCOLS
 
 FOR_TESTS_OF_THE_HARNESS = ("memory",)
 
@@ -24,6 +26,12 @@ class Choice:
     kafka: str = provision.KAFKA_VERSION
     combined: bool = False
     mixed: str = ""
+    security: str = "plaintext"
+    bootstrap: str = ""
+    client_config: str = ""
+    powers: str = ""
+    prefix: str = TOPIC_PREFIX
+    keep_topics: bool = False
     # What a suite asks for, not the user:
     options: Options = PLAIN
     settings: Mapping[str, str] = field(default_factory=dict)  # of the brokers
@@ -39,6 +47,11 @@ class Choice:
         kinds = kinds_of_clusters()
         if self.cluster not in kinds:
             raise UsageError(f"--cluster {self.cluster}: there are {', '.join(kinds)}")
+        for name, known_by in _ONLY.items():
+            if self.cluster not in known_by and getattr(self, name) != getattr(Choice(), name):
+                raise UsageError(
+                    f"{_flag(name)} is for --cluster {' or '.join(known_by)}, not {self.cluster}"
+                )
         cluster: Cluster = registry.load("cluster", self.cluster).chosen(self, folder)
         return cluster
 
@@ -50,6 +63,8 @@ class Choice:
         return {name: version for name, _, version in pairs}
 
     def __str__(self) -> str:
+        if self.bootstrap:
+            return f"the cluster at {self.bootstrap}"
         others = "".join(f", {node} {version}" for node, version in self.mixed_versions().items())
         return f"Kafka {self.kafka}{others} ({self.cluster}{', combined nodes' if self.combined else ''})"
 
@@ -78,6 +93,32 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
         "metavar": "NODE=VERSION,…",
         "help": "releases of single nodes where they differ from --kafka, such as broker-1=3.9.2 (local only)",
     },
+    "security": {
+        "metavar": "HOW",
+        "choices": PROTOCOLS,
+        "help": f"how clients get in: {', '.join(PROTOCOLS)} (default: plaintext); local clusters only",
+    },
+    "bootstrap": {"metavar": "HOST:PORT,…", "help": "existing: where its brokers are"},
+    "client_config": {
+        "metavar": "FILE",
+        "help": "existing: properties that clients need to get in; ${env:NAME} and ${file:PATH} stand for secrets",
+    },
+    "powers": {"metavar": "FILE.toml", "help": "existing: commands that kill, restart or pause its nodes"},
+    "prefix": {
+        "metavar": "TEXT",
+        "help": f"existing: what all topics, groups and ids of ours begin with (default: {TOPIC_PREFIX})",
+    },
+    "keep_topics": {
+        "action": "store_true",
+        "default": None,
+        "help": "existing: leave topics and groups there at the end",
+    },
+}
+
+# Options that only some kinds know: the others refuse them.
+_ONLY: Mapping[str, tuple[str, ...]] = {
+    "security": ("local",),
+    **dict.fromkeys(("bootstrap", "client_config", "powers", "prefix", "keep_topics"), ("existing",)),
 }
 
 

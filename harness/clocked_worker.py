@@ -22,8 +22,10 @@ _TOLD_WITHIN_S = 5.0  # it tells its time several times a second
 class ClockedWorker(Worker):
     """Only its wall clock is wrong: the ledger is on the monotonic clock, which stays right."""
 
-    def __init__(self, spec: Mapping[str, Any], run: RunDir, events: EventLog) -> None:
-        super().__init__({**spec, "clock": True}, run, events)
+    def __init__(
+        self, spec: Mapping[str, Any], run: RunDir, events: EventLog, security: Mapping[str, Any] = {}
+    ) -> None:
+        super().__init__({**spec, "clock": True}, run, events, security)
         self._clock = clocks.Clock(run.logs / f"{self.name}.clock")
 
     def start(self) -> None:

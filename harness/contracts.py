@@ -347,6 +347,10 @@ class Cluster(Protocol):
     def start(self) -> None: ...  # returns when ready was observed
     def stop(self) -> None: ...
     def bootstrap_servers(self, lane: Lane) -> str: ...
+    def client_settings(self, lane: Lane) -> Mapping[str, Any]:
+        """What a client needs besides the address, as librdkafka calls it. Secrets: never write them down."""
+        ...
+
     def nodes(self) -> Sequence[Node]: ...
     def view(self) -> View: ...
     def create_topic(
@@ -356,6 +360,14 @@ class Cluster(Protocol):
     def collect_logs(self, into: Path) -> None: ...
     def residue(self) -> Sequence[str]: ...  # what is left of faults, each in a few words
     def describe(self) -> Mapping[str, Any]: ...  # versions, sizes, settings: for the manifest
+
+
+@runtime_checkable
+class Shared(Protocol):
+    """A cluster that others use too: of topics, groups and transactional ids only those with the prefix are ours."""
+
+    @property
+    def prefix(self) -> str: ...
 
 
 @runtime_checkable
@@ -452,6 +464,7 @@ class ProducerSpec:
     mode: Mode
     transactional_id: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
+    security: Mapping[str, Any] = field(default_factory=dict, repr=False)  # Cluster.client_settings
 
 
 @dataclass(frozen=True)
@@ -469,6 +482,7 @@ class ConsumerSpec:
         1  # the header of each n-th record is compared; reading headers is the dear part
     )
     extra: Mapping[str, Any] = field(default_factory=dict)
+    security: Mapping[str, Any] = field(default_factory=dict, repr=False)  # Cluster.client_settings
 
 
 class Role(Protocol):

@@ -14,6 +14,7 @@ from typing import Any
 
 from harness import __version__, autopsy, ledger, libraries, owned, registry
 from harness.clocked_worker import ClockedWorker, workers_with_clocks
+from harness.connection import prefix_of
 from harness.contracts import Cluster, Lane, Node
 from harness.errors import OnceproofError
 from harness.injector import Injector
@@ -23,7 +24,6 @@ from harness.scenario import Scenario
 from harness.topics import GroupWatch, partitions_now
 from harness.workers import Worker, Workers
 
-TOPIC_PREFIX = "onceproof-"  # disk faults hit the logs of topics with this prefix, and no other
 Say = Callable[[str], None]
 
 
@@ -54,7 +54,7 @@ def execute(
     It is then in the ledger, and the run folder is returned all the same: nothing that was seen is lost.
     """
     run = RunDir.create(runs, scenario.name)
-    topic = f"{TOPIC_PREFIX}{scenario.name}-{run.path.name}"
+    topic = f"{prefix_of(cluster)}{scenario.name}-{run.path.name}"
     group = f"{topic}-group"
     manifest = _manifest(run, scenario, cluster, topic, group, command, versions or {})
     write_json(run.manifest, manifest)
@@ -137,7 +137,8 @@ def _run(
         say("reading the log")
         there = partitions_now(arena.cluster, arena.topic, partitions)  # an operator may have added some
         manifest["topic_unchanged"] = there == partitions
-        reader = Worker(_reader_spec(scenario, arena, run, there), run, events)
+        access = arena.cluster.client_settings(Lane.CONTROL)
+        reader = Worker(_reader_spec(scenario, arena, run, there), run, events, access)
         stack.callback(reader.kill)
         reader.start()
         reader.wait(timings.final_read_limit_s + 15)
@@ -159,7 +160,9 @@ def _workers(
 ) -> list[Worker]:
     clocked = workers_with_clocks(scenario.schedule)
     return [
-        (ClockedWorker if spec["name"] in clocked else Worker)(spec, run, events)
+        (ClockedWorker if spec["name"] in clocked else Worker)(
+            spec, run, events, cluster.client_settings(Lane(spec["lane"]))
+        )
         for spec in _specs(scenario, cluster, run, topic, group)
     ]
 

@@ -8,7 +8,8 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from harness.contracts import Cluster, Lane
+from harness import connection
+from harness.contracts import Cluster
 from harness.errors import ClusterError
 from harness.scenario import TopicSettings
 from harness.waiting import wait_until
@@ -19,7 +20,7 @@ ASK_S = 10.0
 def create_topic(cluster: Cluster, name: str, settings: TopicSettings) -> None:
     """Create a topic of a real cluster; returns when every leader serves its partition and all are in sync."""
     new = NewTopic(
-        name,
+        connection.ours(cluster, name),
         num_partitions=settings.partitions,
         replication_factor=settings.replication_factor,
         config={
@@ -50,7 +51,7 @@ def create_topic(cluster: Cluster, name: str, settings: TopicSettings) -> None:
 def delete_topic(cluster: Cluster, name: str) -> None:
     admin = _admin(cluster)
     try:
-        admin.delete_topics([name], request_timeout=ASK_S)[name].result(ASK_S * 2)
+        admin.delete_topics([connection.ours(cluster, name)], request_timeout=ASK_S)[name].result(ASK_S * 2)
     except KafkaException as problem:
         raise ClusterError(f"topic {name} cannot be deleted: {problem.args[0].str()}") from problem
 
@@ -61,7 +62,7 @@ def partitions_now(cluster: Cluster, topic: str, at_least: int) -> int:
 
 
 def _admin(cluster: Cluster) -> AdminClient:
-    return AdminClient({"bootstrap.servers": cluster.bootstrap_servers(Lane.CONTROL), "log_level": 0})
+    return AdminClient(connection.settings(cluster))
 
 
 def _full(cluster: Cluster, name: str, partitions: int) -> bool:
@@ -80,13 +81,12 @@ class GroupWatch:
     def __init__(self, cluster: Cluster, topic: str, partitions: int, group: str, isolation: str) -> None:
         self._cluster, self._topic, self._partitions = cluster, topic, partitions
         self._consumer = Consumer(
-            {
-                "bootstrap.servers": cluster.bootstrap_servers(Lane.CONTROL),
-                "group.id": group,  # never subscribes, so it is no member
-                "isolation.level": isolation,
-                "enable.auto.commit": False,
-                "log_level": 0,
-            }
+            connection.settings(
+                cluster,
+                group_id=group,  # never subscribes, so it is no member
+                isolation_level=isolation,
+                enable_auto_commit=False,
+            )
         )
 
     def lag(self) -> Mapping[int, int]:

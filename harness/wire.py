@@ -1,4 +1,4 @@
-"""A tiny raw Kafka client: one question to one chosen server over a plain socket, with a limit.
+"""A tiny raw Kafka client: one question to one chosen server over a socket of its own, with a limit.
 
 Client libraries answer metadata from any broker, also from one that was cut off and has an old view; here the
 caller chooses whom to ask. Only what the harness needs: ApiVersions, Metadata, FindCoordinator, DescribeQuorum,
@@ -8,6 +8,7 @@ Produce.
 from __future__ import annotations
 
 import socket
+import ssl
 import struct
 import time
 from collections.abc import Callable, Sequence
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from harness.errors import ClusterError
+from harness.wire_security import CertificateError, security_of
 
 T = TypeVar("T")
 Address = tuple[str, int]
@@ -132,19 +134,54 @@ def ask(address: Address, message: bytes, timeout_s: float) -> bytes:
     deadline = time.monotonic() + timeout_s
     place = f"{address[0]}:{address[1]}"
     try:
-        with socket.create_connection((address[0], int(address[1])), timeout=timeout_s) as connection:
-            connection.sendall(message)
-            (size,) = struct.unpack(">i", _receive(connection, 4, deadline))
-            if not 4 <= size <= _MAX_ANSWER_BYTES:
-                raise WireError(f"{place} answered with a size of {size} bytes: it does not speak Kafka")
-            return _receive(connection, size, deadline)[4:]
+        with connect(address, timeout_s) as connection:
+            return _exchange(connection, message, deadline, place)
     except TimeoutError:
         raise UnansweredError(f"{place} did not answer within {timeout_s:g} s") from None
     except OSError as error:
         raise ClosedError(f"{place} is not there: {error}") from error
 
 
-def _receive(connection: socket.socket, size: int, deadline: float) -> bytes:
+def connect(address: Address, timeout_s: float) -> socket.socket:
+    """A connection on which questions can be asked: encrypted and authenticated, where the address says so.
+
+    Raises OSError like a plain connect, and RefusedError when one side does not accept the other.
+    """
+    deadline = time.monotonic() + timeout_s
+    place, security = f"{address[0]}:{address[1]}", security_of(address)
+    connection = socket.create_connection((address[0], int(address[1])), timeout=timeout_s)
+    if security is None:
+        return connection
+    try:
+        if security.encrypted:
+            connection = security.context.wrap_socket(connection, server_hostname=address[0])
+        if security.sasl:
+            security.authenticate(
+                place,
+                lambda api, version, body: _exchange(
+                    connection, request(api, version, body), deadline, place
+                ),
+            )
+    except ssl.SSLCertVerificationError as error:
+        connection.close()
+        raise CertificateError(f"{place}: its certificate is refused: {error.verify_message}") from error
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _exchange(connection: socket.socket, message: bytes, deadline: float, place: str) -> bytes:
+    connection.sendall(message)
+    (size,) = struct.unpack(">i", receive(connection, 4, deadline))
+    if not 4 <= size <= _MAX_ANSWER_BYTES:
+        raise WireError(
+            f"{place} answered with a size of {size} bytes: it does not speak Kafka, or only through TLS"
+        )
+    return receive(connection, size, deadline)[4:]
+
+
+def receive(connection: socket.socket, size: int, deadline: float) -> bytes:
     parts: list[bytes] = []
     while size > 0:
         left = deadline - time.monotonic()
@@ -226,8 +263,20 @@ def quorum_leader_time_ms(address: Address, timeout_s: float) -> int:
     )
 
 
+def quorum_voters(address: Address, timeout_s: float) -> tuple[int, ...]:
+    """The ids of the controllers that vote; a broker that is asked passes it on to the one that leads."""
+    answer = ask(address, request(_DESCRIBE_QUORUM, 1, _QUORUM_BODY, flexible=True), timeout_s)
+    return tuple(_voters(answer)[1])
+
+
 def parse_leader_time(answer: bytes) -> int:
     """A leader gives the present as the time when it was last in step with itself (version 1: the first with it)."""
+    leader, caught_up = _voters(answer)
+    return caught_up[leader]
+
+
+def _voters(answer: bytes) -> tuple[int, dict[int, int]]:
+    """The leader, and when each voter was last in step with it."""
     reader = Reader(answer)
     quorum = _quorum(reader)
     if quorum.error:
@@ -239,7 +288,7 @@ def parse_leader_time(answer: bytes) -> int:
         reader.tags()
         return int(node), int(caught_up)
 
-    return dict(reader.compact_array(voter))[quorum.leader]
+    return quorum.leader, dict(reader.compact_array(voter))
 
 
 def parse_quorum(answer: bytes) -> Quorum:

@@ -6,11 +6,15 @@ questions for offsets go to the leader.
 
 from __future__ import annotations
 
+import secrets
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 
 from harness.wire import Address, Reader, WireError, ask, request
+from harness.wire_security import digest, salted
 
+_ALTER_USER_SCRAM_CREDENTIALS = 51
+_SCRAM_NUMBERS, _SCRAM_ITERATIONS = {"sha256": 1, "sha512": 2}, 4096
 EARLIEST, LATEST = -2, -1  # instead of a time
 _LIST_OFFSETS, _OFFSET_FOR_LEADER_EPOCH, _ELECT_LEADERS, _ALTER_PARTITION_REASSIGNMENTS = 2, 23, 43, 45
 
@@ -104,6 +108,28 @@ def parse_end_of_epoch(answer: bytes) -> int:
     return int(reader.take("q"))
 
 
+def make_user(address: Address, user: str, password: str, mechanism: str, timeout_s: float) -> None:
+    """Let a user in by SCRAM. Only what the broker has to keep is sent, never the password."""
+    salt, kind = secrets.token_bytes(24), digest(mechanism)
+    made = salted(kind, password, salt, _SCRAM_ITERATIONS)
+    one = (
+        compact_text(user)
+        + bytes([_SCRAM_NUMBERS[kind]])
+        + _int(_SCRAM_ITERATIONS)
+        + _bytes(salt)
+        + _bytes(made)
+        + b"\0"
+    )
+    body = compact_array([]) + compact_array([one]) + b"\0"  # nobody is deleted
+    reader = Reader(ask(address, request(_ALTER_USER_SCRAM_CREDENTIALS, 0, body, flexible=True), timeout_s))
+    reader.tags()
+    reader.take("i")  # throttle time
+    reader.varint(), reader.compact_string()  # one user
+    error, text = reader.take("h"), reader.compact_string()
+    if error:
+        raise WireError(f"user {user} cannot be made: {text or f'error {error}'}")
+
+
 def _int(value: int) -> bytes:
     return struct.pack(">i", value)
 
@@ -119,6 +145,10 @@ def _old_text(text: str) -> bytes:
 def compact_text(text: str) -> bytes:
     """A string of flexible versions."""
     return _varint(len(text.encode()) + 1) + text.encode()
+
+
+def _bytes(raw: bytes) -> bytes:
+    return _varint(len(raw) + 1) + raw
 
 
 def compact_array(items: Iterable[bytes]) -> bytes:

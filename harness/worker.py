@@ -1,7 +1,8 @@
 """One process hosting one role with one client, so that it can be killed or paused.
 
 Called as `python -m harness.worker SPEC.json`. SIGTERM asks it to finish in an orderly way. Its exit code
-is 0 when the role ended by itself or as asked, 1 when it failed; the reason is then in its events.
+is 0 when the role ended by itself or as asked, 1 when it failed; the reason is then in its events. What its clients
+need to get in, which may be secret, comes through stdin.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ def run_role(spec: Mapping[str, Any], until: Callable[[], bool], client: Any = N
 
 def main(spec_file: str) -> int:
     spec = json.loads(Path(spec_file).read_text(encoding="utf-8"))
+    if spec["security_on_stdin"]:
+        spec["security"] = json.load(sys.stdin)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())

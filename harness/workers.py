@@ -9,25 +9,33 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from harness import libraries, tether
 from harness.board import Board, Counters
-from harness.errors import OnceproofError
+from harness.errors import OnceproofError, UsageError
 from harness.ledger import EventLog
 from harness.roles._sending import transactional_id
 from harness.rundir import RunDir
 from harness.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
+_PIPE_BYTES = 64 * 1024  # what a pipe keeps while nobody reads
 PRODUCERS = ("producer", "transactional_producer")  # roles
 
 
 class Worker:
-    """One worker process and its restarts. A restart is a new incarnation with journals of its own."""
+    """One worker process and its restarts. A restart is a new incarnation with journals of its own.
 
-    def __init__(self, spec: Mapping[str, Any], run: RunDir, events: EventLog) -> None:
+    `security` is what its clients need to get in (Cluster.client_settings). It may hold secrets and so it is in no
+    file, argument or environment: the process gets it through a pipe, which it reads to the end at its start.
+    """
+
+    def __init__(
+        self, spec: Mapping[str, Any], run: RunDir, events: EventLog, security: Mapping[str, Any] = {}
+    ) -> None:
         self._spec, self._run, self._events = spec, run, events
+        self._security = dict(security)
         self._process: subprocess.Popen[bytes] | None = None
         self._boards: list[Board] = []
 
@@ -58,22 +66,25 @@ class Worker:
             "board": str(board),
             # A worker may open several sessions by itself; a restart must not take their numbers again.
             "incarnation": incarnation * 100,
+            "security_on_stdin": bool(self._security),
         }
         spec_file = self._run.logs / f"{writer}.json"
         spec_file.write_text(json.dumps(spec, indent=1), encoding="utf-8")
         self._boards.append(Board(board))
-        self._process = tether.spawn(
-            self.command(spec_file),
-            log=self._run.logs / f"{writer}.out",
-            cwd=ROOT,
-            env={
-                **os.environ,
-                **libraries.environment(self._spec.get("client_version", "")),
-                "PYTHONUNBUFFERED": "1",
-                "OPENBLAS_NUM_THREADS": "1",
-            },
-            pidfile=self._run.logs / f"{writer}.pid",
-        )
+        with _pipe(json.dumps(self._security).encode()) as told:
+            self._process = tether.spawn(
+                self.command(spec_file),
+                log=self._run.logs / f"{writer}.out",
+                cwd=ROOT,
+                env={
+                    **os.environ,
+                    **libraries.environment(self._spec.get("client_version", "")),
+                    "PYTHONUNBUFFERED": "1",
+                    "OPENBLAS_NUM_THREADS": "1",
+                },
+                pidfile=self._run.logs / f"{writer}.pid",
+                stdin=told,
+            )
         self._events.write("worker", name=self.name, state="started", pid=self._process.pid)
 
     def command(self, spec_file: Path) -> list[str | Path]:
@@ -206,6 +217,16 @@ class Workers:
             worker.ask_to_stop()
         for worker in workers:
             worker.wait(timeout_s)
+
+
+def _pipe(words: bytes) -> IO[bytes]:
+    """The end to read from of a pipe that has these words in it and then ends."""
+    if len(words) > _PIPE_BYTES:
+        raise UsageError(f"settings of clients have at most {_PIPE_BYTES} bytes, not {len(words)}")
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "wb") as end:
+        end.write(words)
+    return os.fdopen(reading, "rb")
 
 
 def _last_line(log: Path) -> str:

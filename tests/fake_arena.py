@@ -140,6 +140,9 @@ class FakeCluster:
     def bootstrap_servers(self, lane: Lane) -> str:
         return lane.value
 
+    def client_settings(self, lane: Lane) -> Mapping[str, Any]:
+        return {}
+
     def residue(self) -> Sequence[str]:
         return []
 

@@ -122,7 +122,13 @@ def commit_outcome(error: KafkaError | None) -> Outcome:
 
 def producer_settings(spec: ProducerSpec) -> dict[str, Any]:
     """All settings of the library for a producer, the mode's and the caller's."""
-    settings = {**COMMON, **PRODUCER, **MODES[spec.mode], "bootstrap.servers": spec.bootstrap}
+    settings = {
+        **COMMON,
+        **PRODUCER,
+        **MODES[spec.mode],
+        "bootstrap.servers": spec.bootstrap,
+        **spec.security,
+    }
     if spec.transactional_id:
         settings |= {**TRANSACTIONAL, "transactional.id": spec.transactional_id}
     return settings | dict(spec.extra)
@@ -130,7 +136,8 @@ def producer_settings(spec: ProducerSpec) -> dict[str, Any]:
 
 def consumer_settings(spec: ConsumerSpec) -> dict[str, Any]:
     """All settings of the library for a consumer."""
-    settings = {**COMMON, **CONSUMER, "bootstrap.servers": spec.bootstrap, "isolation.level": spec.isolation}
+    settings = {**COMMON, **CONSUMER, "bootstrap.servers": spec.bootstrap, **spec.security}
+    settings["isolation.level"] = spec.isolation
     settings["group.id"] = (
         spec.group or "onceproof-unused"
     )  # the library wants one even for assignment by hand

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
@@ -166,7 +167,9 @@ class Disked(ServerProcess):
     def _flushed_topic(self) -> str:
         """A topic on this broker alone whose every append waits for an fsync."""
         name = f"{PROBE_TOPIC}-flushed-{self.member.id}"
-        admin = AdminClient({"bootstrap.servers": "{}:{:d}".format(*self.control), "log_level": 0})
+        access = self.security.settings if self.security is not None else {}
+        place: dict[str, Any] = {"bootstrap.servers": "{}:{:d}".format(*self.control), "log_level": 0}
+        admin = AdminClient({**place, **access})
         config = {"flush.messages": "1", "min.insync.replicas": "1"}
         topic = NewTopic(name, 1, replica_assignment=[[self.member.id]], config=config)
         try:

@@ -37,6 +37,11 @@ class Holding(Server):
             raise FaultError(
                 f"requests to {self.name} on the control lane pass no proxy: they cannot be held"
             )
+        if self.security is not None and self.security.encrypted:
+            raise FaultError(
+                f"requests to {self.name} are encrypted ({self.security.protocol}): nobody on the way can tell them "
+                "apart, so that none can be held; use --security plaintext or sasl_plaintext"
+            )
         if self._held_link is not None:
             raise FaultError(f"requests to {self.name} are held already, on {self._held_link}")
         self._start_holder(how.lane)

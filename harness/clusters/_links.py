@@ -9,8 +9,9 @@ from harness import wire
 from harness.clusters._mesh import Mesh, Route
 from harness.clusters._talk import closes_on_nonsense, long_question, talk
 from harness.clusters._toxiproxy import Toxiproxy
-from harness.contracts import Cut, Direction, Link, Questions, Talk, Toxic
+from harness.contracts import Cut, Direction, Lane, Link, Questions, Talk, Toxic
 from harness.errors import FaultError
+from harness.wire_security import Secured, Security
 
 PROBE_LIMIT_S = 1.0
 _STREAMS = {
@@ -24,11 +25,12 @@ _BLACK_HOLE = ("timeout", {"timeout": 0})
 
 class Links:
     """All links of a cluster. What is done to them is remembered under the name of who did it, so that several
-    may work on one link and each takes back its own.
+    may work on one link and each takes back its own. `security` is how probes get in on the lanes of clients.
     """
 
-    def __init__(self, mesh: Mesh, toxiproxy: Toxiproxy) -> None:
+    def __init__(self, mesh: Mesh, toxiproxy: Toxiproxy, security: Security | None = None) -> None:
         self._mesh = mesh
+        self._security = security
         self._toxiproxy = toxiproxy
         self._routes = {route.link: route for route in mesh.routes()}
         self._made: dict[str, list[tuple[str, str]]] = {}
@@ -65,12 +67,12 @@ class Links:
         return {**each_way, Direction.BOTH: all(each_way.values())}
 
     def talk(self, link: Link, questions: Questions) -> Talk:
-        return talk(_address(self._route(link)), questions)
+        return talk(self._address(self._route(link)), questions)
 
     def long_question(
         self, link: Link, topic: str, partition: int, wait_s: float
     ) -> AbstractContextManager[Callable[[float], bool]]:
-        return long_question(_address(self._route(link)), topic, partition, wait_s)
+        return long_question(self._address(self._route(link)), topic, partition, wait_s)
 
     def retarget(self, link: Link, upstream: str | None) -> None:
         """Let the link's traffic pass another address on its way; None: let it go its own way again."""
@@ -96,7 +98,7 @@ class Links:
         closes the connection, and Toxiproxy passes that on through a cut. While requests are cut there is
         nothing to answer, so only then is Toxiproxy's own word taken for the answers.
         """
-        address = _address(route)
+        address = self._address(route)
         try:
             wire.api_versions(address, PROBE_LIMIT_S)
             return {Direction.REQUESTS: True, Direction.ANSWERS: True}
@@ -115,7 +117,7 @@ class Links:
         except KeyError:
             raise FaultError(f"no link {link}; there are: {', '.join(map(str, self._routes))}") from None
 
-
-def _address(route: Route) -> wire.Address:
-    host, port = route.listen.split(":")
-    return host, int(port)
+    def _address(self, route: Route) -> wire.Address:
+        host, port = route.listen.split(":")
+        of_clients = route.link.source in list(Lane)
+        return Secured.of((host, int(port)), self._security if of_clients else None)

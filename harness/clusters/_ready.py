@@ -9,11 +9,13 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from harness.clusters._access import Access
 from harness.clusters._disked import PROBE_TOPIC
 from harness.clusters._node import LocalBroker, LocalNode
 from harness.clusters._view import LocalView
 from harness.errors import ClusterError, WaitTimeout
 from harness.waiting import wait_until
+from harness.wire_security import RefusedError
 
 _CANARY = "onceproof-canary"
 
@@ -21,16 +23,28 @@ _CANARY = "onceproof-canary"
 class Readiness:
     """Waits for one thing after the other within one limit; `steps_s` tells when each was seen."""
 
-    def __init__(self, nodes: Sequence[LocalNode], view: LocalView, bootstrap: str, limit_s: float) -> None:
+    def __init__(
+        self,
+        nodes: Sequence[LocalNode],
+        view: LocalView,
+        bootstrap: str,
+        limit_s: float,
+        access: Access | None = None,
+    ) -> None:
         self._nodes = nodes
         self._brokers = [node for node in nodes if isinstance(node, LocalBroker)]
         self._view = view
-        self._bootstrap = bootstrap
+        self._access = access
+        settings = access.security.settings if access is not None else {}
+        # What goes wrong is raised; the noise of a cluster that comes up is not ours.
+        self._client = {"bootstrap.servers": bootstrap, **settings, "log_level": 0}
         self._begun = time.monotonic()
         self._limit_s = limit_s
         self.steps_s: dict[str, float] = {}
 
     def wait(self) -> None:
+        if (access := self._access) is not None:
+            self._step("user_admitted", lambda: access.admit(self._brokers))
         self._step("nodes_answer", lambda: all(node.ready() for node in self._nodes))
         self._step("controller_elected", lambda: bool(self._view.active_controller()))
         self._step("brokers_see_each_other", self._see_each_other)
@@ -55,7 +69,7 @@ class Readiness:
         return max(0.0, self._limit_s - (time.monotonic() - self._begun))
 
     def _trouble(self, step: str) -> str:
-        late = next((node for node in self._nodes if not node.ready()), self._nodes[0])
+        late = next((node for node in self._nodes if not _is_ready(node)), self._nodes[0])
         return f"step {step}: {late.name}: {late.complaint()}"
 
     def _all_run(self) -> bool:
@@ -67,6 +81,8 @@ class Readiness:
     def _ask(self, condition: Callable[[], bool]) -> bool:
         try:
             return condition()
+        except RefusedError:
+            raise
         except ClusterError:  # no answer yet
             return False
 
@@ -76,7 +92,7 @@ class Readiness:
 
     def _probe_topic(self) -> bool:
         """One partition on each broker, so that one broker's append can be measured by itself."""
-        admin = AdminClient({"bootstrap.servers": self._bootstrap, "socket.timeout.ms": 5000, "log_level": 0})
+        admin = AdminClient({**self._client, "socket.timeout.ms": 5000})
         places = [[broker.member.id] for broker in self._brokers]
         # Records get the broker's own time, so that an append tells what its clock says.
         config = {"min.insync.replicas": "1", "message.timestamp.type": "LogAppendTime"}
@@ -100,15 +116,14 @@ class Readiness:
         """A transaction with offsets in it needs both internal topics and both coordinators."""
         producer = Producer(
             {
-                "bootstrap.servers": self._bootstrap,
+                **self._client,
                 "transactional.id": _CANARY,
                 "transaction.timeout.ms": 60000,
                 "socket.timeout.ms": 5000,
                 "retry.backoff.ms": 50,
-                "log_level": 0,  # what goes wrong is raised; the noise of a cluster that comes up is not ours
             }
         )
-        member = Consumer({"bootstrap.servers": self._bootstrap, "group.id": _CANARY, "log_level": 0})
+        member = Consumer({**self._client, "group.id": _CANARY})
         try:
             producer.init_transactions(self._left_s())
             self._done("transactions_initialised")
@@ -126,3 +141,10 @@ class Readiness:
         finally:
             member.close()
         self._done("canary_committed")
+
+
+def _is_ready(node: LocalNode) -> bool:
+    try:
+        return node.ready()
+    except RefusedError:
+        return False

@@ -12,6 +12,7 @@ from harness.clusters._mesh import Member, Port
 from harness.clusters._options import Options
 from harness.errors import ClusterError, WaitTimeout
 from harness.waiting import wait_until
+from harness.wire_security import Secured, Security
 
 ASK_LIMIT_S = 2.0
 _RESTART_LIMIT_S = 60.0
@@ -31,6 +32,7 @@ class Server(ABC):
         self.folder = folder
         self.links_of_cluster = links
         self.options = options
+        self.security: Security | None = None  # how clients get in; None: anybody
 
     def __repr__(self) -> str:
         return f"<{self.name} {self.address}>"
@@ -52,7 +54,7 @@ class Server(ABC):
     @property
     def control(self) -> wire.Address:
         """The broker, on the control lane."""
-        return (self.address, Port.CONTROL)
+        return Secured.of((self.address, Port.CONTROL), self.security)
 
     @property
     def controller(self) -> wire.Address:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import selectors
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable
@@ -157,12 +158,12 @@ def ask_for_more(address: wire.Address, for_s: float) -> None:
         connections: list[socket.socket] = []
         try:
             for _ in range(_CONNECTIONS):
-                connections.append(socket.create_connection((address[0], int(address[1])), timeout=10.0))
+                connections.append(wire.connect(address, 10.0))
                 connections[-1].setblocking(False)
                 ready.register(connections[-1], selectors.EVENT_READ | selectors.EVENT_WRITE, [0])
             while (left := deadline - time.monotonic()) > 0:
                 for key, events in ready.select(left):
-                    with suppress(BlockingIOError):
+                    with suppress(BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
                         _exchange(key.fileobj, key.data, events, block)
         except OSError as error:
             raise FaultError(f"{address[0]}:{address[1]} takes no load: {error}") from error

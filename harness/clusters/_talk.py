@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import select
 import selectors
 import socket
+import ssl
 import statistics
 import struct
 import time
@@ -14,9 +14,11 @@ from dataclasses import dataclass, field
 
 from harness import wire
 from harness.contracts import Ending, Questions, Talk
+from harness.wire_security import security_of
 
-# A size that no request has: a server that reads it closes the connection at once.
+# A size that no request has: a server that reads it closes the connection at once. TLS wants to see a whole header.
 _NONSENSE = b"\xff\xff\xff\xff"
+_NONSENSE_FOR_TLS = _NONSENSE * 16
 _READ_BYTES = 256 * 1024
 _FETCH, _API_VERSIONS = 1, 18  # the latter is the cheapest question that any server answers
 _MOST = 2**31 - 1
@@ -27,7 +29,7 @@ def talk(address: wire.Address, questions: Questions) -> Talk:
     """Ask, read and go on asking in one loop, as a slow link takes neither all questions nor all answers at once."""
     begun = time.monotonic()
     try:
-        connection = socket.create_connection(address, timeout=questions.limit_s)
+        connection = wire.connect(address, questions.limit_s)
     except TimeoutError:
         return Talk(Ending.SILENT, 0, 0, 0, time.monotonic() - begun)
     except OSError:
@@ -40,9 +42,11 @@ def talk(address: wire.Address, questions: Questions) -> Talk:
 
 def closes_on_nonsense(address: wire.Address, limit_s: float) -> bool:
     """Whether the server reads what it is sent, also if none of its answers arrive."""
+    security = security_of(address)
+    nonsense = _NONSENSE_FOR_TLS if security is not None and security.encrypted else _NONSENSE
     try:
         with socket.create_connection(address, timeout=limit_s) as connection:
-            connection.sendall(_NONSENSE)
+            connection.sendall(nonsense)
             return connection.recv(1) == b""
     except TimeoutError:
         return False
@@ -66,24 +70,27 @@ def long_question(
     question = wire.request(_FETCH, 4, limits + name + struct.pack(">iiqi", 1, partition, 0, 1))
     with ExitStack() as ends:
         try:
-            connection = ends.enter_context(socket.create_connection(address, timeout=wait_s))
+            connection = ends.enter_context(wire.connect(address, wait_s))
             begun = time.monotonic()
             connection.sendall(wire.request(_API_VERSIONS, 0, b""))
-            (size,) = struct.unpack(">i", connection.recv(4, socket.MSG_WAITALL))
-            connection.recv(size, socket.MSG_WAITALL)
+            (size,) = struct.unpack(">i", wire.receive(connection, 4, begun + wait_s))
+            wire.receive(connection, size, begun + wait_s)
             trip_s = time.monotonic() - begun
             connection.sendall(question)
         except (OSError, struct.error) as error:
             raise wire.ClosedError(f"{address[0]}:{address[1]} could not be asked: {error}") from error
         time.sleep(min(_MOST_ARRIVAL_S, max(_LEAST_ARRIVAL_S, 5 * trip_s)))
 
+        first = bytearray()
+
         def answered(limit_s: float) -> bool:
-            if not select.select([connection], [], [], limit_s)[0]:
-                return False
+            connection.settimeout(max(0.0, limit_s))
             try:
-                return connection.recv(1, socket.MSG_PEEK) != b""
-            except OSError:
+                if not first:
+                    first.extend(connection.recv(1))
+            except OSError:  # also when the time is over
                 return False
+            return bool(first)
 
         yield answered
 
@@ -138,7 +145,7 @@ class _Conversation:
                 return Ending.CLOSED
             if events & selectors.EVENT_WRITE and self._unsent:
                 del self._unsent[: self.connection.send(self._unsent)]
-        except BlockingIOError:
+        except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return None
         except OSError:  # reset, or a pipe that broke because of it
             return Ending.RESET
@@ -147,6 +154,9 @@ class _Conversation:
     def _read(self) -> bool:
         """False when the other side has closed."""
         piece = self.connection.recv(_READ_BYTES)
+        # TLS hands out one of its records at a time; what it has read besides would not wake the selector.
+        while isinstance(self.connection, ssl.SSLSocket) and (more := self.connection.pending()):
+            piece += self.connection.recv(more)
         if not piece:
             return False
         self._received += len(piece)

@@ -5,15 +5,35 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from harness import wire
+from harness.clusters._mesh import Member
 from harness.clusters._node import LocalBroker, LocalNode
 from harness.contracts import BrokerPlace, PartitionState
 from harness.errors import ClusterError
 
 T = TypeVar("T")
-N = TypeVar("N", bound=LocalNode)
+
+
+class Asked(Protocol):
+    """A server that is asked by itself."""
+
+    @property
+    def name(self) -> str: ...
+    def running(self) -> bool: ...
+    def paused(self) -> bool: ...
+
+
+class AskedBroker(Asked, Protocol):
+    member: Member
+
+    @property
+    def control(self) -> wire.Address: ...
+    def metadata(self, *topics: str) -> wire.Metadata: ...
+
+
+N = TypeVar("N", bound=Asked)
 _ASK_LIMIT_S = 2.0
 
 
@@ -21,7 +41,9 @@ class LocalView:
     """Asks all running servers at once and takes the newest answer: a cut-off broker has an old view."""
 
     def __init__(self, nodes: Sequence[LocalNode]) -> None:
-        self._brokers = [node for node in nodes if isinstance(node, LocalBroker)]
+        brokers = [node for node in nodes if isinstance(node, LocalBroker)]
+        self._brokers: Sequence[AskedBroker] = brokers
+        self._round_trips = {broker.name: broker.produce_round_trip_ms for broker in brokers}
         self._controllers = [node for node in nodes if node.member.controller]
         self._names = {node.member.id: node.name for node in nodes}
 
@@ -71,10 +93,9 @@ class LocalView:
         return {broker.name: BrokerPlace(broker.member.id, broker.control) for broker in self._brokers}
 
     def produce_round_trip_ms(self, broker: str) -> float:
-        for node in self._brokers:
-            if node.name == broker:
-                return node.produce_round_trip_ms()
-        raise ClusterError(f"no broker {broker!r}; there are: {', '.join(b.name for b in self._brokers)}")
+        if broker not in self._round_trips:
+            raise ClusterError(f"no broker {broker!r}; there are: {', '.join(self._round_trips)}")
+        return self._round_trips[broker]()
 
     def _state(self, topic: str, partition: wire.Partition) -> PartitionState:
         return PartitionState(

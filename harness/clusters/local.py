@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from harness import provision, tether, topics
 from harness.clusters import _block, _stale, _storage
+from harness.clusters._access import Access, access
 from harness.clusters._jvm import Jvm, lay_out
 from harness.clusters._links import Links
 from harness.clusters._mesh import Member, Mesh, Port, members
@@ -55,6 +56,8 @@ class LocalCluster:
         keep: bool = False,
         options: Options = PLAIN,
         programs: Callable[[str], Jvm] = programs_of,
+        security: str = "plaintext",
+        certificate_days: int = 30,
     ) -> None:
         if not 1 <= brokers <= 100 or not 1 <= controllers <= 100:
             raise UsageError(f"brokers={brokers}, controllers={controllers}: allowed are 1 to 100")
@@ -66,6 +69,8 @@ class LocalCluster:
         self._broker_settings = dict(broker_settings)
         self._keep = keep
         self._options = options
+        self._security, self._certificate_days = security, certificate_days
+        self._access: Access | None = None
         self._block: _block.Block | None = None
         self._registration: _stale.Registration | None = None
         self._mesh: Mesh | None = None
@@ -84,6 +89,7 @@ class LocalCluster:
             mixed=choice.mixed_versions(),
             broker_settings=choice.settings,
             options=choice.options,
+            security=choice.security,
         )
 
     def __enter__(self) -> Self:
@@ -119,7 +125,10 @@ class LocalCluster:
         self._block = _block.take(Port)
         mesh = self._mesh = Mesh(self._block.number, self._members)
         self._toxiproxy = Toxiproxy(toxiproxy, mesh.toxiproxy_address(), self.folder)
-        links = self._links = Links(mesh, self._toxiproxy)
+        self._access = access(self._security, mesh, self.folder / "certificates", self._certificate_days)
+        links = self._links = Links(
+            mesh, self._toxiproxy, self._access.security if self._access is not None else None
+        )
         cluster_id = _storage.new_id()
         self._nodes = [self._make_node(member, mesh, links) for member in self._members]
         for node in self._nodes:
@@ -128,7 +137,11 @@ class LocalCluster:
             node.launch()
         self._toxiproxy.start(mesh.routes())  # up long before the first JVM wants a peer
         readiness = Readiness(
-            self._nodes, LocalView(self._nodes), mesh.bootstrap_servers(Lane.CONTROL), _READY_LIMIT_S
+            self._nodes,
+            LocalView(self._nodes),
+            mesh.bootstrap_servers(Lane.CONTROL),
+            _READY_LIMIT_S,
+            self._access,
         )
         try:
             readiness.wait()
@@ -155,6 +168,9 @@ class LocalCluster:
 
     def bootstrap_servers(self, lane: Lane) -> str:
         return self._started().bootstrap_servers(lane)
+
+    def client_settings(self, lane: Lane) -> Mapping[str, Any]:
+        return self._access.security.settings if self._access is not None else {}
 
     def nodes(self) -> Sequence[Node]:
         return tuple(self._nodes)
@@ -202,6 +218,7 @@ class LocalCluster:
             "controllers": len([m for m in self._members if m.controller]),
             "combined": self._combined,
             "settings": self._broker_settings,
+            "security": self._security,
             "options": [name for name, on in vars(self._options).items() if on],
             "folder": str(self.folder),
             "class_archive": bool(jvms) and all(jvm.archive is not None for jvm in jvms),
@@ -220,11 +237,14 @@ class LocalCluster:
         folder, jvm = self.folder / member.name, self._jvms[self._versions[member.name]]
         kind = LocalBroker if member.broker else LocalNode
         node = kind(member, mesh.address(member), links, folder, self._options, jvm)
-        hosts, data, extra = mesh.hosts(member, socket.gethostname()), folder / "data", self._broker_settings
+        hosts, data = mesh.hosts(member, socket.gethostname()), folder / "data"
+        how = self._access.broker_settings() if self._access is not None else {}
+        extra = {**how, **self._broker_settings}
         node.lay_out_as = lambda version: lay_out(
             folder, render(server_properties(mesh, member, data, extra, version)), hosts
         )
         node.lay_out_as(jvm.kafka_version)
+        node.security = self._access.security if self._access is not None else None
         return node
 
     def _started(self) -> Mesh:

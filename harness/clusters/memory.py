@@ -61,6 +61,9 @@ class MemoryCluster:
             raise ClusterError("the memory cluster is not running")
         return self._bootstrap
 
+    def client_settings(self, lane: Lane) -> Mapping[str, Any]:
+        return {}
+
     def nodes(self) -> Sequence[Node]:
         return ()
 

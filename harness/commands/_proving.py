@@ -14,9 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.choice import Choice, running
+from harness.errors import UsageError
+from harness.possible import impossible
 
 if TYPE_CHECKING:
     from harness.campaign import Campaign, Result
+    from harness.contracts import Cluster
     from harness.progress import Progress
     from harness.rundir import RunDir
     from harness.scenario import Scenario
@@ -77,8 +80,18 @@ class Proof:
                 told = cluster.describe()
                 self.progress.note(f"cluster ready after {told['steps_s']['ready']} s")
                 self.kafka.append(str(told.get("kafka_version", "unknown")))
-                self.runs += self._run_all(campaign, scenarios)
+                self.runs += self._run_all(campaign, self._possible(scenarios, cluster))
             owned.remove(folder)  # only now: its logs tell why a cluster did not come up
+
+    def _possible(self, scenarios: Sequence[Scenario], cluster: Cluster) -> list[Scenario]:
+        """Without those that the cluster has no powers for, each told with its reason."""
+        reasons = [impossible(scenario, cluster) for scenario in scenarios]
+        for reason in filter(None, reasons):
+            self.progress.note(f"skipped {reason}")
+        left = [scenario for scenario, reason in zip(scenarios, reasons, strict=True) if reason is None]
+        if not left:
+            raise UsageError(f"nothing is left to prove: {next(filter(None, reasons))}")
+        return left
 
     def _run_all(self, campaign: Campaign, scenarios: Sequence[Scenario]) -> list[RunDir]:
         """Run one after the other; each is reconciled while the next one runs."""

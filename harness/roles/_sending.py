@@ -59,6 +59,7 @@ class Session:
         producer = client.open_producer(
             ProducerSpec(
                 bootstrap=spec["bootstrap"],
+                security=spec.get("security", {}),
                 topic=spec["topic"],
                 mode=Mode(spec["mode"]),
                 transactional_id=self.transactional_id,

@@ -40,6 +40,7 @@ class ConsumerRole:
         consumer = client.open_consumer(
             ConsumerSpec(
                 bootstrap=spec["bootstrap"],
+                security=spec.get("security", {}),
                 topic=spec["topic"],
                 run=spec["run"],
                 mode=Mode(spec["mode"]),

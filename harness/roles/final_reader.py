@@ -40,6 +40,7 @@ class FinalReader:
         spec = self._spec
         consumer_spec = ConsumerSpec(
             bootstrap=spec["bootstrap"],
+            security=spec.get("security", {}),
             topic=spec["topic"],
             run=spec["run"],
             mode=Mode(spec["mode"]),

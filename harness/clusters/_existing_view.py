@@ -1,0 +1,59 @@
+"""What the brokers of a cluster that is not ours say when each is asked by itself."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from functools import partial
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from harness import wire
+from harness.clusters._commanded import ASK_LIMIT_S, CommandedNode
+from harness.clusters._view import LocalView, ask_all
+from harness.errors import ClusterError
+
+
+class ExistingView(LocalView):
+    """As of a local cluster, but the quorum is asked through the brokers, as clients do not reach controllers."""
+
+    def __init__(self, nodes: Sequence[CommandedNode], probe_topic: str, admin: AdminClient) -> None:
+        brokers = [node for node in nodes if node.member.broker]
+        self._brokers = brokers
+        self._voters = [node.name for node in nodes if node.member.controller]
+        self._names = {node.member.id: node.name for node in nodes}
+        self._admin = admin
+        self._round_trips = {
+            node.name: partial(_round_trip_ms, node, probe_topic, number)
+            for number, node in enumerate(brokers)
+        }
+
+    def active_controller(self) -> str:
+        if not self._voters:  # no quorum: the controller is a broker, and ZooKeeper says which
+            return self._by_zookeeper()
+        answers = ask_all(self._brokers, lambda broker: wire.describe_quorum(broker.control, ASK_LIMIT_S))
+        leading = [
+            answer for answer in answers.values() if answer.error == 0 and answer.leader in self._names
+        ]
+        if not leading:
+            raise ClusterError("no broker knows which controller leads the quorum")
+        return self._names[max(leading, key=lambda answer: answer.leader_epoch).leader]
+
+    def controllers(self) -> Sequence[str]:
+        return self._voters or [broker.name for broker in self._brokers]
+
+    def _by_zookeeper(self) -> str:
+        try:
+            told = self._admin.describe_cluster(request_timeout=ASK_LIMIT_S).result(ASK_LIMIT_S * 2)
+        except (KafkaException, TimeoutError) as error:
+            raise ClusterError(f"no broker tells which one is the controller: {error}") from error
+        if told.controller is None or told.controller.id not in self._names:
+            raise ClusterError("no broker is the controller now")
+        return self._names[told.controller.id]
+
+
+def _round_trip_ms(broker: CommandedNode, topic: str, partition: int) -> float:
+    begun = time.monotonic()
+    wire.produce(broker.control, topic, partition, b"probe", timeout_s=ASK_LIMIT_S * 2)
+    return (time.monotonic() - begun) * 1000

@@ -1,0 +1,89 @@
+"""Who belongs to a cluster that is not ours: its brokers and controllers, as it tells itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from harness import wire
+from harness.clusters._commanded import ASK_LIMIT_S, CommandedNode, commanded
+from harness.clusters._mesh import Member
+from harness.clusters._powers import Commands, Powers
+from harness.errors import ClusterError, UsageError
+from harness.wire_security import Secured, Security
+
+
+@dataclass(frozen=True)
+class Finding:
+    bootstrap: str
+    security: Security | None
+    powers: Powers | None
+    tell: Callable[[str], None]
+
+    def reach(self) -> wire.Address:
+        """The first server that answers; if there is none, what the first one said is told."""
+        problem: ClusterError | None = None
+        for server in servers(self.bootstrap):
+            address = Secured.of(server, self.security)
+            try:
+                wire.metadata(address, [], ASK_LIMIT_S)
+                return address
+            except wire.WireError as error:
+                problem = problem or error
+        hint = "" if self.security is not None else "; if it wants TLS or SASL, give --client-config"
+        raise ClusterError(f"--bootstrap {self.bootstrap}: no broker answers: {problem}{hint}")
+
+    def nodes(self, admin: AdminClient, reached: wire.Address) -> list[CommandedNode]:
+        """Brokers first; each of them has to be reached by itself."""
+        try:
+            brokers = admin.list_topics(timeout=ASK_LIMIT_S * 2).brokers
+        except KafkaException as problem:
+            raise ClusterError(f"{self.bootstrap} tells of no brokers: {problem.args[0].str()}") from problem
+        voters = _voters(reached)
+        found = [
+            self._node(
+                Member(f"broker-{number}", number, True, number in voters), (str(told.host), told.port)
+            )
+            for number, told in sorted(brokers.items())
+        ]
+        for broker in found:
+            broker.metadata()
+        found += [
+            self._node(Member(f"controller-{number}", number, False, True), None)
+            for number in sorted(set(voters) - set(brokers))
+        ]
+        if self.powers is not None:
+            self.powers.must_be_nodes([node.name for node in found])
+        return found
+
+    def _node(self, member: Member, place: tuple[str, int] | None) -> CommandedNode:
+        control = Secured.of(place, self.security) if place is not None else None
+        given: dict[str, object] = {"node": member.name, "id": member.id}
+        if place is not None:
+            given |= {"host": place[0], "port": place[1]}
+        # Commands for all nodes are meant for brokers: a controller apart has powers when it has a table of its own.
+        if self.powers is None or (place is None and member.name not in self.powers.nodes):
+            return commanded(member, control, Commands({}), self.tell)
+        return commanded(member, control, self.powers.of(member.name, given), self.tell)
+
+
+def servers(bootstrap: str) -> list[tuple[str, int]]:
+    """The hosts and ports of HOST:PORT,…"""
+    return [_server(text.strip()) for text in bootstrap.split(",")]
+
+
+def _server(text: str) -> tuple[str, int]:
+    host, _sign, port = text.rpartition(":")
+    if not host or not port.isdigit():
+        raise UsageError(f"--bootstrap {text}: HOST:PORT, several with a comma between them")
+    return host, int(port)
+
+
+def _voters(broker: wire.Address) -> tuple[int, ...]:
+    try:
+        return wire.quorum_voters(broker, ASK_LIMIT_S)
+    except wire.WireError:  # no quorum: it has ZooKeeper
+        return ()

@@ -1,0 +1,261 @@
+"""A cluster that runs already and that others use too: topics and groups under a prefix, and powers by commands.
+
+It is never started or stopped. What is made on it is written down first, and deleted at the end.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from harness import connection, topics
+from harness.clusters import _leftovers
+from harness.clusters._commanded import CommandedNode
+from harness.clusters._existing_view import ExistingView
+from harness.clusters._finding import Finding, servers
+from harness.clusters._options import PLAIN
+from harness.clusters._powers import Powers
+from harness.clusters._preflight import Preflight
+from harness.clusters._properties import read_properties, secrets_in
+from harness.contracts import Lane, Node
+from harness.errors import ClusterError, UsageError
+from harness.scenario import TopicSettings
+from harness.wire_security import Security
+
+if TYPE_CHECKING:
+    from harness.choice import Choice
+
+_PREFIX = re.compile(r"[A-Za-z0-9._-]{1,60}")
+
+
+class ExistingCluster:
+    """`bootstrap` is HOST:PORT,…; `client_config` the file with what clients need to get in; `powers` that with commands."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        bootstrap: str,
+        client_config: Path | None = None,
+        powers: Path | None = None,
+        prefix: str = connection.TOPIC_PREFIX,
+        keep_topics: bool = False,
+    ) -> None:
+        if not _PREFIX.fullmatch(prefix):
+            raise UsageError(f"--prefix {prefix!r}: 1 to 60 letters, digits, dots, _ or -")
+        self.folder = folder.absolute()
+        self.prefix = prefix
+        self._bootstrap = ",".join("{}:{}".format(*server) for server in servers(bootstrap))
+        self._settings = read_properties(client_config.absolute()) if client_config is not None else {}
+        self._security = Security.of(self._settings)
+        self._powers = Powers.read(powers) if powers is not None else None
+        self._keep_topics = keep_topics
+        self._record: _leftovers.Record | None = None
+        self._admin_client: AdminClient | None = None
+        self._nodes: list[CommandedNode] = []
+        self._probe_topic = ""
+        self._steps_s: dict[str, float] = {}
+
+    @classmethod
+    def chosen(cls, choice: Choice, folder: Path) -> Self:
+        plain = type(choice)()
+        if choice.kafka != plain.kafka or choice.combined:
+            raise UsageError("--kafka and --combined say what is started; --cluster existing starts nothing")
+        if choice.options != PLAIN or choice.settings:
+            raise UsageError("this suite needs brokers laid out in its own way: not with --cluster existing")
+        if not choice.bootstrap:
+            raise UsageError("--cluster existing needs --bootstrap HOST:PORT,…")
+        return cls(
+            folder,
+            bootstrap=choice.bootstrap,
+            client_config=Path(choice.client_config) if choice.client_config else None,
+            powers=Path(choice.powers) if choice.powers else None,
+            prefix=choice.prefix,
+            keep_topics=choice.keep_topics,
+        )
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Look whether it can be used: who is there, who may do what. Deletes what crashed sessions left on it."""
+        if self._record is not None:
+            raise ClusterError(f"the cluster at {self._bootstrap} is used already")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        begun = time.monotonic()
+        self._record = _leftovers.Record(self._bootstrap)
+        try:
+            self._find_nodes(begun)
+            self._sweep()
+            self._try_rights(begun)
+        except BaseException:
+            self.stop()
+            raise
+        self._step("ready", begun)
+
+    def stop(self) -> None:
+        """Delete what we made and forget the nodes; the cluster goes on."""
+        record, self._record = self._record, None
+        admin, self._admin_client = self._admin_client, None
+        self._nodes = []
+        if record is None:
+            return
+        made = [self._probe_topic] if self._keep_topics else record.topics
+        if admin is not None and record.topics:
+            try:
+                self._tell_each("deleted", _leftovers.remove(admin, made, self._ours))
+            except ClusterError as error:
+                raise ClusterError(
+                    f"{error}; ./onceproof sweep --bootstrap {self._bootstrap} tries again"
+                ) from error
+        record.remove()
+
+    def bootstrap_servers(self, lane: Lane) -> str:
+        return self._bootstrap
+
+    def client_settings(self, lane: Lane) -> Mapping[str, Any]:
+        return self._settings
+
+    def nodes(self) -> Sequence[Node]:
+        return tuple(self._nodes)
+
+    def view(self) -> ExistingView:
+        return ExistingView(self._nodes, self._probe_topic, self._admin)
+
+    def create_topic(self, name: str, settings: TopicSettings) -> None:
+        self._enough_brokers(settings.replication_factor)
+        self._write_down(self._ours(name))
+        topics.create_topic(self, name, settings)
+
+    def delete_topic(self, name: str) -> None:
+        if not self._keep_topics:
+            topics.delete_topic(self, name)
+            self._tell(f"deleted topic {name}")
+
+    def collect_logs(self, into: Path) -> None:
+        """What we did to it; its own logs are where they are."""
+        into.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(self._log, into / "existing.log")
+
+    def residue(self) -> list[str]:
+        return [what for node in self._nodes for what in node.residue()]
+
+    def describe(self) -> Mapping[str, Any]:
+        members = [node.member for node in self._nodes]
+        return {
+            "kind": "existing",
+            "bootstrap": self._bootstrap,
+            "brokers": len([m for m in members if m.broker]),
+            "controllers": len([m for m in members if m.controller]),
+            "combined": any(m.broker and m.controller for m in members),
+            "security": self._security.protocol if self._security is not None else "plaintext",
+            "prefix": self.prefix,
+            "powers": {node.name: list(node.powers) for node in self._nodes},
+            "steps_s": dict(self._steps_s),
+        }
+
+    def sweep(self) -> list[str]:
+        """Delete all topics and groups under the prefix that no session of this machine uses; says which."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        Finding(self._bootstrap, self._security, None, self._tell).reach()
+        self._admin_client = self._connect()
+        try:
+            return _leftovers.remove(self._admin, _leftovers.under(self._admin, self.prefix), self._ours)
+        finally:
+            self._admin_client = None
+
+    # --- the steps of a start ---
+
+    def _find_nodes(self, begun: float) -> None:
+        finding = Finding(self._bootstrap, self._security, self._powers, self._tell)
+        reached = finding.reach()
+        self._step("reached", begun)
+        self._admin_client = self._connect()
+        self._nodes = finding.nodes(self._admin, reached)
+        self._step("brokers_answer", begun)
+        self._enough_brokers(TopicSettings().replication_factor)
+
+    def _connect(self) -> AdminClient:
+        try:
+            return AdminClient(connection.settings(self))
+        except KafkaException as problem:
+            raise UsageError(f"--client-config: {problem.args[0].str()}") from problem
+
+    def _enough_brokers(self, copies: int) -> None:
+        brokers = len([node for node in self._nodes if node.member.broker])
+        if brokers < copies:
+            raise ClusterError(
+                f"topics are to have {copies} copies, but {self._bootstrap} has {brokers} broker(s)"
+            )
+
+    def _sweep(self) -> None:
+        for record, names in _leftovers.crashed(self._bootstrap).items():
+            ours = [name for name in names if name.startswith(self.prefix)]
+            if ours == names:
+                self._tell_each("swept", _leftovers.remove(self._admin, ours, self._ours))
+                record.unlink(missing_ok=True)
+
+    def _try_rights(self, begun: float) -> None:
+        session = uuid.uuid4().hex[:8]
+        preflight = Preflight(connection.settings(self), self._admin, self.prefix)
+        brokers = [node.member.id for node in self._nodes if node.member.broker]
+        self._probe_topic, gone = f"{self.prefix}probe-{session}", f"{self.prefix}rights-{session}"
+        for name in (gone, self._probe_topic):
+            self._write_down(name)
+            preflight.make_topic(name, brokers)
+        preflight.delete_topic(gone)
+        preflight.use(self._probe_topic)
+        self._step("rights", begun)
+
+    # --- small things ---
+
+    @property
+    def _admin(self) -> AdminClient:
+        if self._admin_client is None:
+            raise ClusterError(f"the cluster at {self._bootstrap} is not in use")
+        return self._admin_client
+
+    @property
+    def _log(self) -> Path:
+        return self.folder / "existing.log"
+
+    def _ours(self, name: str) -> str:
+        return connection.ours(self, name)
+
+    def _write_down(self, topic: str) -> None:
+        if self._record is None:
+            raise ClusterError(f"the cluster at {self._bootstrap} is not in use")
+        self._record.add(topic)
+        self._tell(f"topic {topic}")
+
+    def _step(self, name: str, begun: float) -> None:
+        self._steps_s[name] = round(time.monotonic() - begun, 2)
+
+    def _tell_each(self, what: str, names: Sequence[str]) -> None:
+        for name in names:
+            self._tell(f"{what} {name}")
+
+    def _tell(self, text: str) -> None:
+        """Into the log, without what is secret."""
+        for secret in secrets_in(self._settings):
+            text = text.replace(secret, "…")
+        with self._log.open("a", encoding="utf-8") as log:
+            log.write(f"{time.strftime('%H:%M:%S')} {text}\n")
+
+
+cluster_class = ExistingCluster

@@ -1,0 +1,170 @@
+"""How a raw client gets in: TLS, and who it is by SASL (PLAIN, SCRAM-SHA-256, SCRAM-SHA-512).
+
+Everything comes from the settings that the client library gets too, so that there is one place where a secret is.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import secrets
+import ssl
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from harness.errors import ClusterError, UsageError
+
+PROTOCOLS = ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
+_SASL_HANDSHAKE, _SASL_AUTHENTICATE = 17, 36
+_SCRAM = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+MECHANISMS = ("PLAIN", *_SCRAM)
+
+# Asks on the connection that is to be authenticated: api key, version, body; gives the answer's body.
+Exchange = Callable[[int, int, bytes], bytes]
+
+
+class RefusedError(ClusterError):
+    """The server or this client refused the other one. Asking again changes nothing."""
+
+
+class CertificateError(RefusedError):
+    """The server's certificate is not trusted, not for this address, or out of date."""
+
+
+class AuthenticationError(RefusedError):
+    """The server does not know the user or the password, or does not offer the mechanism."""
+
+
+@dataclass(frozen=True)
+class Security:
+    """What a client needs besides an address, as settings of librdkafka. Never shown: it holds secrets."""
+
+    settings: Mapping[str, Any] = field(repr=False)
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> Security | None:
+        """None: anybody gets in."""
+        protocol = str(settings.get("security.protocol", "plaintext")).lower()
+        if protocol not in PROTOCOLS:
+            raise UsageError(f"security.protocol={protocol}: there are {', '.join(PROTOCOLS)}")
+        found = cls(dict(settings))
+        if found.sasl and found.mechanism not in MECHANISMS:
+            raise UsageError(
+                f"sasl.mechanism={found.mechanism}: the harness itself speaks {', '.join(MECHANISMS)}"
+            )
+        return None if protocol == "plaintext" else found
+
+    @property
+    def protocol(self) -> str:
+        return str(self.settings.get("security.protocol", "plaintext")).lower()
+
+    @property
+    def encrypted(self) -> bool:
+        return self.protocol.endswith("ssl")
+
+    @property
+    def sasl(self) -> bool:
+        return self.protocol.startswith("sasl")
+
+    @property
+    def mechanism(self) -> str:
+        return str(self.settings.get("sasl.mechanism", self.settings.get("sasl.mechanisms", "GSSAPI")))
+
+    @cached_property
+    def context(self) -> ssl.SSLContext:
+        """Made once: reading the certificates of authorities for each question would be dear."""
+        told = self.settings
+        try:
+            made = ssl.create_default_context(
+                cafile=told.get("ssl.ca.location"), cadata=told.get("ssl.ca.pem")
+            )
+            if certificate := told.get("ssl.certificate.location"):
+                made.load_cert_chain(certificate, told.get("ssl.key.location"), told.get("ssl.key.password"))
+        except OSError as error:
+            raise UsageError(f"the files of ssl.* cannot be read: {error}") from error
+        if told.get("ssl.endpoint.identification.algorithm", "https") == "none":
+            made.check_hostname = False
+        if str(told.get("enable.ssl.certificate.verification", "true")).lower() == "false":
+            made.check_hostname, made.verify_mode = False, ssl.CERT_NONE
+        return made
+
+    def authenticate(self, place: str, exchange: Exchange) -> None:
+        """Say who we are on a connection where nothing was asked yet."""
+        user, password = (
+            str(self.settings.get("sasl.username", "")),
+            str(self.settings.get("sasl.password", "")),
+        )
+        answer = exchange(_SASL_HANDSHAKE, 1, _text(self.mechanism))
+        if struct.unpack_from(">h", answer)[0]:
+            raise AuthenticationError(f"{place} does not offer sasl.mechanism={self.mechanism}")
+
+        def say(words: bytes) -> bytes:
+            told = exchange(_SASL_AUTHENTICATE, 0, struct.pack(">i", len(words)) + words)
+            error, size = struct.unpack_from(">hh", told)
+            at = 4 + max(0, size)
+            if error:
+                why = told[4:at].decode(errors="replace") or f"error {error}"
+                raise AuthenticationError(f"{place} refused sasl.username={user}: {why}")
+            (size,) = struct.unpack_from(">i", told, at)
+            return told[at + 4 : at + 4 + size]
+
+        if self.mechanism == "PLAIN":
+            say(f"\0{user}\0{password}".encode())
+        else:
+            _scram(_SCRAM[self.mechanism], user, password, say, place)
+
+
+class Secured(tuple[str, int]):
+    """An address that is a host and a port, as everywhere, and also knows how a client gets in there."""
+
+    security: Security
+
+    @classmethod
+    def of(cls, address: tuple[str, int], security: Security | None) -> tuple[str, int]:
+        if security is None:
+            return address
+        made = cls(address)
+        made.security = security
+        return made
+
+
+def security_of(address: tuple[str, int]) -> Security | None:
+    return address.security if isinstance(address, Secured) else None
+
+
+def salted(kind: str, password: str, salt: bytes, iterations: int) -> bytes:
+    """What a server keeps in place of a password (RFC 5802)."""
+    return hashlib.pbkdf2_hmac(kind, password.encode(), salt, iterations)
+
+
+def digest(mechanism: str) -> str:
+    """The hash of a SCRAM mechanism, by its name in hashlib."""
+    return _SCRAM[mechanism]
+
+
+def _scram(kind: str, user: str, password: str, say: Callable[[bytes], bytes], place: str) -> None:
+    """The client's side of RFC 5802; the server has to prove as well that it knows the password."""
+    nonce = secrets.token_hex(16)
+    first = f"n={user.replace('=', '=3D').replace(',', '=2C')},r={nonce}"
+    answer = say(f"n,,{first}".encode()).decode()
+    told = dict(part.split("=", 1) for part in answer.split(","))
+    if not told["r"].startswith(nonce):
+        raise AuthenticationError(f"{place} answers SCRAM with a nonce of somebody else")
+    key = salted(kind, password, base64.b64decode(told["s"]), int(told["i"]))
+    without_proof = f"c=biws,r={told['r']}"
+    signed = f"{first},{answer},{without_proof}".encode()
+    client_key = hmac.digest(key, b"Client Key", kind)
+    signature = hmac.digest(hashlib.new(kind, client_key).digest(), signed, kind)
+    proof = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))
+    last = say(f"{without_proof},p={base64.b64encode(proof).decode()}".encode()).decode()
+    expected = hmac.digest(hmac.digest(key, b"Server Key", kind), signed, kind)
+    if last != f"v={base64.b64encode(expected).decode()}":
+        raise AuthenticationError(f"{place} did not prove that it knows the password of {user}")
+
+
+def _text(text: str) -> bytes:
+    return struct.pack(">h", len(text.encode())) + text.encode()

@@ -1,0 +1,128 @@
+"""TLS and SASL on the lanes of clients, for real: the same promises, and one line for each way of not getting in."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.campaign import Campaign
+from harness.clusters import _certificates
+from harness.clusters.local import LocalCluster
+from harness.contracts import HeldRequests, Lane, Mode, RequestHolding, Severable, Verdict
+from harness.errors import ClusterError, FaultError
+from harness.scenario import Scenario
+from harness.testing.check_cluster import check_severable, check_started
+from harness.waiting import wait_until
+from suites.matrix import crossed
+from suites.test_existing import files_with, onceproof
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    with LocalCluster(tmp_path_factory.mktemp("secured"), combined=True, security="sasl_ssl") as cluster:
+        yield cluster
+
+
+def client_config(folder: Path, cluster: LocalCluster, **other: str) -> Path:
+    """With some settings different from those that get in."""
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = {**cluster.client_settings(Lane.CONTROL), **{k.replace("_", "."): v for k, v in other.items()}}
+    file = folder / "client.properties"
+    file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()), encoding="utf-8")
+    return file
+
+
+def refused(cluster: LocalCluster, folder: Path, *more: str | Path) -> str:
+    """The last line that a user sees who does not get in; it has to come soon and with a failure."""
+    begun = time.monotonic()
+    done = onceproof(
+        "prove", "--quick", "--cluster", "existing", "--bootstrap", cluster.bootstrap_servers(Lane.CONTROL),
+        "--runs", folder, *more,
+    )  # fmt: skip
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert time.monotonic() - begun < 120
+    assert "Traceback" not in done.stderr
+    return done.stderr.strip().splitlines()[-1]
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize(
+    "scenario",
+    [crossed(Mode.EXACTLY_ONCE, "kill-leader"), crossed(Mode.AT_LEAST_ONCE, "sever-leader")],
+    ids=str,
+)
+def test_a_mode_holds_through_tls(secured: LocalCluster, tmp_path: Path, scenario: Scenario) -> None:
+    with Campaign(secured, tmp_path / "runs") as campaign:
+        result = campaign.run(scenario).result()
+    assert result.verdict is Verdict.HELD, result.explain()
+    password = secured.client_settings(Lane.CONTROL)["sasl.password"]
+    assert files_with(password, tmp_path / "runs", secured.folder) == []
+
+
+@pytest.mark.smoke
+def test_who_does_not_get_in_reads_why_in_one_line(secured: LocalCluster, tmp_path: Path) -> None:
+    wrong = client_config(tmp_path / "wrong", secured, sasl_password="not-it")
+    assert "refused sasl.username=onceproof: " in (
+        line := refused(secured, tmp_path, "--client-config", wrong)
+    )
+    assert "invalid credentials" in line
+    assert "not-it" not in line
+    stranger = client_config(tmp_path / "stranger", secured, sasl_mechanism="PLAIN")
+    line = refused(secured, tmp_path, "--client-config", stranger)
+    assert line.endswith("does not offer sasl.mechanism=PLAIN")
+    line = refused(secured, tmp_path)
+    assert "no broker answers" in line
+    assert line.endswith("if it wants TLS or SASL, give --client-config")
+    _certificates.make(tmp_path / "other", ["127.0.0.1"], 1)
+    other = client_config(
+        tmp_path / "untrusted", secured, ssl_ca_location=str(tmp_path / "other/authority.pem")
+    )
+    assert "its certificate is refused: " in refused(secured, tmp_path, "--client-config", other)
+
+
+@pytest.mark.conformance
+def test_links_pass_and_are_cut_through_tls(secured: LocalCluster) -> None:
+    check_started(secured)
+    node = secured.nodes()[0]
+    assert isinstance(node, Severable)
+    check_severable(node)
+    lanes = [link for link in node.links() if link.source in list(Lane)]
+    assert len(lanes) == 2
+    assert all(all(node.passes(link).values()) for link in lanes)
+
+
+@pytest.mark.conformance
+def test_encrypted_requests_cannot_be_held(secured: LocalCluster) -> None:
+    node = secured.nodes()[0]
+    assert isinstance(node, RequestHolding)
+    with pytest.raises(FaultError, match=r"requests to broker-1 are encrypted \(sasl_ssl\)"):
+        node.hold_requests(HeldRequests((26,)))
+
+
+@pytest.mark.conformance
+def test_a_cluster_whose_certificate_expires(tmp_path: Path) -> None:
+    with LocalCluster(tmp_path / "cluster", brokers=1, combined=True, security="ssl") as cluster:
+        lanes = [f"{cluster.bootstrap_servers(lane)}".split(":")[0] for lane in Lane]
+        expired = _certificates.make(tmp_path / "expired", lanes, -1)
+        expired.server.replace(tmp_path / "cluster" / "certificates" / "server.pem")
+        node = cluster._nodes[0]
+        node.kill()
+        node.launch()
+        config = client_config(tmp_path, cluster, ssl_ca_location=str(expired.authority))
+        wait_until(
+            lambda: "is not there" not in (refused(cluster, tmp_path, "--client-config", config)), 100.0, ""
+        )
+        line = refused(cluster, tmp_path, "--client-config", config)
+        assert line.endswith("its certificate is refused: certificate has expired")
+
+
+@pytest.mark.conformance
+def test_a_cluster_that_starts_with_an_expired_certificate_says_so_at_once(tmp_path: Path) -> None:
+    begun = time.monotonic()
+    cluster = LocalCluster(tmp_path, brokers=1, combined=True, security="sasl_ssl", certificate_days=-1)
+    with pytest.raises(ClusterError, match=r"its certificate is refused: certificate has expired$"):
+        cluster.start()
+    assert time.monotonic() - begun < 80
