@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -42,6 +42,8 @@ class LocalCluster:
     in the folder, and the data too if `keep`.
     """
 
+    kind = "local"
+
     def __init__(
         self,
         folder: Path,
@@ -57,7 +59,7 @@ class LocalCluster:
         if not 1 <= brokers <= 100 or not 1 <= controllers <= 100:
             raise UsageError(f"brokers={brokers}, controllers={controllers}: allowed are 1 to 100")
         self.folder = folder.absolute()
-        self._members = members(brokers, controllers, combined)
+        self._members = self._lay_out(brokers, controllers, combined)
         self._combined = combined
         self._kafka_version = kafka_version
         self._broker_settings = dict(broker_settings)
@@ -105,7 +107,7 @@ class LocalCluster:
         _stale.sweep_stale()
         jvm = self._jvm = self._jvm or self._find_programs()
         toxiproxy = provision.toxiproxy()
-        checkpoint = _storage.template(jvm.java, jvm.classpath, jvm.kafka_version)
+        format_folder = self._formatter(jvm)
         begun = time.monotonic()
         self.folder.mkdir(parents=True, exist_ok=True)
         tether.sweep(self.folder)
@@ -114,16 +116,13 @@ class LocalCluster:
         mesh = self._mesh = Mesh(self._block.number, self._members)
         self._toxiproxy = Toxiproxy(toxiproxy, mesh.toxiproxy_address(), self.folder)
         links = self._links = Links(mesh, self._toxiproxy)
-        cluster_id = _storage.new_id()
         self._nodes = [self._make_node(member, mesh, links, jvm) for member in self._members]
         for node in self._nodes:
             shutil.rmtree(node.data, ignore_errors=True)
-            _storage.fill(node.data, node.member.id, cluster_id, checkpoint)
+            format_folder(node)
             node.launch()
         self._toxiproxy.start(mesh.routes())  # up long before the first JVM wants a peer
-        readiness = Readiness(
-            self._nodes, LocalView(self._nodes), mesh.bootstrap_servers(Lane.CONTROL), _READY_LIMIT_S
-        )
+        readiness = Readiness(self._nodes, self.view(), mesh.bootstrap_servers(Lane.CONTROL), _READY_LIMIT_S)
         try:
             readiness.wait()
         finally:
@@ -187,7 +186,7 @@ class LocalCluster:
 
     def describe(self) -> Mapping[str, Any]:
         return {
-            "kind": "local",
+            "kind": self.kind,
             "kafka_version": self._jvm.kafka_version if self._jvm else self._kafka_version,
             "java_version": self._jvm.java_version if self._jvm else None,
             "toxiproxy_version": provision.TOXIPROXY_VERSION,
@@ -208,11 +207,28 @@ class LocalCluster:
         jvm = Jvm(java, java_version(java) or "unknown", libs, version_of(libs), provision.byteman())
         return with_archive(jvm, _run_once)
 
+    # What another layout does in its own way.
+
+    def _lay_out(self, brokers: int, controllers: int, combined: bool) -> tuple[Member, ...]:
+        return members(brokers, controllers, combined)
+
+    def _formatter(self, jvm: Jvm) -> Callable[[LocalNode], None]:
+        """What fills the empty data folder of a node."""
+        checkpoint = _storage.template(jvm.java, jvm.classpath, jvm.kafka_version)
+        cluster_id = _storage.new_id()
+        return lambda node: _storage.fill(node.data, node.member.id, cluster_id, checkpoint)
+
+    def _kind_of(self, member: Member) -> type[LocalNode]:
+        return LocalBroker if member.broker else LocalNode
+
+    def _properties(self, mesh: Mesh, member: Member, data: Path) -> Mapping[str, str]:
+        return server_properties(mesh, member, data, self._broker_settings)
+
     def _make_node(self, member: Member, mesh: Mesh, links: Links, jvm: Jvm) -> LocalNode:
         folder = self.folder / member.name
-        properties = server_properties(mesh, member, folder / "data", self._broker_settings)
+        properties = self._properties(mesh, member, folder / "data")
         lay_out(folder, render(properties), mesh.hosts(member, socket.gethostname()))
-        kind = LocalBroker if member.broker else LocalNode
+        kind = self._kind_of(member)
         return kind(member, mesh.address(member), links, folder, self._options, jvm)
 
     def _started(self) -> Mesh:
