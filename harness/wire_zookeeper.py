@@ -30,6 +30,10 @@ _STRANGERS = itertools.count(1_000_000 + os.getpid() * 1000)
 NONSENSE = b"\xff" * 24  # on any of the ports: no length, no protocol and no packet begins like this
 
 
+class MuteError(ClosedError):
+    """Closed in order without a word: nobody is there, or the answer was lost, after which a server closes."""
+
+
 @dataclass(frozen=True)
 class Standing:
     """What a server says about itself."""
@@ -59,7 +63,7 @@ def four_letters(address: Address, word: str, timeout_s: float) -> str:
         connection.send(word.encode())
         answer = connection.receive_all()
     if not answer:
-        raise ClosedError(f"{connection.place} is not there: it closed without an answer to {word}")
+        raise MuteError(f"{connection.place} is not there: it closed without an answer to {word}")
     return answer.decode(errors="replace")
 
 
