@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
+from faults import _ensemble
 from harness.contracts import Arena, Direction, Healing, Killable, Link, Node, PartitionState, Severable
 from harness.errors import ClusterError, FaultError, WaitTimeout
 from harness.waiting import wait_until
@@ -52,6 +53,7 @@ class Leadership:
     led: tuple[PartitionState, ...]
     controller: str | None  # the active one, if it is among them
     left: int  # how many other brokers there are
+    zookeeper: str | None = None  # the leader of the ensemble, if it is among them
 
     @classmethod
     def of(cls, arena: Arena, names: Collection[str]) -> Leadership:
@@ -62,11 +64,18 @@ class Leadership:
         except ClusterError:
             controller = None
         left = len(set(view.registered_brokers()) - set(names))
-        return cls(frozenset(names), led, controller if controller in names else None, left)
+        zookeeper = _ensemble.leader(view)
+        return cls(
+            frozenset(names),
+            led,
+            controller if controller in names else None,
+            left,
+            zookeeper if zookeeper in names else None,
+        )
 
     def wait_moved(self, arena: Arena, since: float, limit_s: float = MOVE_LIMIT_S) -> Moved:
         """Wait until nothing is led by these nodes any more; a partition without other copies loses its leader."""
-        if not self.led and self.controller is None:
+        if not self.led and self.controller is None and self.zookeeper is None:
             return Moved(True, f"it led no partition of {arena.topic}", {})
         if self.left == 0:
             return Moved(True, f"no broker is left that could lead {self._led_names()}", {})
@@ -80,8 +89,11 @@ class Leadership:
 
     def wait_taken_over(self, arena: Arena, since: float) -> Moved:
         """The same for nodes that take part in nothing any more: without a majority of controllers nobody is elected."""
-        voters = arena.cluster.view().controllers()
-        if (self.led or self.controller) and len(set(voters) - self.names) * 2 <= len(voters) and self.left:
+        voters = _ensemble.voters(arena.cluster.view())
+        lost = len(set(voters) - self.names) * 2 <= len(voters)
+        if lost and self.names & set(voters) and _ensemble.there(arena.cluster.view()):
+            return Moved(*_ensemble.without_quorum(arena, self.names))
+        if (self.led or self.controller) and lost and self.left:
             return Moved(
                 True, f"no majority of controllers is left to elect who leads {self._led_names()}", {}
             )
@@ -105,6 +117,11 @@ class Leadership:
                 if active in self.names:
                     return None
                 places.append(active)
+            if self.zookeeper is not None:
+                leading = _ensemble.leader(view)
+                if leading is None or leading in self.names:
+                    return None
+                places.append(leading)
         except (ClusterError, KeyError):  # nobody answers for the moment
             return None
         return places
@@ -114,11 +131,15 @@ class Leadership:
             first = self.led[0]
             more = f" (and {len(self.led) - 1} more)" if len(self.led) > 1 else ""
             return f"leader of {first.topic}-{first.partition}{more} moved from {first.leader} to {places[0]}"
-        return f"active controller moved from {self.controller} to {places[-1]}"
+        if self.controller is not None:
+            return f"active controller moved from {self.controller} to {places[0]}"
+        return f"leader of the ZooKeeper ensemble moved from {self.zookeeper} to {places[0]}"
 
     def _led_names(self) -> str:
         names = [f"{state.topic}-{state.partition}" for state in self.led]
-        return ", ".join(names + (["the controller quorum"] if self.controller else []))
+        names += ["the controller quorum"] if self.controller else []
+        names += ["the ZooKeeper ensemble"] if self.zookeeper else []
+        return ", ".join(names)
 
 
 def names_in_cluster(arena: Arena, nodes: Sequence[Node]) -> list[str]:
@@ -170,6 +191,8 @@ def _missing(arena: Arena, names: Collection[str]) -> str | None:
         view.active_controller()
     except ClusterError as error:
         return str(error)
+    if ill := _ensemble.complaint(arena.cluster, names):
+        return ill
     copies = {name for state in states for name in state.replicas}
     if away := sorted((copies & set(names)) - set(registered)):
         return f"{', '.join(away)} not registered"

@@ -21,11 +21,12 @@ def of_clients(link: Link) -> bool:
 
 
 def between_brokers(link: Link) -> bool:
-    return not link.controller and not of_clients(link)
+    return not with_controllers(link) and not of_clients(link)
 
 
 def with_controllers(link: Link) -> bool:
-    return link.controller
+    """Also with ZooKeeper, which elects where the cluster has it."""
+    return link.controller or link.zookeeper
 
 
 LANES: Mapping[str, Callable[[Link], bool]] = {
@@ -54,7 +55,8 @@ class Wiring:
 
     @property
     def controllers(self) -> frozenset[str]:
-        return frozenset(link.destination for link in self.links if link.controller)
+        """Those of whom more than half have to see each other: controllers, or ZooKeeper servers."""
+        return frozenset(link.destination for link in self.links if with_controllers(link))
 
     @property
     def brokers(self) -> frozenset[str]:

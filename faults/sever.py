@@ -38,7 +38,7 @@ _ONE_WAY = {
 class Sever:
     """`isolate`: all links of the target with other nodes, clients still reach it. `replication`: only those on
     which others fetch from it. `answers`: only what it answers to producers. `clients`: its links with producers
-    and consumers. `controllers`: its links with controllers, brokers still see it.
+    and consumers. `controllers`: its links with controllers, or with ZooKeeper; brokers still see it.
 
     Of the whole cluster: `halves`: two sides that do not see each other, the target on the smaller one. `ring`: each
     node sees a majority, no two the same one. `bridge`: two sides, and only the target sees both.
@@ -83,6 +83,8 @@ class Sever:
         """
         if self.shape not in ("isolate", "controllers", "halves"):
             return frozenset()
+        if self._cut_way() is Direction.ANSWERS and any(link.zookeeper for link in wiring.links):
+            return frozenset()  # a session is renewed by each attempt to connect, which arrives
         near = _shapes.side(wiring, targets) if self.shape == "halves" else frozenset(targets)
         far = frozenset(wiring.names) - near
         if wiring.has_quorum(far):
@@ -187,7 +189,11 @@ def _actors(arena: Arena, targets: Sequence[Severable]) -> Actors[Severable]:
 
 
 def _fetches(link: Link, wiring: Wiring) -> bool:
-    """Whether the source copies what it is about: partitions from a broker, metadata from one that is none."""
+    """Whether the source copies what it is about: partitions from a broker, metadata from one that is none (in an
+    ensemble of ZooKeeper, each other's).
+    """
+    if link.zookeeper:
+        return link.source not in wiring.brokers
     return not link.controller or link.destination not in wiring.brokers
 
 

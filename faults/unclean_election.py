@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from faults import _ensemble
 from faults._measure import MOVE_LIMIT_S, in_parallel, wait_whole
 from faults._operators import NOBODY, WAY, WAYS, Memory, told
 from harness.administer import Administrator
@@ -165,7 +166,7 @@ def _held_by(arena: Arena, nodes: Sequence[Node]) -> list[PartitionState]:
 def _others(arena: Arena, heir: Node, states: Sequence[PartitionState]) -> list[Killable]:
     """The brokers of all other replicas; they may not be the controllers that have to elect."""
     names = {name for state in states for name in state.replicas} - {heir.name}
-    if needed := sorted(names & set(arena.cluster.view().controllers())):
+    if needed := sorted(names & set(_ensemble.voters(arena.cluster.view()))):
         raise FaultError(
             f"unclean_election: {', '.join(needed)} cannot be killed, the controllers have to live"
         )

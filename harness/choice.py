@@ -13,6 +13,7 @@ from harness.clusters._options import PLAIN, Options
 from harness.connection import TOPIC_PREFIX
 from harness.contracts import Cluster
 from harness.errors import UsageError
+from harness.provision.kafka import LAST_WITH_ZOOKEEPER
 from harness.wire_security import PROTOCOLS
 
 FOR_TESTS_OF_THE_HARNESS = ("memory",)
@@ -40,7 +41,8 @@ class Choice:
     def of(cls, read: Callable[[str], Any], **more: Any) -> Choice:
         """`read` gives the value of an option by the name of its field; None: not given."""
         asked = {each.name: read(each.name) for each in fields(cls) if each.name in _OPTIONS}
-        return cls(**{name: value for name, value in asked.items() if value is not None}, **more)
+        given = {name: value for name, value in asked.items() if value is not None}
+        return cls(**{**_DEFAULTS.get(given.get("cluster", ""), {}), **given}, **more)
 
     def build(self, folder: Path) -> Cluster:
         """The chosen cluster, not started yet; its data, logs and sockets go into the folder."""
@@ -83,7 +85,10 @@ class Choice:
 # By field: what argparse and pytest both take.
 _OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "cluster": {"metavar": "KIND", "help": "local (default), docker, zookeeper or existing"},
-    "kafka": {"metavar": "VERSION", "help": f"release of the brokers (default: {provision.KAFKA_VERSION})"},
+    "kafka": {
+        "metavar": "VERSION",
+        "help": f"release of the brokers (default: {provision.KAFKA_VERSION}; zookeeper: {LAST_WITH_ZOOKEEPER})",
+    },
     "combined": {
         "action": "store_true",
         "default": None,
@@ -117,9 +122,12 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
 
 # Options that only some kinds know: the others refuse them.
 _ONLY: Mapping[str, tuple[str, ...]] = {
-    "security": ("local",),
+    **dict.fromkeys(("mixed", "security"), ("local",)),
     **dict.fromkeys(("bootstrap", "client_config", "powers", "prefix", "keep_topics"), ("existing",)),
 }
+
+# Of kinds of clusters that differ from the others.
+_DEFAULTS: Mapping[str, Mapping[str, Any]] = {"zookeeper": {"kafka": LAST_WITH_ZOOKEEPER}}
 
 
 @contextmanager

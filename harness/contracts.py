@@ -74,14 +74,17 @@ class Link:
     """A way that traffic takes: from a node or a client lane (the side that connects) to a node.
 
     What a controller is asked goes a way of its own, also between nodes that are brokers and controllers at once.
+    What two ZooKeeper servers have with each other, following and voting, is one link.
     """
 
     source: str
     destination: str
     controller: bool = False  # to the destination as a controller: metadata, heartbeats, votes
+    zookeeper: bool = False  # to a ZooKeeper server, from a broker or from another one
 
     def __str__(self) -> str:
-        return f"{self.source}->{self.destination}{':controller' if self.controller else ''}"
+        kind = ":controller" if self.controller else ":zookeeper" if self.zookeeper else ""
+        return f"{self.source}->{self.destination}{kind}"
 
 
 @dataclass(frozen=True)
@@ -205,7 +208,7 @@ class ProducerLost(Exception):
 
 @runtime_checkable
 class Node(Protocol):
-    """A broker, a controller or a worker process."""
+    """A broker, a controller, a ZooKeeper server or a worker process."""
 
     @property
     def name(self) -> str: ...
@@ -341,6 +344,13 @@ class View(Protocol):
     def registered_brokers(self) -> Sequence[str]: ...
     def broker_places(self) -> Mapping[str, BrokerPlace]: ...  # by node name, also those that are down
     def produce_round_trip_ms(self, broker: str) -> float: ...  # one small record, on the control lane
+
+
+@runtime_checkable
+class EnsembleView(View, Protocol):
+    """Of a cluster with ZooKeeper: its controllers are the brokers, any of which can be the active one."""
+
+    def zookeepers(self) -> Mapping[str, str]: ...  # by node name: leader, follower, or empty: serves nobody
 
 
 class Cluster(Protocol):

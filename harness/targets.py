@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.contracts import Arena, Node, PartitionState
+from harness.contracts import Arena, EnsembleView, Node, PartitionState
 from harness.errors import UsageError
 
 WORKER_ROLES = ("producer", "consumer")
@@ -75,6 +75,21 @@ def active_controller() -> Target:
 def other_controllers() -> Target:
     """The controllers that do not lead the quorum."""
     return Target("controllers")
+
+
+def zookeeper_leader() -> Target:
+    """The server that leads the ZooKeeper ensemble."""
+    return Target("zookeeper_leader")
+
+
+def other_zookeepers() -> Target:
+    """The servers of the ZooKeeper ensemble that do not lead it."""
+    return Target("zookeepers")
+
+
+def zookeeper_majority() -> Target:
+    """So many servers of the ZooKeeper ensemble, its leader first, that the others are no quorum."""
+    return Target("zookeeper_majority")
 
 
 def group_coordinator() -> Target:
@@ -152,6 +167,27 @@ def _other_controllers(arena: Arena) -> Iterable[str]:
     return [name for name in view.controllers() if name != active]
 
 
+def _zookeepers(arena: Arena) -> Mapping[str, str]:
+    view = arena.cluster.view()
+    if not isinstance(view, EnsembleView):
+        raise UsageError("this cluster has no ZooKeeper; one of --cluster zookeeper has")
+    return view.zookeepers()
+
+
+def _zookeeper_leader(arena: Arena) -> Iterable[str]:
+    return [name for name, mode in _zookeepers(arena).items() if mode == "leader"]
+
+
+def _other_zookeepers(arena: Arena) -> Iterable[str]:
+    return [name for name, mode in _zookeepers(arena).items() if mode != "leader"]
+
+
+def _zookeeper_majority(arena: Arena) -> Iterable[str]:
+    modes = _zookeepers(arena)
+    leader_first = sorted(modes, key=lambda name: (modes[name] != "leader", name))
+    return leader_first[: len(modes) // 2 + 1]
+
+
 def _group_coordinator(arena: Arena) -> Iterable[str]:
     return _found(arena.cluster.view().coordinator(arena.group, transaction=False))
 
@@ -192,6 +228,9 @@ ROLES: Mapping[str, Callable[..., Iterable[str]]] = {
     "replicas": _replicas,
     "controller": lambda arena: [arena.cluster.view().active_controller()],
     "controllers": _other_controllers,
+    "zookeeper_leader": _zookeeper_leader,
+    "zookeepers": _other_zookeepers,
+    "zookeeper_majority": _zookeeper_majority,
     "group_coordinator": _group_coordinator,
     "transaction_coordinator": _transaction_coordinator,
     **{role: _worker(role) for role in WORKER_ROLES},

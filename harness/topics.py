@@ -15,6 +15,7 @@ from harness.scenario import TopicSettings
 from harness.waiting import wait_until
 
 ASK_S = 10.0
+PROBE_PREFIX = "onceproof-probe"
 
 
 def create_topic(cluster: Cluster, name: str, settings: TopicSettings) -> None:
@@ -46,6 +47,18 @@ def create_topic(cluster: Cluster, name: str, settings: TopicSettings) -> None:
         wait_until(watch.answers, 30.0, f"the leaders of topic {name} do not serve it", every_s=0.1)
     finally:
         watch.close()
+
+
+def can_create(cluster: Cluster, limit_s: float) -> bool:
+    """Whether the cluster would make a topic if it were asked to; none is made."""
+    name = f"{PROBE_PREFIX}-creation"
+    admin = _admin(cluster)
+    asked = admin.create_topics([NewTopic(name, 1, 1)], request_timeout=limit_s, validate_only=True)[name]
+    try:
+        asked.result(limit_s * 2)
+    except (KafkaException, TimeoutError):
+        return False
+    return True
 
 
 def delete_topic(cluster: Cluster, name: str) -> None:

@@ -54,6 +54,7 @@ class Partition:
 class Metadata:
     brokers: frozenset[int]  # those that the answering broker holds for alive
     topics: dict[str, tuple[Partition, ...]]  # without those that it does not know
+    controller: int = -1  # right with ZooKeeper, made up by KRaft; -1: none is known
 
 
 @dataclass(frozen=True)
@@ -226,9 +227,12 @@ def parse_metadata(answer: bytes) -> Metadata:
         return error, name or "", reader.array(partition)
 
     brokers = frozenset(reader.array(broker))
-    reader.string(), reader.take("i")  # cluster id; controller id, which KRaft makes up
+    reader.string()  # cluster id
+    controller = int(reader.take("i"))
     found = reader.array(topic)
-    return Metadata(brokers, {name: partitions for _error, name, partitions in found if partitions})
+    return Metadata(
+        brokers, {name: partitions for _error, name, partitions in found if partitions}, controller
+    )
 
 
 def coordinator_error(address: Address, key: str, *, transaction: bool, timeout_s: float) -> int:

@@ -51,12 +51,13 @@ class Clocked(ServerProcess):
     def clock_offset_s(self) -> float:
         """Asks the node for its time. A controller tells it only while it leads the quorum."""
         before = time.time()
+        return self.told_time_ms() / 1000 - (before + time.time()) / 2
+
+    def told_time_ms(self) -> int:
         if self.member.broker:
             place = self.member.id - 1
-            told_ms = wire.append(self.control, PROBE_TOPIC, place, b"clock", timeout_s=10.0).time_ms
-        else:
-            told_ms = wire.quorum_leader_time_ms(self.controller, ASK_LIMIT_S)
-        return told_ms / 1000 - (before + time.time()) / 2
+            return wire.append(self.control, PROBE_TOPIC, place, b"clock", timeout_s=10.0).time_ms
+        return wire.quorum_leader_time_ms(self.controller, ASK_LIMIT_S)
 
     @cached_property
     def _clock(self) -> Clock:

@@ -8,6 +8,11 @@ from pathlib import Path
 from harness.clusters._mesh import Member, Port
 from harness.clusters._settings import LOG4J1, LOG4J2
 
+_ZOOKEEPER = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+_ZOOKEEPER_LOG_KB = (
+    "-Dzookeeper.preAllocSize=1024"  # each log file is made this long at first; 64 MB if not told
+)
+
 
 @dataclass(frozen=True)
 class Jvm:
@@ -28,7 +33,8 @@ class Jvm:
 
     def command(self, member: Member, address: str, folder: Path) -> list[str | Path]:
         """Starts the node that is laid out in `folder`; see `lay_out`."""
-        words: list[str | Path] = [self.java, f"-Xmx{256 if member.broker else 128}m", "-Xms48m"]
+        heap = 256 if member.broker else 64 if member.zookeeper else 128
+        words: list[str | Path] = [self.java, f"-Xmx{heap}m", f"-Xms{min(heap, 48)}m"]
         # C1 alone and the serial collector: quick to start and small; three of these share two cores.
         words += ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto"]
         if self.archive is not None:
@@ -44,7 +50,7 @@ class Jvm:
             "-Djava.awt.headless=true",
             "-cp",
             self.classpath,
-            "kafka.Kafka",
+            *([_ZOOKEEPER_LOG_KB, _ZOOKEEPER] if member.zookeeper else ["kafka.Kafka"]),
             folder / "server.properties",
         ]
         return words

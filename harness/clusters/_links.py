@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 
-from harness import wire
-from harness.clusters._mesh import Mesh, Route
+from harness import wire, wire_zookeeper
+from harness.clusters._mesh import Mesh, Port, Route
+from harness.clusters._speech import KAFKA, Speech, speech_of
 from harness.clusters._talk import closes_on_nonsense, long_question, talk
 from harness.clusters._toxiproxy import Toxiproxy
 from harness.contracts import Cut, Direction, Lane, Link, Questions, Talk, Toxic
@@ -19,6 +20,7 @@ _STREAMS = {
     Direction.REQUESTS: ("upstream",),
     Direction.ANSWERS: ("downstream",),
 }
+_HEARD = {Direction.REQUESTS: True, Direction.ANSWERS: False}
 # No byte gets through in the direction of the stream; connections stay open until it is taken away.
 _BLACK_HOLE = ("timeout", {"timeout": 0})
 
@@ -32,7 +34,9 @@ class Links:
         self._mesh = mesh
         self._security = security
         self._toxiproxy = toxiproxy
-        self._routes = {route.link: route for route in mesh.routes()}
+        self._routes: dict[Link, list[Route]] = {}
+        for route in mesh.routes():
+            self._routes.setdefault(route.link, []).append(route)
         self._made: dict[str, list[tuple[str, str]]] = {}
 
     def of(self, name: str) -> Sequence[Link]:
@@ -44,11 +48,11 @@ class Links:
 
     def shape(self, toxics: Sequence[tuple[Link, Toxic]], by: str) -> None:
         for link, toxic in toxics:
-            proxy = self._route(link).proxy
-            for stream in _STREAMS[toxic.direction]:
-                name = f"{by}-{toxic.kind}-{stream}"
-                self._made.setdefault(by, []).append((proxy, name))
-                self._toxiproxy.add(proxy, name, toxic.kind, stream, toxic.attributes)
+            for proxy in (route.proxy for route in self._routes_of(link)):
+                for stream in _STREAMS[toxic.direction]:
+                    name = f"{by}-{toxic.kind}-{stream}"
+                    self._made.setdefault(by, []).append((proxy, name))
+                    self._toxiproxy.add(proxy, name, toxic.kind, stream, toxic.attributes)
 
     def take_back(self, by: str) -> None:
         """Everything that was done under this name; last first, as one toxic may have relied on another."""
@@ -63,11 +67,13 @@ class Links:
         return list(self._made)
 
     def passes(self, link: Link) -> Mapping[Direction, bool]:
-        each_way = self._probe(self._route(link))
+        probes = [self._probe(route) for route in self._routes_of(link)]
+        each_way = {way: all(probe[way] for probe in probes) for way in probes[0]}
         return {**each_way, Direction.BOTH: all(each_way.values())}
 
     def talk(self, link: Link, questions: Questions) -> Talk:
-        return talk(self._address(self._route(link)), questions)
+        route = self._route(link)
+        return talk(self._address(route), questions, speech_of(route.port))
 
     def long_question(
         self, link: Link, topic: str, partition: int, wait_s: float
@@ -84,7 +90,7 @@ class Links:
         now = self._toxiproxy.upstreams()
         return {
             route.link: now[route.proxy]
-            for route in self._routes.values()
+            for route in map(self._route, self._routes)
             if now.get(route.proxy, route.upstream) != route.upstream
         }
 
@@ -94,30 +100,64 @@ class Links:
         return [*self._toxiproxy.toxics(), *elsewhere]
 
     def _probe(self, route: Route) -> dict[Direction, bool]:
+        """A ZooKeeper server that stops to lead or follow closes all connections, whatever it has heard. So there it
+        takes two that are closed to show that requests arrive.
+        """
+        told = self._probe_once(route)
+        if told == _HEARD and speech_of(route.port) is not KAFKA:
+            return self._probe_once(route)
+        return told
+
+    def _probe_once(self, route: Route) -> dict[Direction, bool]:
         """A round trip shows both ways. Without one, nonsense tells the ways apart: when it arrives, the server
         closes the connection, and Toxiproxy passes that on through a cut. While requests are cut there is
-        nothing to answer, so only then is Toxiproxy's own word taken for the answers.
+        nothing to answer, so only then is Toxiproxy's own word taken for the answers. It is all there is on the
+        port of followers of a ZooKeeper server that does not lead, where nobody listens.
         """
-        address = self._address(route)
+        address, speech = self._address(route), speech_of(route.port)
         try:
-            wire.api_versions(address, PROBE_LIMIT_S)
+            speech.ask(address, PROBE_LIMIT_S)
             return {Direction.REQUESTS: True, Direction.ANSWERS: True}
         except wire.UnansweredError:
             pass
+        except wire_zookeeper.MuteError:  # with somebody there, it has heard the question
+            return {Direction.REQUESTS: _answers(route.upstream, speech), Direction.ANSWERS: False}
         except wire.WireError:  # closed at once: the proxy has nobody to connect to
-            return {Direction.REQUESTS: False, Direction.ANSWERS: False}
-        if closes_on_nonsense(address, PROBE_LIMIT_S):
-            return {Direction.REQUESTS: True, Direction.ANSWERS: False}
+            there = route.port is Port.ZOOKEEPER_PEER
+            cuts = self._toxiproxy.cuts(route.proxy) if there else set()
+            return {
+                Direction.REQUESTS: there and "upstream" not in cuts,
+                Direction.ANSWERS: there and "downstream" not in cuts,
+            }
+        if closes_on_nonsense(address, PROBE_LIMIT_S, speech):
+            return dict(_HEARD)
         answers_cut = "downstream" in self._toxiproxy.cuts(route.proxy)
         return {Direction.REQUESTS: False, Direction.ANSWERS: not answers_cut}
 
     def _route(self, link: Link) -> Route:
+        """The way that probes take; a link between ZooKeeper servers has another one beside it."""
+        return self._routes_of(link)[0]
+
+    def _routes_of(self, link: Link) -> Sequence[Route]:
         try:
             return self._routes[link]
         except KeyError:
             raise FaultError(f"no link {link}; there are: {', '.join(map(str, self._routes))}") from None
 
     def _address(self, route: Route) -> wire.Address:
-        host, port = route.listen.split(":")
         of_clients = route.link.source in list(Lane)
-        return Secured.of((host, int(port)), self._security if of_clients else None)
+        return Secured.of(_split(route.listen), self._security if of_clients else None)
+
+
+def _split(place: str) -> wire.Address:
+    host, port = place.split(":")
+    return host, int(port)
+
+
+def _answers(place: str, speech: Speech) -> bool:
+    """Whether the server answers when it is asked past the proxy."""
+    try:
+        speech.ask(_split(place), PROBE_LIMIT_S)
+    except wire.WireError:
+        return False
+    return True

@@ -25,11 +25,16 @@ class Port(IntEnum):
     BYTEMAN = 21097
     HOLDER = 21098  # requests to be held (harness.clusters._holder)
     HOLDER_CONTROL = 21099
+    ZOOKEEPER = 21100
+    ZOOKEEPER_ELECTION = 21101
+    ZOOKEEPER_PEER = 21102  # of the leader: its followers come here
 
 
 LANE_PORTS = {Lane.CONTROL: Port.CONTROL, Lane.PRODUCE: Port.PRODUCE, Lane.CONSUME: Port.CONSUME}
+_ENSEMBLE_PORTS = (Port.ZOOKEEPER_ELECTION, Port.ZOOKEEPER_PEER)
 _LANE_OCTETS = {Lane.PRODUCE: 2, Lane.CONSUME: 3}
 _FIRST_CONTROLLER_ID = 101
+_FIRST_ZOOKEEPER_ID = 201
 
 
 @dataclass(frozen=True)
@@ -40,11 +45,17 @@ class Member:
     id: int
     broker: bool
     controller: bool
+    zookeeper: bool = False
+
+    @property
+    def place(self) -> int:
+        """Its number among its kind, as in its name."""
+        return int(self.name.rpartition("-")[2])
 
 
 @dataclass(frozen=True)
 class Route:
-    """One proxy: each link has its own."""
+    """One proxy: each link has its own, one for each port."""
 
     link: Link
     port: Port
@@ -62,6 +73,14 @@ def members(brokers: int, controllers: int, combined: bool) -> tuple[Member, ...
     own = [Member(f"broker-{n}", n, True, False) for n in range(1, brokers + 1)]
     first = _FIRST_CONTROLLER_ID
     return (*own, *(Member(f"controller-{n + 1}", first + n, False, True) for n in range(controllers)))
+
+
+def members_with_zookeeper(brokers: int, zookeepers: int) -> tuple[Member, ...]:
+    first = _FIRST_ZOOKEEPER_ID
+    return (
+        *(Member(f"broker-{n}", n, True, False) for n in range(1, brokers + 1)),
+        *(Member(f"zookeeper-{n + 1}", first + n, False, False, zookeeper=True) for n in range(zookeepers)),
+    )
 
 
 @dataclass(frozen=True)
@@ -90,6 +109,9 @@ class Mesh:
     def quorum_voters(self) -> str:
         return ",".join(f"{m.id}@{m.name}:{Port.CONTROLLER:d}" for m in self.members if m.controller)
 
+    def zookeeper_connect(self) -> str:
+        return ",".join(f"{m.name}:{Port.ZOOKEEPER:d}" for m in self.members if m.zookeeper)
+
     def hosts(self, member: Member, own_host: str) -> str:
         """The hosts file of one node's JVM. It replaces DNS there, so the machine itself is in it too."""
         lines = ["127.0.0.1 localhost", f"127.0.0.1 {own_host}"]
@@ -99,7 +121,7 @@ class Mesh:
         return "\n".join(lines) + "\n"
 
     def routes(self) -> tuple[Route, ...]:
-        """Every proxy: broker to broker, node to controller, client lane to broker."""
+        """Every proxy: broker to broker, node to controller or ZooKeeper, client lane to broker."""
         found: list[Route] = []
         for source in self.members:
             for peer in self.members:
@@ -111,6 +133,10 @@ class Mesh:
                 if peer.controller:
                     link = Link(source.name, peer.name, controller=True)
                     found.append(self._route(link, Port.CONTROLLER, place, peer))
+                if peer.zookeeper:
+                    link = Link(source.name, peer.name, zookeeper=True)
+                    ports = (Port.ZOOKEEPER,) if source.broker else _ENSEMBLE_PORTS
+                    found += [self._route(link, port, place, peer) for port in ports]
         for lane in _LANE_OCTETS:
             for peer in self.members:
                 if peer.broker:

@@ -45,6 +45,8 @@ class Readiness:
     def wait(self) -> None:
         if (access := self._access) is not None:
             self._step("user_admitted", lambda: access.admit(self._brokers))
+        if zookeepers := [node for node in self._nodes if node.member.zookeeper]:
+            self._step("ensemble_serves", lambda: all(node.ready() for node in zookeepers))
         self._step("nodes_answer", lambda: all(node.ready() for node in self._nodes))
         self._step("controller_elected", lambda: bool(self._view.active_controller()))
         self._step("brokers_see_each_other", self._see_each_other)

@@ -19,12 +19,8 @@ def server_properties(
     """The server.properties of one node; `extra` wins over everything here. What an older version does not know it
     passes over, but for what is left out here."""
     settings = {
-        "process.roles": ",".join(
-            role for role, has in (("broker", member.broker), ("controller", member.controller)) if has
-        ),
-        "node.id": str(member.id),
+        **(_ensemble(mesh, member) if mesh.zookeeper_connect() else _quorum(mesh, member)),
         "log.dirs": str(data),
-        **_quorum(mesh),
         **_listeners(mesh, member, advertised=numbers_of(version) >= _CONTROLLERS_ADVERTISED),
     }
     if member.broker:
@@ -34,8 +30,39 @@ def server_properties(
     return {**settings, **extra}
 
 
-def _quorum(mesh: Mesh) -> dict[str, str]:
+def zookeeper_properties(mesh: Mesh, member: Member, data: Path) -> dict[str, str]:
+    """Of one ZooKeeper server. The others reach it by its name, which is the way through a proxy for each of them."""
+    ports = f"{Port.ZOOKEEPER_PEER:d}:{Port.ZOOKEEPER_ELECTION:d}"
     return {
+        **{f"server.{peer.place}": f"{peer.name}:{ports}" for peer in mesh.members if peer.zookeeper},
+        "clientPort": f"{Port.ZOOKEEPER:d}",
+        "clientPortAddress": mesh.address(member),
+        "dataDir": str(data),
+        # A session lasts 2 to 20 ticks; a leader without a majority gives up after 4.
+        "tickTime": "500",
+        "initLimit": "20",
+        "syncLimit": "4",
+        "admin.enableServer": "false",
+        "4lw.commands.whitelist": "ruok,srvr",
+        "maxClientCnxns": "0",  # all brokers and probes come from one address
+    }
+
+
+def _ensemble(mesh: Mesh, member: Member) -> dict[str, str]:
+    return {
+        "broker.id": str(member.id),
+        "zookeeper.connect": mesh.zookeeper_connect(),
+        "zookeeper.session.timeout.ms": "3000",
+        "zookeeper.connection.timeout.ms": "60000",  # else as short as a session, when all start at once
+    }
+
+
+def _quorum(mesh: Mesh, member: Member) -> dict[str, str]:
+    return {
+        "process.roles": ",".join(
+            role for role, has in (("broker", member.broker), ("controller", member.controller)) if has
+        ),
+        "node.id": str(member.id),
         "controller.quorum.voters": mesh.quorum_voters(),
         "controller.listener.names": "CONTROLLER",
         "controller.quorum.election.timeout.ms": "500",

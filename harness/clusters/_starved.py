@@ -13,6 +13,7 @@ from contextlib import suppress
 from harness import wire
 from harness.clusters._cpu_group import CpuGroup, place_for
 from harness.clusters._process import ServerProcess
+from harness.clusters._speech import KAFKA, Speech
 from harness.errors import FaultError
 
 _TICK_S = 0.01
@@ -59,11 +60,15 @@ class Starved(ServerProcess):
         if pid is None:
             raise FaultError(f"{self.name} does not run")
         begun, before = time.monotonic(), cpu_seconds(pid)
-        ask_for_more(self.control if self.member.broker else self.controller, for_s)
+        self.keep_busy(for_s)
         try:
             return (cpu_seconds(pid) - before) / (time.monotonic() - begun)
         except OSError:
             raise FaultError(f"{self.name} ended under load") from None
+
+    def keep_busy(self, for_s: float) -> None:
+        """Ask it for more than it can do."""
+        ask_for_more(self.control if self.member.broker else self.controller, for_s)
 
     def _begin_starving(self, share: float) -> str:
         pid = self.pid
@@ -150,15 +155,16 @@ def cpu_seconds(pid: int) -> float:
     return time.clock_gettime((~pid << 3) | 2)
 
 
-def ask_for_more(address: wire.Address, for_s: float) -> None:
+def ask_for_more(address: wire.Address, for_s: float, speech: Speech = KAFKA) -> None:
     """Cheap questions without a pause on several connections: far more work for a server than for us."""
-    block = memoryview(wire.request(18, 0, b"") * _PIPELINED)  # ApiVersions, which any server answers
+    block = memoryview(speech.question(0) * _PIPELINED)
     deadline = time.monotonic() + for_s
     with selectors.DefaultSelector() as ready:
         connections: list[socket.socket] = []
         try:
             for _ in range(_CONNECTIONS):
                 connections.append(wire.connect(address, 10.0))
+                connections[-1].sendall(speech.hello())
                 connections[-1].setblocking(False)
                 ready.register(connections[-1], selectors.EVENT_READ | selectors.EVENT_WRITE, [0])
             while (left := deadline - time.monotonic()) > 0:

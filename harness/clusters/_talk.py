@@ -1,4 +1,4 @@
-"""A probe that talks with a Kafka server through a link: questions on one connection, and how that ends."""
+"""A probe that talks with a server through a link: questions on one connection, and how that ends."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from harness import wire
+from harness.clusters._speech import KAFKA, Speech
 from harness.contracts import Ending, Questions, Talk
 from harness.wire_security import security_of
 
-# A size that no request has: a server that reads it closes the connection at once. TLS wants to see a whole header.
-_NONSENSE = b"\xff\xff\xff\xff"
-_NONSENSE_FOR_TLS = _NONSENSE * 16
+_FOR_TLS = 16  # TLS wants to see a whole header before it closes
 _READ_BYTES = 256 * 1024
-_FETCH, _API_VERSIONS = 1, 18  # the latter is the cheapest question that any server answers
+_FETCH = 1
 _MOST = 2**31 - 1
 _LEAST_ARRIVAL_S, _MOST_ARRIVAL_S = 0.05, 0.5
 
 
-def talk(address: wire.Address, questions: Questions) -> Talk:
+def talk(address: wire.Address, questions: Questions, speech: Speech = KAFKA) -> Talk:
     """Ask, read and go on asking in one loop, as a slow link takes neither all questions nor all answers at once."""
     begun = time.monotonic()
     try:
@@ -37,13 +36,13 @@ def talk(address: wire.Address, questions: Questions) -> Talk:
     with connection, selectors.DefaultSelector() as selector:
         connection.setblocking(False)
         selector.register(connection, selectors.EVENT_READ | selectors.EVENT_WRITE)
-        return _Conversation(connection, selector, questions).run()
+        return _Conversation(connection, selector, questions, speech).run()
 
 
-def closes_on_nonsense(address: wire.Address, limit_s: float) -> bool:
+def closes_on_nonsense(address: wire.Address, limit_s: float, speech: Speech = KAFKA) -> bool:
     """Whether the server reads what it is sent, also if none of its answers arrive."""
     security = security_of(address)
-    nonsense = _NONSENSE_FOR_TLS if security is not None and security.encrypted else _NONSENSE
+    nonsense = speech.nonsense * (_FOR_TLS if security is not None and security.encrypted else 1)
     try:
         with socket.create_connection(address, timeout=limit_s) as connection:
             connection.sendall(nonsense)
@@ -72,7 +71,7 @@ def long_question(
         try:
             connection = ends.enter_context(wire.connect(address, wait_s))
             begun = time.monotonic()
-            connection.sendall(wire.request(_API_VERSIONS, 0, b""))
+            connection.sendall(KAFKA.question(0))
             (size,) = struct.unpack(">i", wire.receive(connection, 4, begun + wait_s))
             wire.receive(connection, size, begun + wait_s)
             trip_s = time.monotonic() - begun
@@ -100,6 +99,7 @@ class _Conversation:
     connection: socket.socket
     selector: selectors.BaseSelector
     questions: Questions
+    speech: Speech
     _unsent: bytearray = field(default_factory=bytearray)
     _unread: bytearray = field(default_factory=bytearray)
     _asked: int = 0
@@ -108,9 +108,9 @@ class _Conversation:
     _pieces: list[int] = field(default_factory=list)
 
     def run(self) -> Talk:
-        question = wire.request(
-            _API_VERSIONS, 0, bytes(self.questions.padding)
-        )  # what follows it is not read
+        question = self.speech.question(self.questions.padding)
+        self._unsent += self.speech.hello()
+        self._answers = -self.speech.hello_answers
         begun = time.monotonic()
         deadline = begun + self.questions.limit_s
         ending = None
@@ -119,15 +119,16 @@ class _Conversation:
             ending = self._step(deadline - time.monotonic())
         return Talk(
             ending,
-            self._answers,
-            self._answers * len(question),
+            max(0, self._answers),
+            max(0, self._answers) * len(question),
             self._received,
             time.monotonic() - begun,
             statistics.median(self._pieces) if self._pieces else 0.0,
         )
 
     def _ask(self, question: bytes) -> None:
-        while self._asked < min(self.questions.count, self._answers + self.questions.at_once):
+        at_once = 1 if self.speech.one_by_one else self.questions.at_once
+        while self._asked < min(self.questions.count, max(0, self._answers) + at_once):
             self._unsent += question
             self._asked += 1
         wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if self._unsent else 0)

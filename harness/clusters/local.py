@@ -43,6 +43,8 @@ class LocalCluster:
     on every node. All processes die with this one. `stop` leaves the logs in the folder, and the data too if `keep`.
     """
 
+    kind = "local"
+
     def __init__(
         self,
         folder: Path,
@@ -62,7 +64,7 @@ class LocalCluster:
         if not 1 <= brokers <= 100 or not 1 <= controllers <= 100:
             raise UsageError(f"brokers={brokers}, controllers={controllers}: allowed are 1 to 100")
         self.folder = folder.absolute()
-        self._members = members(brokers, controllers, combined)
+        self._members = self._lay_out(brokers, controllers, combined)
         self._combined = combined
         self._versions = by_node([member.name for member in self._members], kafka_version, mixed)
         self._programs = programs
@@ -115,9 +117,7 @@ class LocalCluster:
         _stale.sweep_stale()
         self._jvms = {version: self._programs(version) for version in sorted(set(self._versions.values()))}
         toxiproxy = provision.toxiproxy()
-        # The oldest one's: what is written there has to be understood by all.
-        oldest = min(self._jvms.values(), key=lambda jvm: numbers_of(jvm.kafka_version))
-        checkpoint = _storage.template(oldest.java, oldest.classpath, oldest.kafka_version)
+        format_folder = self._formatter()
         begun = time.monotonic()
         self.folder.mkdir(parents=True, exist_ok=True)
         tether.sweep(self.folder)
@@ -129,19 +129,14 @@ class LocalCluster:
         links = self._links = Links(
             mesh, self._toxiproxy, self._access.security if self._access is not None else None
         )
-        cluster_id = _storage.new_id()
         self._nodes = [self._make_node(member, mesh, links) for member in self._members]
         for node in self._nodes:
             shutil.rmtree(node.data, ignore_errors=True)
-            _storage.fill(node.data, node.member.id, cluster_id, checkpoint)
+            format_folder(node)
             node.launch()
         self._toxiproxy.start(mesh.routes())  # up long before the first JVM wants a peer
         readiness = Readiness(
-            self._nodes,
-            LocalView(self._nodes),
-            mesh.bootstrap_servers(Lane.CONTROL),
-            _READY_LIMIT_S,
-            self._access,
+            self._nodes, self.view(), mesh.bootstrap_servers(Lane.CONTROL), _READY_LIMIT_S, self._access
         )
         try:
             readiness.wait()
@@ -210,7 +205,7 @@ class LocalCluster:
     def describe(self) -> Mapping[str, Any]:
         jvms = list(self._jvms.values())
         return {
-            "kind": "local",
+            "kind": self.kind,
             "kafka_version": self._running_versions(),
             "java_version": jvms[0].java_version if jvms else None,
             "toxiproxy_version": provision.TOXIPROXY_VERSION,
@@ -233,15 +228,32 @@ class LocalCluster:
         meant = {jvm.kafka_version for jvm in self._jvms.values()} or set(self._versions.values())
         return ", ".join(sorted(told or meant, key=numbers_of))
 
+    # What another layout does in its own way.
+
+    def _lay_out(self, brokers: int, controllers: int, combined: bool) -> tuple[Member, ...]:
+        return members(brokers, controllers, combined)
+
+    def _formatter(self) -> Callable[[LocalNode], None]:
+        """What fills the empty data folder of a node."""
+        # The oldest one's: what is written there has to be understood by all.
+        oldest = min(self._jvms.values(), key=lambda jvm: numbers_of(jvm.kafka_version))
+        checkpoint = _storage.template(oldest.java, oldest.classpath, oldest.kafka_version)
+        cluster_id = _storage.new_id()
+        return lambda node: _storage.fill(node.data, node.member.id, cluster_id, checkpoint)
+
+    def _kind_of(self, member: Member) -> type[LocalNode]:
+        return LocalBroker if member.broker else LocalNode
+
+    def _properties(self, mesh: Mesh, member: Member, data: Path, version: str) -> Mapping[str, str]:
+        how = self._access.broker_settings() if self._access is not None else {}
+        return server_properties(mesh, member, data, {**how, **self._broker_settings}, version)
+
     def _make_node(self, member: Member, mesh: Mesh, links: Links) -> LocalNode:
         folder, jvm = self.folder / member.name, self._jvms[self._versions[member.name]]
-        kind = LocalBroker if member.broker else LocalNode
-        node = kind(member, mesh.address(member), links, folder, self._options, jvm)
-        hosts, data = mesh.hosts(member, socket.gethostname()), folder / "data"
-        how = self._access.broker_settings() if self._access is not None else {}
-        extra = {**how, **self._broker_settings}
+        node = self._kind_of(member)(member, mesh.address(member), links, folder, self._options, jvm)
+        hosts = mesh.hosts(member, socket.gethostname())
         node.lay_out_as = lambda version: lay_out(
-            folder, render(server_properties(mesh, member, data, extra, version)), hosts
+            folder, render(self._properties(mesh, member, folder / "data", version)), hosts
         )
         node.lay_out_as(jvm.kafka_version)
         node.security = self._access.security if self._access is not None else None

@@ -11,6 +11,7 @@ from harness.provision.cache import Progress, place_of, provide, to_stderr
 from harness.provision.maven import Coordinates, NotPublished, fetch_jars
 
 KAFKA_VERSION = "4.3.1"
+LAST_WITH_ZOOKEEPER = "3.9.2"
 BROKER_JAR = "kafka_2.13-*.jar"
 BY_HAND = "put the jars of a Kafka (2.13) broker into a folder and set KAFKA_LIBS=FOLDER"
 UNKNOWN_VERSION = "unknown"
