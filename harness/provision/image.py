@@ -112,7 +112,9 @@ def _made(
                     archive.add(path, inside, recursive=False, filter=_plain)
             file.seek(0)
             try:
-                pieces = iter(lambda: file.read(_PIECE_BYTES), b"")  # a file itself would not be sent in chunks
+                pieces = iter(
+                    lambda: file.read(_PIECE_BYTES), b""
+                )  # a file itself would not be sent in chunks
                 client.api.import_image_from_stream(
                     pieces, repository=f"onceproof/{what}", tag=tag, changes=list(settings)
                 )
@@ -157,7 +159,9 @@ def _linked(programs: Sequence[Path]) -> list[Path]:
     """The shared libraries of the machine that these programs and libraries are linked to, at their own places."""
     found: set[str] = set()
     for start in range(0, len(programs), _LDD_AT_ONCE):
-        said = tool.output(["sh", "-c", 'ldd "$@" 2>/dev/null; true', "sh", *programs[start : start + _LDD_AT_ONCE]])
+        said = tool.output(
+            ["sh", "-c", 'ldd "$@" 2>/dev/null; true', "sh", *programs[start : start + _LDD_AT_ONCE]]
+        )
         found |= set(_LINKED.findall(said or ""))
     own = {str(path.parent) for path in programs}
     return [Path(path) for path in sorted(found) if str(Path(path).parent) not in own]
