@@ -74,6 +74,8 @@ class LocalCluster:
 
     @classmethod
     def chosen(cls, choice: Choice, folder: Path) -> Self:
+        if choice.image:
+            raise UsageError(f"--image {choice.image}: only --cluster docker runs images")
         return cls(
             folder,
             combined=choice.combined,
