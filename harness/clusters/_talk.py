@@ -16,7 +16,7 @@ from harness import wire
 from harness.contracts import Ending, Questions, Talk
 
 # A size that no request has: a server that reads it closes the connection at once.
-_NONSENSE = b"\xff\xff\xff\xff"
+NONSENSE = b"\xff\xff\xff\xff"
 _READ_BYTES = 256 * 1024
 _FETCH, _API_VERSIONS = 1, 18  # the latter is the cheapest question that any server answers
 _MOST = 2**31 - 1
@@ -42,7 +42,7 @@ def closes_on_nonsense(address: wire.Address, limit_s: float) -> bool:
     """Whether the server reads what it is sent, also if none of its answers arrive."""
     try:
         with socket.create_connection(address, timeout=limit_s) as connection:
-            connection.sendall(_NONSENSE)
+            connection.sendall(NONSENSE)
             return connection.recv(1) == b""
     except TimeoutError:
         return False
