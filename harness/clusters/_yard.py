@@ -59,7 +59,7 @@ class Yard:
         """Make a container and start it; its output since then can still be had."""
         with _complaining(f"{wanted.name} cannot be started"), _unchanged_environment():
             made = DockerContainer(wanted.image, docker_client_kw=self._client_settings())
-            made.with_command(list(wanted.command)).with_name(f"{self._prefix}-{wanted.name}")
+            made.with_command(list(wanted.command[1:])).with_name(f"{self._prefix}-{wanted.name}")
             made.with_network(self._network)
             for folder, mode in wanted.folders.items():
                 made.with_volume_mapping(str(folder), str(folder), mode)
@@ -69,14 +69,13 @@ class Yard:
             made.ports.update(ports)
             endpoint = self.client.api.create_endpoint_config(ipv4_address=wanted.address)
             made.with_kwargs(
-                entrypoint=[],
+                entrypoint=list(wanted.command[:1]),
                 init=True,
                 user=f"{os.getuid()}:{os.getgid()}",
                 labels=self._labels,
                 hostname=wanted.name,
                 networking_config={self._network.name: endpoint},
                 log_config=LogConfig(type="json-file", config={"max-size": "50m"}),
-                ulimits=[],
             )
             made.start()
             return self.client.containers.get(made.get_container_id())
@@ -86,8 +85,8 @@ class Yard:
         with _complaining(f"{command[0]} cannot be run in {image}"):
             container = self.client.containers.create(
                 image,
-                list(command),
-                entrypoint=[],
+                list(command[1:]),
+                entrypoint=list(command[:1]),
                 init=True,
                 user=f"{os.getuid()}:{os.getgid()}",
                 labels=self._labels,
