@@ -23,6 +23,7 @@ class Choice:
     cluster: str = "local"
     kafka: str = provision.KAFKA_VERSION
     combined: bool = False
+    image: str = ""
     # What a suite asks for, not the user:
     options: Options = PLAIN
     settings: Mapping[str, str] = field(default_factory=dict)  # of the brokers
@@ -64,6 +65,10 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
         "action": "store_true",
         "default": None,
         "help": "nodes that are brokers and controllers at once, instead of three of each",
+    },
+    "image": {
+        "metavar": "IMAGE",
+        "help": "with --cluster docker: an image laid out like the official one, instead of one that is made here",
     },
 }
 

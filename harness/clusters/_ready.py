@@ -9,8 +9,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from harness.clusters._broker import Broker
 from harness.clusters._disked import PROBE_TOPIC
-from harness.clusters._node import LocalBroker, LocalNode
+from harness.clusters._server import Server
 from harness.clusters._view import LocalView
 from harness.errors import ClusterError, WaitTimeout
 from harness.waiting import wait_until
@@ -21,9 +22,9 @@ _CANARY = "onceproof-canary"
 class Readiness:
     """Waits for one thing after the other within one limit; `steps_s` tells when each was seen."""
 
-    def __init__(self, nodes: Sequence[LocalNode], view: LocalView, bootstrap: str, limit_s: float) -> None:
+    def __init__(self, nodes: Sequence[Server], view: LocalView, bootstrap: str, limit_s: float) -> None:
         self._nodes = nodes
-        self._brokers = [node for node in nodes if isinstance(node, LocalBroker)]
+        self._brokers = [node for node in nodes if isinstance(node, Broker)]
         self._view = view
         self._bootstrap = bootstrap
         self._begun = time.monotonic()

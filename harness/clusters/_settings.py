@@ -43,7 +43,7 @@ def _quorum(mesh: Mesh) -> dict[str, str]:
 
 
 def _listeners(mesh: Mesh, member: Member) -> dict[str, str]:
-    place = mesh.address(member)
+    place = mesh.listen_address(member)
     listeners = {}
     advertised = {}
     if member.broker:

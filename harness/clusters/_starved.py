@@ -13,6 +13,7 @@ from harness import wire
 from harness.clusters._control_group import Group
 from harness.clusters._cpu_group import CpuGroup, place_for
 from harness.clusters._process import ServerProcess
+from harness.clusters._server import Server
 from harness.errors import FaultError
 
 _TICK_S = 0.01
@@ -55,15 +56,7 @@ class Starved(ServerProcess):
         self._stop_starving()
 
     def cpu_under_load(self, for_s: float) -> float:
-        pid = self.pid
-        if pid is None:
-            raise FaultError(f"{self.name} does not run")
-        begun, before = time.monotonic(), cpu_seconds(pid)
-        ask_for_more(self.control if self.member.broker else self.controller, for_s)
-        try:
-            return (cpu_seconds(pid) - before) / (time.monotonic() - begun)
-        except OSError:
-            raise FaultError(f"{self.name} ended under load") from None
+        return cpu_under_load(self, for_s)
 
     def _begin_starving(self, share: float) -> str:
         pid = self.pid
@@ -140,6 +133,19 @@ class Throttle:
             pass
         finally:
             self._go_on()
+
+
+def cpu_under_load(server: Server, for_s: float) -> float:
+    """How many processors it used while it was asked for more work than it can do."""
+    pid = server.pid
+    if pid is None:
+        raise FaultError(f"{server.name} does not run")
+    begun, before = time.monotonic(), cpu_seconds(pid)
+    ask_for_more(server.control if server.member.broker else server.controller, for_s)
+    try:
+        return (cpu_seconds(pid) - before) / (time.monotonic() - begun)
+    except OSError:
+        raise FaultError(f"{server.name} ended under load") from None
 
 
 def cpu_seconds(pid: int) -> float:

@@ -21,7 +21,7 @@ from harness.clusters._node import LocalBroker, LocalNode
 from harness.clusters._options import PLAIN, Options
 from harness.clusters._ready import Readiness
 from harness.clusters._settings import render, server_properties
-from harness.clusters._toxiproxy import Toxiproxy
+from harness.clusters._toxiproxy import ToxiproxyProcess
 from harness.clusters._view import LocalView
 from harness.contracts import Lane, Node
 from harness.errors import ClusterError, UsageError
@@ -66,7 +66,7 @@ class LocalCluster:
         self._block: _block.Block | None = None
         self._registration: _stale.Registration | None = None
         self._mesh: Mesh | None = None
-        self._toxiproxy: Toxiproxy | None = None
+        self._toxiproxy: ToxiproxyProcess | None = None
         self._links: Links | None = None
         self._jvm: Jvm | None = None
         self._nodes: list[LocalNode] = []
@@ -74,6 +74,8 @@ class LocalCluster:
 
     @classmethod
     def chosen(cls, choice: Choice, folder: Path) -> Self:
+        if choice.image:
+            raise UsageError(f"--image {choice.image}: only --cluster docker runs images")
         return cls(
             folder,
             combined=choice.combined,
@@ -112,7 +114,7 @@ class LocalCluster:
         self._registration = _stale.Registration(self.folder)
         self._block = _block.take(Port)
         mesh = self._mesh = Mesh(self._block.number, self._members)
-        self._toxiproxy = Toxiproxy(toxiproxy, mesh.toxiproxy_address(), self.folder)
+        self._toxiproxy = ToxiproxyProcess(toxiproxy, mesh.toxiproxy_address(), self.folder)
         links = self._links = Links(mesh, self._toxiproxy)
         cluster_id = _storage.new_id()
         self._nodes = [self._make_node(member, mesh, links, jvm) for member in self._members]
