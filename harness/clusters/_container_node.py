@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from harness.clusters._container import KafkaContainer
+from harness.clusters._container_links import ContainerLinks
 from harness.clusters._disked import Disked
 from harness.clusters._linked import Linked
 from harness.clusters._starved import cpu_under_load
@@ -29,6 +30,12 @@ class StarvedContainer(KafkaContainer):
 
 class ContainerNode(Linked, StarvedContainer):
     """A node; as it stands, a controller."""
+
+    links_of_cluster: ContainerLinks
+
+    def launch(self) -> None:
+        super().launch()
+        self.links_of_cluster.renew(self.name)  # cuts are gone with the network that it had before
 
 
 class ContainerBroker(Disked, ContainerNode):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import time
@@ -15,13 +16,15 @@ from harness import provision
 from harness.clusters import _block, _stale, _storage
 from harness.clusters._cluster import ServerCluster
 from harness.clusters._container import Contained, ImageJvm, java_of
+from harness.clusters._container_links import ContainerLinks
 from harness.clusters._container_mesh import ContainerMesh
 from harness.clusters._container_node import ContainerBroker, ContainerNode
 from harness.clusters._container_toxiproxy import ToxiproxyContainer
 from harness.clusters._jvm import lay_out
 from harness.clusters._labels import sweep_labelled
-from harness.clusters._links import Links
 from harness.clusters._mesh import Member, Port, members
+from harness.clusters._nft import PacketLinks
+from harness.clusters._nft_rules import End
 from harness.clusters._options import PLAIN, Options
 from harness.clusters._ready import Readiness
 from harness.clusters._settings import render, server_properties
@@ -114,7 +117,7 @@ class DockerCluster(ServerCluster):
         )
         checkpoint = self._checkpoint(yard, jvm)
         toxiproxy = self._toxiproxy = ToxiproxyContainer(yard, self._images["toxiproxy"], mesh, self.folder)
-        links = self._links = Links(mesh, toxiproxy)
+        links = self._links = ContainerLinks(mesh, toxiproxy, self._packet_links(mesh))
         cluster_id = _storage.new_id()
         self._nodes = [self._make_node(member, mesh, links, jvm, agent) for member in self._members]
         for node in self._nodes:
@@ -185,7 +188,7 @@ class DockerCluster(ServerCluster):
         return _storage.template(jvm.java, jvm.classpath, name, run)
 
     def _make_node(
-        self, member: Member, mesh: ContainerMesh, links: Links, jvm: ImageJvm, agent: Path
+        self, member: Member, mesh: ContainerMesh, links: ContainerLinks, jvm: ImageJvm, agent: Path
     ) -> ContainerNode:
         assert self._yard is not None
         folder, inside = self.folder / member.name, mesh.listen_address(member)
@@ -203,6 +206,25 @@ class DockerCluster(ServerCluster):
         kind = ContainerBroker if member.broker else ContainerNode
         contained = Contained(self._yard, wanted, folder / "server.log")
         return kind(member, mesh.address(member), links, folder, self._options, contained)
+
+    def _packet_links(self, mesh: ContainerMesh) -> PacketLinks | None:
+        if os.geteuid() != 0:
+            return None
+        return PacketLinks(
+            {
+                member.name: End(
+                    member.name,
+                    mesh.listen_address(member),
+                    lambda name=member.name: self._pid_in_network(name),  # type: ignore[misc]
+                    member.broker,
+                    member.controller,
+                )
+                for member in self._members
+            }
+        )
+
+    def _pid_in_network(self, name: str) -> int | None:
+        return next((node.contained.pid() for node in self._nodes if node.name == name), None)
 
     def _remove_containers(self) -> None:
         ends = [node.closed for node in self._nodes]
