@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from harness import wire
+from harness.clusters._control_group import Group
 from harness.clusters._cpu_group import CpuGroup, place_for
 from harness.clusters._process import ServerProcess
 from harness.clusters._server import Server
@@ -24,7 +25,7 @@ _PIPELINED = 500
 
 class Starved(ServerProcess):
     _share: float | None = None
-    _group: CpuGroup | None = None
+    _group: Group | None = None
     _throttle: Throttle | None = None
     _asleep: bool = False  # paused by a fault of its own, not by the throttle
 
