@@ -115,7 +115,7 @@ def test_an_image_like_the_official_one(tmp_path: Path) -> None:
         "VOLUME /etc/kafka/secrets /var/lib/kafka/data /mnt/shared/config",
         *(f"ENV {word}" for word in made.attrs["Config"]["Env"]),
     ]
-    container = client.containers.create(made.id, ["/none"], network_mode="none")
+    container = client.containers.create(made, ["/none"], network_mode="none")
     try:
         client.api.import_image_from_stream(
             container.export(), repository=name.partition(":")[0], tag="official-layout", changes=settings
@@ -198,7 +198,7 @@ def test_an_engine_of_our_own_leaves_the_machine_as_it_was() -> None:
             .client()
             .networks.create("own", options={"com.docker.network.bridge.name": own.new_bridge()})
         )
-        assert len(_bridges()) > len(before["bridges"])
+        assert _bridges() != before["bridges"]
         assert network.id
     finally:
         own.end()

@@ -11,6 +11,7 @@ from docker.errors import APIError, DockerException, NotFound
 from docker.models.containers import Container
 
 from harness import tether
+from harness.clusters._container_limits import limit_cpu
 from harness.clusters._jvm import Jvm
 from harness.clusters._links import Links
 from harness.clusters._mesh import Member
@@ -27,7 +28,7 @@ class Contained:
     """A container over its lives: the same one is started again, so that its addresses and ports stay."""
 
     def __init__(self, yard: Yard, wanted: Wanted, log: Path) -> None:
-        self._yard = yard
+        self.yard = yard
         self.wanted = wanted
         self._log = log
         self._container: Container | None = None
@@ -37,7 +38,7 @@ class Contained:
     def start(self) -> None:
         """Start it, the first time or again. Its output goes to the log from its first line on."""
         if self._container is None:
-            self._container = self._yard.start(self.wanted)
+            self._container = self.yard.start(self.wanted)
             self._listen(self._container, from_begin=True)
         else:
             self._listen(self._container, from_begin=False)
@@ -99,9 +100,7 @@ class Contained:
     def limit_cpu(self, share: float | None) -> None:
         """None: no limit. It stays over restarts."""
         if self._container is not None:
-            period = 100_000
-            quota = -1 if share is None else max(1000, round(share * period))
-            self._container.update(cpu_period=period, cpu_quota=quota)
+            limit_cpu(self._container, share)
 
     def cpu_is_limited(self) -> bool:
         if self._container is None:

@@ -25,10 +25,6 @@ class ContainerMesh(Mesh):
     def listen_address(self, member: Member) -> str:
         return f"{self.network}.{_FIRST_HOST + member.id}"
 
-    def gateway(self) -> str:
-        """This machine, as containers see it."""
-        return f"{self.network}.1"
-
     def toxiproxy_listen_address(self) -> str:
         return f"{self.network}.{_TOXIPROXY_HOST}"
 

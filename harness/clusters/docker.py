@@ -96,6 +96,11 @@ class DockerCluster(ServerCluster):
 
     def _start(self) -> None:
         found = engine()
+        if self._options.fuse and found.own is None:
+            raise UsageError(
+                f"disks behind FUSE need an engine of our own, and {found.url} is not: stop it, or take"
+                " --cluster local"
+            )
         with_images = found.client()
         sweep_labelled(with_images)
         _stale.sweep_stale()

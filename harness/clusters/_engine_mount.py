@@ -1,0 +1,32 @@
+"""A broker's own file system where an engine of our own sees it, so that containers get it."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from harness.clusters._mount import Mount
+from harness.errors import FaultError
+from harness.provision.engine import Engine
+
+_LIMIT_S = 10.0
+
+
+class EngineMount(Mount):
+    """In the engine's namespace, with which it vanishes. Other engines would keep it when the harness is killed."""
+
+    def __init__(self, node: Path, data: Path, engine: Engine) -> None:
+        super().__init__(node, data)
+        self._engine = engine
+
+    def end(self) -> None:
+        """After the container has ended."""
+        super().end()
+        words = [*self._where(), "umount", "--lazy", str(self._data)]
+        subprocess.run(words, capture_output=True, timeout=_LIMIT_S, check=False)  # it may not be mounted
+
+    def _where(self) -> list[str]:
+        pid = self._engine.own.pid if self._engine.own is not None else None
+        if pid is None:
+            raise FaultError(f"{self._data} cannot be put behind FUSE: the engine is not our own")
+        return ["nsenter", "--target", str(pid), "--mount", "--"]
