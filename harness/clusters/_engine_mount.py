@@ -22,11 +22,18 @@ class EngineMount(Mount):
     def end(self) -> None:
         """After the container has ended."""
         super().end()
-        words = [*self._where(), "umount", "--lazy", str(self._data)]
+        if self._engine.own is None or not self._engine.own.runs():
+            return  # the mount is gone with it
+        # With the engine's processes as well: umount looks itself up in its /proc.
+        words = [*self._enter(), "--pid", "--", "umount", "--lazy", str(self._data)]
         subprocess.run(words, capture_output=True, timeout=_LIMIT_S, check=False)  # it may not be mounted
 
     def _where(self) -> list[str]:
+        # Entering a mount namespace leads to its root folder.
+        return [*self._enter(), "--", "/bin/sh", "-c", 'cd "$0" && exec "$@"', str(self._node)]
+
+    def _enter(self) -> list[str]:
         pid = self._engine.own.pid if self._engine.own is not None else None
         if pid is None:
-            raise FaultError(f"{self._data} cannot be put behind FUSE: the engine is not our own")
-        return ["nsenter", "--target", str(pid), "--mount", "--"]
+            raise FaultError(f"{self._data} cannot be put behind FUSE: there is no engine of our own")
+        return ["nsenter", "--target", str(pid), "--mount"]

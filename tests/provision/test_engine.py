@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -35,7 +37,7 @@ def test_a_name_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_somebody_without_root(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
     why = engine.trouble()
     assert why == f"no Docker engine: none runs, and only root can start one; {engine.BY_HAND}"
     with pytest.raises(SetupError, match="only root can start one"):
@@ -43,13 +45,13 @@ def test_somebody_without_root(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_root_that_may_not_mount(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(engine, "_may", lambda capability: False)
     assert "this root may not mount" in (engine.trouble() or "")
 
 
 def test_root_without_dockerd(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(engine, "_may", lambda capability: True)
     monkeypatch.setattr(engine, "_dockerd", lambda: None)
     monkeypatch.setattr(apt, "may_install", lambda: False)
@@ -73,8 +75,8 @@ def test_two_engines_have_a_place_each() -> None:
 
 
 def test_what_is_written_down_is_removed_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(own_engine.os, "access", lambda path, how: False)  # /run is not ours
-    monkeypatch.setattr(own_engine.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(os, "access", lambda path, how: False)  # /run is not ours
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
     place = own_engine._Place.take()
     run = place.new_run_folder()
     place.new_bridge()  # never made
