@@ -68,5 +68,16 @@ class Actors(Generic[N]):
                 node.shape(own, toxics, by)
             yield
 
+    def can_shape(self: Actors[Shapeable], lanes: str) -> list[Link]:
+        """The targets' links in these lanes, as far as toxics can be put on them."""
+        can = {link for node in self.by_name.values() for link in node.shapeable_links()}
+        return [link for link in self.wiring.chosen(self.targets, lanes) if link in can]
+
+    def whose(self: Actors[Shapeable], links: Sequence[Link], lanes: str) -> str:
+        """For a proof: how many links of whom, and how many are left out."""
+        left_out = len(self.wiring.chosen(self.targets, lanes)) - len(links)
+        others = f" ({left_out} others cannot be shaped)" if left_out else ""
+        return f"{len(links)} link{'' if len(links) == 1 else 's'} of {', '.join(self.targets)}{others}"
+
     def probes(self, links: Iterable[Link]) -> dict[Link, N]:
         return {link: self.actor(link) for link in links}

@@ -84,10 +84,10 @@ class FlakyLink:
     @contextmanager
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
         actors = Actors.of(shapeable(nodes))
-        links = actors.wiring.chosen(actors.targets, self.lanes)
+        links = actors.can_shape(self.lanes)
         if not links:
             who = ", ".join(actors.targets) or "nobody"
-            yield Bite(False, f"{who}: there is no link in lanes {self.lanes}", way=_WAY)
+            yield Bite(False, f"{who}: there is no link in lanes {self.lanes} that can be shaped", way=_WAY)
             return
         with actors.shaped(self, links, self.toxics()):
             yield self._bite(actors, links)
@@ -101,7 +101,7 @@ class FlakyLink:
         all_talks = [talk for told in talks.values() for talk in told]
         took_ms = statistics.median(talk.took_s * 1000 for talk in all_talks)
         passed = statistics.median(self._passed(talk) for talk in all_talks)
-        whose = f"{len(links)} links of {', '.join(actors.targets)}"
+        whose = actors.whose(links, self.lanes)
         count = f"{len(all_talks)} of {len(all_talks)} connections through {whose}"
         told = {
             "reset": f"{count} were reset after {took_ms:.0f} ms (median)",
@@ -145,7 +145,7 @@ class FlakyLink:
 
     def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
         actors = Actors.of(shapeable(nodes))
-        links = actors.wiring.chosen(actors.targets, self.lanes)
+        links = actors.can_shape(self.lanes)
         questions = self._questions()
 
         def still_flaky() -> str | None:

@@ -86,10 +86,10 @@ class SlowLink:
     @contextmanager
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
         actors = Actors.of(shapeable(nodes))
-        links = actors.wiring.chosen(actors.targets, self.lanes)
+        links = actors.can_shape(self.lanes)
         if not links:
             who = ", ".join(actors.targets) or "nobody"
-            yield Bite(False, f"{who}: there is no link in lanes {self.lanes}", way=_WAY)
+            yield Bite(False, f"{who}: there is no link in lanes {self.lanes} that can be shaped", way=_WAY)
             return
         before = self._look(_TRIES).at(actors, links)
         with actors.shaped(self, links, self.toxics()):
@@ -101,7 +101,7 @@ class SlowLink:
         before: Mapping[Link, Pace | None],
         during: Mapping[Link, Pace | None],
     ) -> Bite:
-        whose = f"{len(before)} link{'' if len(before) == 1 else 's'} of {', '.join(actors.targets)}"
+        whose = actors.whose(list(before), self.lanes)
         fast = [pace for pace in before.values() if pace is not None]
         slow = [pace for pace in during.values() if pace is not None]
         if len(fast) < len(before) or len(slow) < len(during):
@@ -148,7 +148,7 @@ class SlowLink:
     def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
         """One quick trip on each link is proof enough: while the latency is there none is that quick."""
         actors = Actors.of(shapeable(nodes))
-        links = actors.wiring.chosen(actors.targets, self.lanes)
+        links = actors.can_shape(self.lanes)
         after: dict[Link, Pace | None] = {}
 
         def still_slow() -> str | None:

@@ -27,6 +27,7 @@ class Choice:
     kafka: str = provision.KAFKA_VERSION
     combined: bool = False
     mixed: str = ""
+    image: str = ""
     security: str = "plaintext"
     bootstrap: str = ""
     client_config: str = ""
@@ -98,6 +99,10 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
         "metavar": "NODE=VERSION,…",
         "help": "releases of single nodes where they differ from --kafka, such as broker-1=3.9.2 (local only)",
     },
+    "image": {
+        "metavar": "IMAGE",
+        "help": "docker: an image laid out like the official one, instead of one that is made here",
+    },
     "security": {
         "metavar": "HOW",
         "choices": PROTOCOLS,
@@ -123,6 +128,7 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
 # Options that only some kinds know: the others refuse them.
 _ONLY: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("mixed", "security"), ("local",)),
+    "image": ("docker",),
     **dict.fromkeys(("bootstrap", "client_config", "powers", "prefix", "keep_topics"), ("existing",)),
 }
 

@@ -262,6 +262,7 @@ class Severable(Node, Protocol):
 
 @runtime_checkable
 class Shapeable(Severable, Protocol):
+    def shapeable_links(self) -> Sequence[Link]: ...  # those of its links for which this is possible
     def shape(self, links: Sequence[Link], toxics: Sequence[Toxic], by: str = "") -> None: ...
     def unshape(self, by: str | None = None) -> None: ...  # idempotent; None: whosever they are
     def talk(self, link: Link, questions: Questions) -> Talk: ...  # a probe on a connection of its own

@@ -14,6 +14,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from harness import wire
 from harness.clusters import _byteman, _segments
+from harness.clusters._broker import Broker
 from harness.clusters._mesh import Port
 from harness.clusters._mount import Mount
 from harness.clusters._process import ServerProcess
@@ -27,7 +28,7 @@ _PROBE_LIMIT_S = 10.0
 _TOPIC_LIMIT_S = 20.0
 
 
-class Disked(ServerProcess):
+class Disked(Broker):
     """By FUSE where the cluster has it (Options.fuse), else by Byteman, which does without root.
 
     Slow reads are always by Byteman: Kafka sends records by sendfile, which the kernel serves from its page cache, and
@@ -35,14 +36,6 @@ class Disked(ServerProcess):
     """
 
     _has_rules = False
-
-    def wrapped(self, command: list[str | Path]) -> list[str | Path]:
-        inner = super().wrapped(command)
-        if not self.options.fuse:
-            return inner
-        outer = self._mount.inside(inner)
-        self._mount.be(self._orders())  # if it was started anew, the disk is as bad as before
-        return outer
 
     def restart(self) -> None:
         begun = not self.running()
@@ -52,7 +45,7 @@ class Disked(ServerProcess):
 
     def resume(self) -> None:
         was_paused = self.paused()
-        super().resume()
+        super().resume()  # type: ignore[safe-super]  # a kind of server comes after this power
         if was_paused:  # nobody could be given rules in its sleep
             self._rule()
 
@@ -97,7 +90,6 @@ class Disked(ServerProcess):
         return self.produce_round_trip_ms()
 
     def produce_round_trip_ms(self) -> float:
-        """How long this broker takes to acknowledge one small record of its own probe partition."""
         return _took_ms(lambda: self._append(PROBE_TOPIC, self._probe_partition))
 
     # PowerLosable
@@ -191,6 +183,16 @@ class Disked(ServerProcess):
         """Where the log of each partition ends on the disk, apart from Kafka's own topics."""
         folders = [path.parent for path in self.data.glob("*/*.log") if path.parent.name[:2] != "__"]
         return {folder.name: _segments.search(folder, []).end for folder in set(folders)}
+
+
+class DiskedProcess(Disked, ServerProcess):
+    def wrapped(self, command: list[str | Path]) -> list[str | Path]:
+        inner = super().wrapped(command)
+        if not self.options.fuse:
+            return inner
+        outer = self._mount.inside(inner)
+        self._mount.be(self._orders())  # if it was started anew, the disk is as bad as before
+        return outer
 
 
 def _took_ms(act: Callable[[], object]) -> float:

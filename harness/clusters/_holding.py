@@ -47,7 +47,7 @@ class Holding(Server):
         self._start_holder(how.lane)
         self._held_link = Link(how.lane.value, self.name)
         self._tell_holder(do="hold", api_keys=list(how.api_keys), connections=how.connections)
-        self.links_of_cluster.retarget(self._held_link, f"{self.address}:{Port.HOLDER:d}")
+        self.links_of_cluster.retarget(self._held_link, self.holder_listens())
 
     def release_requests(self) -> None:
         if self._held_link is None:
@@ -79,8 +79,17 @@ class Holding(Server):
         self._end_holder()
         super().closed()
 
+    def holder_listens(self) -> str:
+        """Where the proxy of a lane finds the holder."""
+        return f"{self.address}:{Port.HOLDER:d}"
+
+    def behind_holder(self, lane: Lane) -> str:
+        """Where the holder finds the broker."""
+        return f"{self.address}:{LANE_PORTS[lane]:d}"
+
     def _start_holder(self, lane: Lane) -> None:
-        places = [f"{self.address}:{port:d}" for port in (Port.HOLDER, LANE_PORTS[lane], Port.HOLDER_CONTROL)]
+        control = f"{self.address}:{Port.HOLDER_CONTROL:d}"
+        places = [self.holder_listens(), self.behind_holder(lane), control]
         log = self.folder / "holder.log"
         self._holder = tether.spawn(
             [sys.executable, "-m", "harness.clusters._holder", *places, self.folder],

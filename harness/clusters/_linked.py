@@ -24,6 +24,9 @@ class Linked(Server):
     def passes(self, link: Link) -> Mapping[Direction, bool]:
         return self.links_of_cluster.passes(link)
 
+    def shapeable_links(self) -> Sequence[Link]:
+        return self.links_of_cluster.shapeable(self.name)
+
     def shape(self, links: Sequence[Link], toxics: Sequence[Toxic], by: str = "") -> None:
         self._must_end_here(links)
         self.links_of_cluster.shape(

@@ -42,6 +42,10 @@ class Links:
     def of(self, name: str) -> Sequence[Link]:
         return self._mesh.links(name)
 
+    def shapeable(self, name: str) -> Sequence[Link]:
+        """Those of the node that toxics can be put on."""
+        return self.of(name)
+
     def sever(self, cuts: Sequence[Cut], by: str) -> None:
         kind, attributes = _BLACK_HOLE
         self.shape([(cut.link, Toxic(kind, attributes, cut.direction)) for cut in cuts], by)

@@ -92,6 +92,10 @@ class Mesh:
         """Where the node really listens."""
         return f"127.{self.block}.1.{member.id}"
 
+    def listen_address(self, member: Member) -> str:
+        """What the server itself binds; another one than `address` where something leads from there to it."""
+        return self.address(member)
+
     def toxiproxy_address(self) -> str:
         return f"127.{self.block}.0.2"
 

@@ -65,7 +65,7 @@ class Mount:
             return
         must_be_possible()
         self._process = tether.spawn(
-            ["unshare", "--mount", sys.executable, "-m", "harness.clusters._fuse", self._data],
+            [*self._where(), sys.executable, "-m", "harness.clusters._fuse", self._data],
             log=self._node / _LOG,
             cwd=self._node,
             pidfile=self._node / "disk.pid",
@@ -124,6 +124,10 @@ class Mount:
         if self._process is not None:
             tether.end(self._process)
         (self._node / "disk.pid").unlink(missing_ok=True)
+
+    def _where(self) -> list[str]:
+        """What is put before the command, so that it mounts where it shall."""
+        return ["unshare", "--mount"]
 
     def _runs(self) -> bool:
         return self._process is not None and self._process.poll() is None

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from harness import wire
 from harness.clusters._clocked import Clocked
-from harness.clusters._disked import Disked
+from harness.clusters._disked import DiskedProcess
 from harness.clusters._holding import Holding
 from harness.clusters._linked import Linked
-from harness.clusters._server import ASK_LIMIT_S
 from harness.clusters._starved import Starved
 from harness.clusters._upgraded import Upgraded
 
@@ -16,16 +14,5 @@ class LocalNode(Linked, Clocked, Starved, Upgraded):
     """A node; as it stands, a controller."""
 
 
-class LocalBroker(Disked, Holding, LocalNode):
+class LocalBroker(DiskedProcess, Holding, LocalNode):
     """A broker, also one that is a controller as well."""
-
-    def has_coordinator(self, key: str, *, transaction: bool) -> bool:
-        return wire.coordinator_error(self.control, key, transaction=transaction, timeout_s=ASK_LIMIT_S) == 0
-
-    def metadata(self, *topics: str) -> wire.Metadata:
-        return wire.metadata(self.control, topics, ASK_LIMIT_S)
-
-    def _takes_part(self) -> bool:
-        # A broker answers only after it has caught up with its own new registration, so when it lists itself
-        # this is not what was left of its life before.
-        return self.member.id in self.metadata().brokers

@@ -10,8 +10,9 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from harness.clusters._access import Access
+from harness.clusters._broker import Broker
 from harness.clusters._disked import PROBE_TOPIC
-from harness.clusters._node import LocalBroker, LocalNode
+from harness.clusters._server import Server
 from harness.clusters._view import LocalView
 from harness.errors import ClusterError, WaitTimeout
 from harness.waiting import wait_until
@@ -25,14 +26,14 @@ class Readiness:
 
     def __init__(
         self,
-        nodes: Sequence[LocalNode],
+        nodes: Sequence[Server],
         view: LocalView,
         bootstrap: str,
         limit_s: float,
         access: Access | None = None,
     ) -> None:
         self._nodes = nodes
-        self._brokers = [node for node in nodes if isinstance(node, LocalBroker)]
+        self._brokers = [node for node in nodes if isinstance(node, Broker)]
         self._view = view
         self._access = access
         settings = access.security.settings if access is not None else {}
@@ -145,7 +146,7 @@ class Readiness:
         self._done("canary_committed")
 
 
-def _is_ready(node: LocalNode) -> bool:
+def _is_ready(node: Server) -> bool:
     try:
         return node.ready()
     except RefusedError:

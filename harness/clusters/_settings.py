@@ -76,7 +76,7 @@ def _quorum(mesh: Mesh, member: Member) -> dict[str, str]:
 
 def _listeners(mesh: Mesh, member: Member, *, advertised: bool) -> dict[str, str]:
     """`advertised`: also where the controller is found."""
-    place = mesh.address(member)
+    place = mesh.listen_address(member)
     listeners = {}
     told = {}
     if member.broker:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from harness import tether
 from harness.clocks import sweep_shared_memory
-from harness.clusters._cpu_group import sweep_groups
+from harness.clusters._control_group import sweep_groups
 from harness.provision.cache import cache_dir
 
 _MARK = "onceproof-cluster"  # a folder without it is not ours, whatever a list says

@@ -11,8 +11,10 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from harness import wire
+from harness.clusters._control_group import Group
 from harness.clusters._cpu_group import CpuGroup, place_for
 from harness.clusters._process import ServerProcess
+from harness.clusters._server import Server
 from harness.clusters._speech import KAFKA, Speech
 from harness.errors import FaultError
 
@@ -25,7 +27,7 @@ _PIPELINED = 500
 
 class Starved(ServerProcess):
     _share: float | None = None
-    _group: CpuGroup | None = None
+    _group: Group | None = None
     _throttle: Throttle | None = None
     _asleep: bool = False  # paused by a fault of its own, not by the throttle
 
@@ -56,19 +58,11 @@ class Starved(ServerProcess):
         self._stop_starving()
 
     def cpu_under_load(self, for_s: float) -> float:
-        pid = self.pid
-        if pid is None:
-            raise FaultError(f"{self.name} does not run")
-        begun, before = time.monotonic(), cpu_seconds(pid)
-        self.keep_busy(for_s)
-        try:
-            return (cpu_seconds(pid) - before) / (time.monotonic() - begun)
-        except OSError:
-            raise FaultError(f"{self.name} ended under load") from None
+        return cpu_under_load(self, for_s, self.keep_busy)
 
     def keep_busy(self, for_s: float) -> None:
         """Ask it for more than it can do."""
-        ask_for_more(self.control if self.member.broker else self.controller, for_s)
+        busy(self, for_s)
 
     def _begin_starving(self, share: float) -> str:
         pid = self.pid
@@ -145,6 +139,24 @@ class Throttle:
             pass
         finally:
             self._go_on()
+
+
+def busy(server: Server, for_s: float) -> None:
+    """Ask a Kafka server for more than it can do."""
+    ask_for_more(server.control if server.member.broker else server.controller, for_s)
+
+
+def cpu_under_load(server: Server, for_s: float, keep_busy: Callable[[float], None]) -> float:
+    """How many processors it used while it was asked for more work than it can do."""
+    pid = server.pid
+    if pid is None:
+        raise FaultError(f"{server.name} does not run")
+    begun, before = time.monotonic(), cpu_seconds(pid)
+    keep_busy(for_s)
+    try:
+        return (cpu_seconds(pid) - before) / (time.monotonic() - begun)
+    except OSError:
+        raise FaultError(f"{server.name} ended under load") from None
 
 
 def cpu_seconds(pid: int) -> float:

@@ -10,7 +10,7 @@ import base64
 import shutil
 import subprocess
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from harness.clusters._settings import render
@@ -19,6 +19,7 @@ from harness.provision.cache import provide, silent
 
 _CHECKPOINT = "bootstrap.checkpoint"
 _LIMIT_S = 120.0
+Run = Callable[[Sequence[str | Path], Path], tuple[int, str]]
 
 
 def new_id() -> str:
@@ -28,12 +29,21 @@ def new_id() -> str:
     return text
 
 
-def template(java: Path, classpath: str, version: str) -> Path:
-    """The checkpoint that every node of this version starts from; made by Kafka's own tool when missing."""
+def run_here(words: Sequence[str | Path], folder: Path) -> tuple[int, str]:
+    """Runs a tool to its end; its exit code and all it said."""
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
+    return done.returncode, done.stderr + done.stdout
+
+
+def template(java: Path, classpath: str, version: str, run: Run = run_here) -> Path:
+    """The checkpoint that every node of this version starts from; made by Kafka's own tool when missing.
+
+    `run` runs it where that Java is, with the folder it writes to.
+    """
     folder = provide(
         "storage",
         f"kafka-{version}",
-        lambda into: _format(java, classpath, into),
+        lambda into: _format(java, classpath, into, run),
         whole=lambda folder: (folder / _CHECKPOINT).is_file(),
         progress=silent,
     )
@@ -47,7 +57,7 @@ def fill(data: Path, node_id: int, cluster_id: str, checkpoint: Path) -> None:
     (data / "meta.properties").write_text(render(meta), encoding="ascii")
 
 
-def _format(java: Path, classpath: str, into: Path) -> None:
+def _format(java: Path, classpath: str, into: Path, run: Run) -> None:
     settings = {
         "process.roles": "broker,controller",
         "node.id": "1",
@@ -63,15 +73,13 @@ def _format(java: Path, classpath: str, into: Path) -> None:
         "kafka.tools.StorageTool", "format", "-t", new_id(), "-c", config,
     ]  # fmt: skip
     try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
+        code, said = run(words, into)
     except subprocess.TimeoutExpired as error:
         raise ClusterError(f"Kafka's StorageTool did not end within {_LIMIT_S:g} s") from error
     made = into / "data" / _CHECKPOINT
-    if done.returncode != 0 or not made.is_file():
-        said = (done.stderr + done.stdout).strip().splitlines() or ["nothing"]
-        raise ClusterError(
-            f"Kafka's StorageTool failed with code {done.returncode} and said: {said[-1][:300]}"
-        )
+    if code != 0 or not made.is_file():
+        lines = said.strip().splitlines() or ["nothing"]
+        raise ClusterError(f"Kafka's StorageTool failed with code {code} and said: {lines[-1][:300]}")
     made.rename(into / _CHECKPOINT)
     shutil.rmtree(into / "data")
     config.unlink()

@@ -1,4 +1,4 @@
-"""What a local cluster's servers say when each is asked by itself."""
+"""What a cluster's servers say when each is asked by itself."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol, TypeVar
 
 from harness import wire
+from harness.clusters._broker import Broker
 from harness.clusters._mesh import Member
-from harness.clusters._node import LocalBroker, LocalNode
+from harness.clusters._server import Server
 from harness.contracts import BrokerPlace, PartitionState
 from harness.errors import ClusterError
 
@@ -40,8 +41,8 @@ _ASK_LIMIT_S = 2.0
 class LocalView:
     """Asks all running servers at once and takes the newest answer: a cut-off broker has an old view."""
 
-    def __init__(self, nodes: Sequence[LocalNode]) -> None:
-        brokers = [node for node in nodes if isinstance(node, LocalBroker)]
+    def __init__(self, nodes: Sequence[Server]) -> None:
+        brokers = [node for node in nodes if isinstance(node, Broker)]
         self._brokers: Sequence[AskedBroker] = brokers
         self._round_trips = {broker.name: broker.produce_round_trip_ms for broker in brokers}
         self._controllers = [node for node in nodes if node.member.controller]

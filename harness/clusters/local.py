@@ -5,15 +5,15 @@ from __future__ import annotations
 import shutil
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from harness import provision, tether, topics
+from harness import provision, tether
 from harness.clusters import _block, _stale, _storage
 from harness.clusters._access import Access, access
+from harness.clusters._cluster import ServerCluster
 from harness.clusters._jvm import Jvm, lay_out
 from harness.clusters._links import Links
 from harness.clusters._mesh import Member, Mesh, Port, members
@@ -23,12 +23,10 @@ from harness.clusters._programs import by_node
 from harness.clusters._programs import programs as programs_of
 from harness.clusters._ready import Readiness
 from harness.clusters._settings import render, server_properties
-from harness.clusters._toxiproxy import Toxiproxy
-from harness.clusters._view import LocalView
-from harness.contracts import Lane, Node
-from harness.errors import ClusterError, UsageError
+from harness.clusters._toxiproxy import ToxiproxyProcess
+from harness.contracts import Lane
+from harness.errors import UsageError
 from harness.provision.kafka import UNKNOWN_VERSION, numbers_of
-from harness.scenario import TopicSettings
 
 if TYPE_CHECKING:
     from harness.choice import Choice
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
 _READY_LIMIT_S = 90.0
 
 
-class LocalCluster:
+class LocalCluster(ServerCluster):
     """N brokers and M controllers in `folder`; combined: N nodes `broker-1…` that are both.
 
     `mixed` gives single nodes, by name, another version than `kafka_version`. `broker_settings` win over the defaults,
@@ -75,15 +73,15 @@ class LocalCluster:
         self._access: Access | None = None
         self._block: _block.Block | None = None
         self._registration: _stale.Registration | None = None
-        self._mesh: Mesh | None = None
-        self._toxiproxy: Toxiproxy | None = None
-        self._links: Links | None = None
+        self._toxiproxy: ToxiproxyProcess | None = None
         self._jvms: dict[str, Jvm] = {}  # by version
         self._nodes: list[LocalNode] = []
         self._steps_s: dict[str, float] = {}
 
     @classmethod
     def chosen(cls, choice: Choice, folder: Path) -> Self:
+        if choice.image:
+            raise UsageError(f"--image {choice.image}: only --cluster docker runs images")
         return cls(
             folder,
             combined=choice.combined,
@@ -93,25 +91,6 @@ class LocalCluster:
             options=choice.options,
             security=choice.security,
         )
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    def start(self) -> None:
-        """Returns when ready was observed; on an error nothing is left running."""
-        if self._block is not None:
-            raise ClusterError(f"the cluster in {self.folder} was started already")
-        try:
-            self._start()
-        except BaseException:
-            self.stop()
-            raise
 
     def _start(self) -> None:
         _stale.sweep_stale()
@@ -124,7 +103,7 @@ class LocalCluster:
         self._registration = _stale.Registration(self.folder)
         self._block = _block.take(Port)
         mesh = self._mesh = Mesh(self._block.number, self._members)
-        self._toxiproxy = Toxiproxy(toxiproxy, mesh.toxiproxy_address(), self.folder)
+        self._toxiproxy = ToxiproxyProcess(toxiproxy, mesh.toxiproxy_address(), self.folder)
         self._access = access(self._security, mesh, self.folder / "certificates", self._certificate_days)
         links = self._links = Links(
             mesh, self._toxiproxy, self._access.security if self._access is not None else None
@@ -149,7 +128,7 @@ class LocalCluster:
         with ExitStack() as ends:  # whatever fails, the rest is done; last first
             if self._block is not None:
                 ends.callback(self._block.release)
-                self._block = None
+                self._block = self._mesh = None
             if self._registration is not None:
                 ends.callback(self._registration.remove)
             if not self._keep:
@@ -161,46 +140,8 @@ class LocalCluster:
             for node in self._nodes:
                 ends.callback(node.kill)
 
-    def bootstrap_servers(self, lane: Lane) -> str:
-        return self._started().bootstrap_servers(lane)
-
     def client_settings(self, lane: Lane) -> Mapping[str, Any]:
         return self._access.security.settings if self._access is not None else {}
-
-    def nodes(self) -> Sequence[Node]:
-        return tuple(self._nodes)
-
-    def view(self) -> LocalView:
-        self._started()
-        return LocalView(self._nodes)
-
-    def create_topic(self, name: str, settings: TopicSettings) -> None:
-        topics.create_topic(self, name, settings)
-
-    def delete_topic(self, name: str) -> None:
-        topics.delete_topic(self, name)
-
-    def collect_logs(self, into: Path) -> None:
-        """Copy every server's log and Toxiproxy's; also after `stop`."""
-        into.mkdir(parents=True, exist_ok=True)
-        sources = {node.name: node.log for node in self._nodes}
-        if self._toxiproxy is not None:
-            sources["toxiproxy"] = self._toxiproxy.log
-        for name, log in sources.items():
-            if log.is_file():
-                shutil.copyfile(log, into / f"{name}.log")
-
-    def replica_folders(self, topic: str, partition: int) -> Mapping[str, Path]:
-        """Where each broker that has a copy of the partition keeps it, whether it runs or not."""
-        folders = {
-            node.name: node.data / f"{topic}-{partition}" for node in self._nodes if node.member.broker
-        }
-        return {name: folder for name, folder in folders.items() if folder.is_dir()}
-
-    def residue(self) -> list[str]:
-        """What is left of faults on this cluster, each in a few words; nothing on one that was never touched."""
-        left = [what for node in self._nodes for what in node.residue()]
-        return left + (self._links.residue() if self._links is not None else [])
 
     def describe(self) -> Mapping[str, Any]:
         jvms = list(self._jvms.values())
@@ -219,7 +160,7 @@ class LocalCluster:
             "class_archive": bool(jvms) and all(jvm.archive is not None for jvm in jvms),
             "loopback_block": self._mesh.block if self._mesh else None,
             "steps_s": dict(self._steps_s),
-            "rss_mb": self._rss_mb(),
+            "rss_mb": self.rss_mb(),
         }
 
     def _running_versions(self) -> str:
@@ -258,23 +199,6 @@ class LocalCluster:
         node.lay_out_as(jvm.kafka_version)
         node.security = self._access.security if self._access is not None else None
         return node
-
-    def _started(self) -> Mesh:
-        if self._mesh is None or self._block is None:
-            raise ClusterError(f"the cluster in {self.folder} is not running")
-        return self._mesh
-
-    def _rss_mb(self) -> int:
-        pids = [node.pid for node in self._nodes] + [self._toxiproxy.pid if self._toxiproxy else None]
-        return round(sum(_rss_kb(pid) for pid in pids if pid is not None) / 1024)
-
-
-def _rss_kb(pid: int) -> int:
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace").splitlines()
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) for line in lines if line.startswith("VmRSS:")), 0)
 
 
 cluster_class = LocalCluster

@@ -23,10 +23,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from harness.clusters._containers_left import sweep_containers
     from harness.clusters._stale import sweep_stale
     from harness.owned import sweep
 
-    swept = sweep(args.runs)
+    swept = [*sweep(args.runs), *sweep_containers()]
     swept += [f"{folder}: removed the data of a cluster whose harness was killed" for folder in sweep_stale()]
     if args.bootstrap:
         swept += _on_existing(args)

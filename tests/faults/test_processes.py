@@ -21,8 +21,9 @@ from faults.restart import Restart
 from faults.rolling_restart import RollingRestart
 from faults.starve import Starve
 from harness import registry, tether
-from harness.clusters import _cpu_group, _starved
-from harness.clusters._cpu_group import CpuGroup, Place, place_for, sweep_groups
+from harness.clusters import _control_group, _starved
+from harness.clusters._control_group import Place, sweep_groups
+from harness.clusters._cpu_group import CpuGroup, place_for
 from harness.clusters._starved import Throttle, cpu_seconds
 from harness.contracts import Fault, Node, Pausable, Starvable, Stoppable
 from harness.errors import FaultError, UsageError, WaitTimeout
@@ -268,8 +269,8 @@ def test_a_control_group_leaves_a_process_its_share(burning: subprocess.Popen[by
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine whose files say what the test wants."""
-    monkeypatch.setattr(_cpu_group, "_MOUNTS", tmp_path / "mounts")
-    monkeypatch.setattr(_cpu_group, "_PROCESSES", tmp_path / "proc")
+    monkeypatch.setattr(_control_group, "_MOUNTS", tmp_path / "mounts")
+    monkeypatch.setattr(_control_group, "_PROCESSES", tmp_path / "proc")
     (tmp_path / "proc" / "7").mkdir(parents=True)
     return tmp_path
 

@@ -1,0 +1,119 @@
+"""What every cluster of servers of ours does the same, whatever the servers run as."""
+
+from __future__ import annotations
+
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from harness import topics
+from harness.clusters._links import Links
+from harness.clusters._mesh import Mesh
+from harness.clusters._server import Server
+from harness.clusters._toxiproxy import Toxiproxy
+from harness.clusters._view import LocalView
+from harness.contracts import Lane, Node
+from harness.errors import ClusterError
+from harness.scenario import TopicSettings
+
+
+class ServerCluster(ABC):
+    """A kind of cluster says how it is started and stopped; between that `_nodes` are its servers."""
+
+    folder: Path
+    _mesh: Mesh | None = None
+    _toxiproxy: Toxiproxy | None = None
+    _links: Links | None = None
+    _nodes: Sequence[Server] = ()
+
+    @abstractmethod
+    def _start(self) -> None:
+        """Returns when ready was observed."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Also of one that was started half or not at all."""
+
+    @abstractmethod
+    def describe(self) -> Mapping[str, Any]: ...
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Returns when ready was observed; on an error nothing is left running."""
+        if self._mesh is not None:
+            raise ClusterError(f"the cluster in {self.folder} was started already")
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def bootstrap_servers(self, lane: Lane) -> str:
+        return self._started().bootstrap_servers(lane)
+
+    def client_settings(self, lane: Lane) -> Mapping[str, Any]:
+        return {}
+
+    def nodes(self) -> Sequence[Node]:
+        return tuple(self._nodes)
+
+    def view(self) -> LocalView:
+        self._started()
+        return LocalView(self._nodes)
+
+    def create_topic(self, name: str, settings: TopicSettings) -> None:
+        topics.create_topic(self, name, settings)
+
+    def delete_topic(self, name: str) -> None:
+        topics.delete_topic(self, name)
+
+    def collect_logs(self, into: Path) -> None:
+        """Copy every server's log and Toxiproxy's; also after `stop`."""
+        into.mkdir(parents=True, exist_ok=True)
+        sources = {node.name: node.log for node in self._nodes}
+        if self._toxiproxy is not None:
+            sources["toxiproxy"] = self._toxiproxy.log
+        for name, log in sources.items():
+            if log.is_file():
+                shutil.copyfile(log, into / f"{name}.log")
+
+    def replica_folders(self, topic: str, partition: int) -> Mapping[str, Path]:
+        """Where each broker that has a copy of the partition keeps it, whether it runs or not."""
+        folders = {
+            node.name: node.data / f"{topic}-{partition}" for node in self._nodes if node.member.broker
+        }
+        return {name: folder for name, folder in folders.items() if folder.is_dir()}
+
+    def residue(self) -> list[str]:
+        """What is left of faults on this cluster, each in a few words; nothing on one that was never touched."""
+        left = [what for node in self._nodes for what in node.residue()]
+        return left + (self._links.residue() if self._links is not None else [])
+
+    def rss_mb(self) -> int:
+        """All servers and Toxiproxy together."""
+        pids = [node.pid for node in self._nodes] + [self._toxiproxy.pid if self._toxiproxy else None]
+        return round(sum(_rss_kb(pid) for pid in pids if pid is not None) / 1024)
+
+    def _started(self) -> Mesh:
+        if self._mesh is None:
+            raise ClusterError(f"the cluster in {self.folder} is not running")
+        return self._mesh
+
+
+def _rss_kb(pid: int) -> int:
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("VmRSS:")), 0)

@@ -1,0 +1,69 @@
+"""The nodes of a cluster of containers: a server in a container with all powers that are possible there."""
+
+from __future__ import annotations
+
+from functools import cached_property, partial
+
+from harness.clusters._container import KafkaContainer
+from harness.clusters._container_links import ContainerLinks
+from harness.clusters._disked import Disked
+from harness.clusters._engine_mount import EngineMount
+from harness.clusters._holding import Holding
+from harness.clusters._linked import Linked
+from harness.clusters._mesh import LANE_PORTS
+from harness.clusters._mount import Mount
+from harness.clusters._starved import busy, cpu_under_load
+from harness.contracts import Lane
+
+_FIRST_HOLDER_PORT = 24000
+
+
+class StarvedContainer(KafkaContainer):
+    """Starvable: the engine gives the container's control group less of the processors, also after a restart."""
+
+    def starve(self, cpu_share: float) -> str:
+        self.contained.limit_cpu(cpu_share)
+        return "cgroup"
+
+    def feed(self) -> None:
+        if self.contained.cpu_is_limited():
+            self.contained.limit_cpu(None)
+
+    def cpu_under_load(self, for_s: float) -> float:
+        return cpu_under_load(self, for_s, partial(busy, self))
+
+    def residue(self) -> list[str]:
+        starved = [f"{self.name} is starved"] if self.contained.cpu_is_limited() else []
+        return super().residue() + starved
+
+
+class ContainerNode(Linked, StarvedContainer):
+    """A node; as it stands, a controller."""
+
+    links_of_cluster: ContainerLinks
+
+    def launch(self) -> None:
+        super().launch()
+        self.links_of_cluster.renew(self.name)  # cuts are gone with the network that it had before
+
+
+class ContainerBroker(Disked, Holding, ContainerNode):
+    """A broker, also one that is a controller as well."""
+
+    def launch(self) -> None:
+        if self.options.fuse:
+            self._mount.ensure()
+            self._mount.be(self._orders())  # if it was started anew, the disk is as bad as before
+        super().launch()
+
+    @cached_property
+    def _mount(self) -> Mount:
+        return EngineMount(self.folder, self.data, self.contained.yard.engine)
+
+    def holder_listens(self) -> str:
+        """On this machine, as containers see it; nodes share that address, so each has a port of its own."""
+        gateway = self.contained.wanted.address.rpartition(".")[0] + ".1"
+        return f"{gateway}:{_FIRST_HOLDER_PORT + self.member.id}"
+
+    def behind_holder(self, lane: Lane) -> str:
+        return f"{self.contained.wanted.address}:{LANE_PORTS[lane]:d}"

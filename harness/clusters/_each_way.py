@@ -1,0 +1,91 @@
+"""A probe of a link whose ends are in networks of their own: which way do bytes get through?
+
+Three connections at once, so that it takes no longer than one: a question, whose answer shows both ways; nonsense, on
+which a server closes the connection, also when none of its answers arrive; and a question with a mark that cuts of
+requests let pass (harness.clusters._nft), as without a question there is no answer that could show the other way.
+"""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from harness import wire
+from harness.clusters._talk import NONSENSE
+from harness.contracts import Direction
+
+# Differentiated services, a code point that nobody has assigned: Kafka sets none.
+LET_PASS_DSCP = 43
+_QUESTION = wire.request(18, 0, b"")  # ApiVersions, which any server answers
+
+
+class _End(Enum):
+    ANSWERED = "answered"
+    CLOSED = "closed"  # after it was connected
+    ABSENT = "absent"  # refused, or no way to there
+
+
+@dataclass
+class _Attempt:
+    message: bytes
+    dscp: int = 0
+    connection: socket.socket = field(
+        default_factory=lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    )
+    end: _End | None = None
+    sent: bool = False
+
+    def begin(self, address: wire.Address) -> None:
+        self.connection.setblocking(False)
+        self.connection.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, self.dscp << 2)
+        self.connection.connect_ex(
+            (address[0], int(address[1]))
+        )  # what is wrong shows when something is sent
+
+    def go_on(self) -> None:
+        try:
+            if not self.sent:
+                self.connection.send(self.message)
+                self.sent = True
+            else:
+                self.end = _End.ANSWERED if self.connection.recv(1) else _End.CLOSED
+        except BlockingIOError:
+            pass
+        except OSError:
+            self.end = _End.CLOSED if self.sent else _End.ABSENT
+
+
+def each_way(address: wire.Address, limit_s: float) -> Mapping[Direction, bool]:
+    """Do requests arrive there, and do answers come back? Returns as soon as that is known."""
+    question, marked, nonsense = (
+        _Attempt(_QUESTION),
+        _Attempt(_QUESTION, LET_PASS_DSCP),
+        _Attempt(NONSENSE),
+    )
+    attempts = (question, marked, nonsense)
+    deadline = time.monotonic() + limit_s
+    with selectors.DefaultSelector() as ready:
+        try:
+            for attempt in attempts:
+                attempt.begin(address)
+                ready.register(attempt.connection, selectors.EVENT_WRITE, attempt)
+            while (left := deadline - time.monotonic()) > 0 and question.end is None:
+                for key, _events in ready.select(left):
+                    key.data.go_on()
+                    if key.data.end is not None:
+                        ready.unregister(key.fileobj)
+                    elif key.data.sent:
+                        ready.modify(key.fileobj, selectors.EVENT_READ, key.data)
+        finally:
+            for attempt in attempts:
+                attempt.connection.close()
+    if question.end is not None:  # closed at once, or refused: nobody is there
+        return dict.fromkeys((Direction.REQUESTS, Direction.ANSWERS), question.end is _End.ANSWERED)
+    return {
+        Direction.REQUESTS: nonsense.end is _End.CLOSED,
+        Direction.ANSWERS: marked.end is _End.ANSWERED,
+    }

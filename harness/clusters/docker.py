@@ -1,0 +1,253 @@
+"""Real KRaft brokers in containers, on a network of their own, found from outside like local ones."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from harness import provision
+from harness.clusters import _block, _stale, _storage
+from harness.clusters._cluster import ServerCluster
+from harness.clusters._container import Contained, ImageJvm, java_of
+from harness.clusters._container_links import ContainerLinks
+from harness.clusters._container_mesh import ContainerMesh
+from harness.clusters._container_node import ContainerBroker, ContainerNode
+from harness.clusters._container_toxiproxy import ToxiproxyContainer
+from harness.clusters._jvm import lay_out
+from harness.clusters._labels import sweep_labelled
+from harness.clusters._mesh import Member, Port, members
+from harness.clusters._nft import PacketLinks
+from harness.clusters._nft_rules import End
+from harness.clusters._options import PLAIN, Options
+from harness.clusters._ready import Readiness
+from harness.clusters._settings import render, server_properties
+from harness.clusters._yard import Wanted, Yard
+from harness.contracts import Lane
+from harness.errors import UsageError
+from harness.provision.engine import engine
+from harness.provision.image import KAFKA_LIBS, chosen_image, kafka_image, toxiproxy_image
+from harness.provision.kafka import version_of
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+
+    from harness.choice import Choice
+
+_READY_LIMIT_S = 120.0
+_VERSION = re.compile(r"Kafka version: (\S+)")
+_BYTEMAN = "/opt/onceproof/byteman.jar"
+
+
+class DockerCluster(ServerCluster):
+    """N brokers and M controllers, with their data and logs in `folder`; combined: N nodes `broker-1…` that are both.
+
+    `image`: one that is laid out like the official one; empty: one that is made here. `broker_settings` win over the
+    defaults, on every node. `stop` leaves the logs in the folder.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        brokers: int = 3,
+        controllers: int = 3,
+        combined: bool = False,
+        kafka_version: str = provision.KAFKA_VERSION,
+        image: str = "",
+        broker_settings: Mapping[str, str] = {},
+        options: Options = PLAIN,
+    ) -> None:
+        if not 1 <= brokers <= 100 or not 1 <= controllers <= 100:
+            raise UsageError(f"brokers={brokers}, controllers={controllers}: allowed are 1 to 100")
+        if options.clocks:
+            raise UsageError("--cluster docker: the clocks of containers cannot be set; take --cluster local")
+        self.folder = folder.absolute()
+        self._members = members(brokers, controllers, combined)
+        self._combined = combined
+        self._kafka_version = kafka_version
+        self._chosen_image = image
+        self._broker_settings = dict(broker_settings)
+        self._options = options
+        self._block: _block.Block | None = None
+        self._registration: _stale.Registration | None = None
+        self._yard: Yard | None = None
+        self._nodes: list[ContainerNode] = []
+        self._images: dict[str, str] = {}
+        self._engine: Mapping[str, Any] = {}
+        self._steps_s: dict[str, float] = {}
+
+    @classmethod
+    def chosen(cls, choice: Choice, folder: Path) -> Self:
+        return cls(
+            folder,
+            combined=choice.combined,
+            kafka_version=choice.kafka,
+            image=choice.image,
+            broker_settings=choice.settings,
+            options=choice.options,
+        )
+
+    def _start(self) -> None:
+        found = engine()
+        if self._options.fuse and found.own is None:
+            raise UsageError(
+                f"disks behind FUSE need an engine of our own, and {found.url} is not: stop it, or take"
+                " --cluster local"
+            )
+        with_images = found.client()
+        sweep_labelled(with_images)
+        _stale.sweep_stale()
+        self._images = self._find_images(with_images)
+        agent = provision.byteman()
+        begun = time.monotonic()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._registration = _stale.Registration(self.folder)
+        self._block = _block.take(Port)
+        yard = self._yard = Yard(found, self.folder)
+        self._engine = {"version": yard.client.version()["Version"], "own": found.own is not None}
+        mesh = self._mesh = ContainerMesh(self._block.number, self._members, yard.network)
+        jvm = ImageJvm(
+            java_of(yard.environment_of(self._images["kafka"])),
+            "of the image",
+            Path(KAFKA_LIBS),
+            self._kafka_version,
+            Path(_BYTEMAN),
+        )
+        checkpoint = self._checkpoint(yard, jvm)
+        toxiproxy = self._toxiproxy = ToxiproxyContainer(yard, self._images["toxiproxy"], mesh, self.folder)
+        links = self._links = ContainerLinks(mesh, toxiproxy, self._packet_links(mesh))
+        cluster_id = _storage.new_id()
+        self._nodes = [self._make_node(member, mesh, links, jvm, agent) for member in self._members]
+        for node in self._nodes:
+            shutil.rmtree(node.data, ignore_errors=True)
+            _storage.fill(node.data, node.member.id, cluster_id, checkpoint)
+        with ThreadPoolExecutor(max_workers=len(self._nodes) + 1) as pool:
+            started = [pool.submit(node.launch) for node in self._nodes]
+            started.append(pool.submit(toxiproxy.start, mesh.routes()))
+        for each in started:
+            each.result()
+        readiness = Readiness(self._nodes, self.view(), mesh.bootstrap_servers(Lane.CONTROL), _READY_LIMIT_S)
+        try:
+            readiness.wait()
+        finally:
+            self._steps_s = readiness.steps_s
+        self._steps_s["ready"] = round(time.monotonic() - begun, 2)
+
+    def stop(self) -> None:
+        """Remove all containers at once, and their network."""
+        with ExitStack() as ends:  # whatever fails, the rest is done; last first
+            if self._block is not None:
+                ends.callback(self._block.release)
+                self._block = None
+            if self._registration is not None:
+                ends.callback(self._registration.remove)
+            ends.callback(_stale.clear, self.folder)
+            if self._yard is not None:
+                ends.callback(self._yard.close)
+                self._yard = None
+            ends.callback(self._remove_containers)
+
+    def describe(self) -> Mapping[str, Any]:
+        return {
+            "kind": "docker",
+            "kafka_version": self._running_version(),
+            "toxiproxy_version": provision.TOXIPROXY_VERSION,
+            "brokers": len([m for m in self._members if m.broker]),
+            "controllers": len([m for m in self._members if m.controller]),
+            "combined": self._combined,
+            "settings": self._broker_settings,
+            "options": [name for name, on in vars(self._options).items() if on],
+            "folder": str(self.folder),
+            "images": dict(self._images),
+            "engine": dict(self._engine),
+            "loopback_block": self._mesh.block if self._mesh else None,
+            "steps_s": dict(self._steps_s),
+            "rss_mb": self.rss_mb(),
+        }
+
+    def _find_images(self, client: DockerClient) -> dict[str, str]:
+        proxy = toxiproxy_image(client, provision.toxiproxy(), provision.TOXIPROXY_VERSION)
+        if self._chosen_image:
+            return {"kafka": chosen_image(client, self._chosen_image), "toxiproxy": proxy}
+        libs = provision.kafka_libs(self._kafka_version)
+        return {
+            "kafka": kafka_image(client, provision.java(), libs, version_of(libs)),
+            "toxiproxy": proxy,
+        }
+
+    def _checkpoint(self, yard: Yard, jvm: ImageJvm) -> Path:
+        """Made by the image itself, once for each."""
+        image = self._images["kafka"]
+        name = f"image-{yard.id_of(image)}"
+
+        def run(words: Sequence[str | Path], folder: Path) -> tuple[int, str]:
+            return yard.run(image, [str(word) for word in words], folder)
+
+        return _storage.template(jvm.java, jvm.classpath, name, run)
+
+    def _make_node(
+        self, member: Member, mesh: ContainerMesh, links: ContainerLinks, jvm: ImageJvm, agent: Path
+    ) -> ContainerNode:
+        assert self._yard is not None
+        folder, inside = self.folder / member.name, mesh.listen_address(member)
+        properties = server_properties(mesh, member, folder / "data", self._broker_settings)
+        lay_out(folder, render(properties), mesh.hosts(member, member.name))
+        wanted = Wanted(
+            name=member.name,
+            image=self._images["kafka"],
+            command=[str(word) for word in jvm.command(member, inside, folder)],
+            address=inside,
+            ports=mesh.published(member),
+            folders={folder: "rw"},
+            files={agent: _BYTEMAN},
+        )
+        kind = ContainerBroker if member.broker else ContainerNode
+        contained = Contained(self._yard, wanted, folder / "server.log")
+        return kind(member, mesh.address(member), links, folder, self._options, contained)
+
+    def _packet_links(self, mesh: ContainerMesh) -> PacketLinks | None:
+        if os.geteuid() != 0:
+            return None
+        return PacketLinks(
+            {
+                member.name: End(
+                    member.name,
+                    mesh.listen_address(member),
+                    lambda name=member.name: self._pid_in_network(name),  # type: ignore[misc]
+                    member.broker,
+                    member.controller,
+                )
+                for member in self._members
+            }
+        )
+
+    def _pid_in_network(self, name: str) -> int | None:
+        return next((node.contained.pid() for node in self._nodes if node.name == name), None)
+
+    def _remove_containers(self) -> None:
+        ends = [node.closed for node in self._nodes]
+        ends += [self._toxiproxy.stop] if self._toxiproxy is not None else []
+        with ThreadPoolExecutor(max_workers=max(1, len(ends))) as pool:
+            done = [pool.submit(end) for end in ends]
+        for each in done:
+            each.result()
+
+    def _running_version(self) -> str:
+        """As the first node tells in its log; what it is meant to be before that."""
+        for node in self._nodes:
+            if node.log.is_file():
+                with node.log.open(encoding="utf-8", errors="replace") as lines:
+                    told = (_VERSION.search(line) for line in lines)
+                    if found := next((match for match in told if match), None):
+                        return found[1]
+        return self._kafka_version
+
+
+cluster_class = DockerCluster
