@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness import wire
 from harness.clusters._clocked import Clocked
-from harness.clusters._disked import Disked
+from harness.clusters._foldered import Foldered
 from harness.clusters._holding import Holding
 from harness.clusters._kafka import KafkaProcess
 from harness.clusters._linked import Linked
@@ -16,7 +16,7 @@ class LocalNode(Linked, Clocked, Starved, KafkaProcess):
     """A node; as it stands, a controller."""
 
 
-class LocalBroker(Disked, Holding, LocalNode):
+class LocalBroker(Foldered, Holding, LocalNode):
     """A broker, also one that is a controller as well."""
 
     def has_coordinator(self, key: str, *, transaction: bool) -> bool:

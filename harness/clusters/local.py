@@ -118,7 +118,8 @@ class LocalCluster:
         self._nodes = [self._make_node(member, mesh, links, jvm) for member in self._members]
         for node in self._nodes:
             shutil.rmtree(node.data, ignore_errors=True)
-            _storage.fill(node.data, node.member.id, cluster_id, checkpoint)
+            for log_folder in node.log_folders:
+                _storage.fill(log_folder, node.member.id, cluster_id, checkpoint)
             node.launch()
         self._toxiproxy.start(mesh.routes())  # up long before the first JVM wants a peer
         readiness = Readiness(
@@ -175,10 +176,12 @@ class LocalCluster:
 
     def replica_folders(self, topic: str, partition: int) -> Mapping[str, Path]:
         """Where each broker that has a copy of the partition keeps it, whether it runs or not."""
-        folders = {
-            node.name: node.data / f"{topic}-{partition}" for node in self._nodes if node.member.broker
+        return {
+            node.name: replica
+            for node in self._nodes
+            for folder in node.log_folders
+            if node.member.broker and (replica := folder / f"{topic}-{partition}").is_dir()
         }
-        return {name: folder for name, folder in folders.items() if folder.is_dir()}
 
     def residue(self) -> list[str]:
         """What is left of faults on this cluster, each in a few words; nothing on one that was never touched."""
@@ -195,7 +198,7 @@ class LocalCluster:
             "controllers": len([m for m in self._members if m.controller]),
             "combined": self._combined,
             "settings": self._broker_settings,
-            "options": [name for name, on in vars(self._options).items() if on],
+            "options": [name for name, on in vars(self._options).items() if on != getattr(PLAIN, name)],
             "folder": str(self.folder),
             "class_archive": self._jvm is not None and self._jvm.archive is not None,
             "loopback_block": self._mesh.block if self._mesh else None,
@@ -210,7 +213,11 @@ class LocalCluster:
 
     def _make_node(self, member: Member, mesh: Mesh, links: Links, jvm: Jvm) -> LocalNode:
         folder = self.folder / member.name
-        properties = server_properties(mesh, member, folder / "data", self._broker_settings)
+        settings = self._broker_settings
+        if member.broker and self._options.log_folders > 1:
+            places = self._options.folders_in(folder / "data")
+            settings = {"log.dirs": ",".join(map(str, places)), **settings}
+        properties = server_properties(mesh, member, folder / "data", settings)
         lay_out(folder, render(properties), mesh.hosts(member, socket.gethostname()))
         kind = LocalBroker if member.broker else LocalNode
         return kind(member, mesh.address(member), links, folder, self._options, jvm)
