@@ -1,31 +1,59 @@
-"""A broken disk (EIO), or one that the kernel has made read-only after an error (EROFS)."""
+"""A broken disk (EIO), or one that the kernel has made read-only after an error (EROFS); or only one log folder of several."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from faults._disk import DeadDisk
-from harness.contracts import DiskHarm
+from faults._folder import broken_folder, folder_healed
+from harness.contracts import Arena, Bite, DiskHarm, Healing, Node
+from harness.errors import UsageError
 
 
 @dataclass(frozen=True)
 class BrokenDisk(DeadDisk):
     """A broker ends when a write fails. When a read fails first, Kafka does not hold it for the disk's failure: it
-    keeps its partitions and refuses records for them."""
+    keeps its partitions and refuses records for them.
+
+    With `folder` only that log folder breaks, the first being 1, of a cluster with several: the broker lives on without
+    what is in it. The first one has the metadata, without which the broker ends.
+    """
 
     read_only: bool = False
+    folder: int = 0  # 0: the whole disk
+
+    def __post_init__(self) -> None:
+        if self.folder < 0 or self.folder == 1:
+            raise UsageError(
+                f"broken_disk: folder={self.folder} is none that a broker can live without;"
+                " 2 or more, or 0 for the whole disk"
+            )
 
     @property
     def harm(self) -> DiskHarm:
         return DiskHarm.READ_ONLY if self.read_only else DiskHarm.BROKEN
 
+    @contextmanager
+    def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
+        held = (
+            broken_folder(arena, nodes, self.harm, self.folder) if self.folder else super().hold(arena, nodes)
+        )
+        with held as bite:
+            yield bite
+
+    def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
+        return folder_healed(arena, nodes) if self.folder else super().healed(arena, nodes)
+
     def describe(self) -> Mapping[str, Any]:
-        return {"fault": "broken_disk", "read_only": self.read_only}
+        return {"fault": "broken_disk", "read_only": self.read_only, "folder": self.folder}
 
     def __str__(self) -> str:
-        return "broken_disk-read_only" if self.read_only else "broken_disk"
+        return (
+            "broken_disk" + ("-read_only" if self.read_only else "") + ("-one_folder" if self.folder else "")
+        )
 
 
 fault_class = BrokenDisk

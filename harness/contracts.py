@@ -5,7 +5,7 @@ Powers are separate protocols: `isinstance(node, fault.needs)` decides whether a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
@@ -149,6 +149,7 @@ class DiskFault:
     harm: DiskHarm
     delay_ms: int = 0  # of the slow ones
     topics_prefix: str = ""
+    folder: str = ""  # the name of a log folder; empty: all of them
 
 
 @dataclass(frozen=True)
@@ -294,6 +295,15 @@ class DiskBreakable(Node, Protocol):
     def disk_latency_ms(
         self, harm: DiskHarm
     ) -> float: ...  # a probe of the very thing, inside the broker's folder
+
+
+@runtime_checkable
+class FolderBreakable(DiskBreakable, Stoppable, Protocol):
+    """A broker that keeps its logs in several folders."""
+
+    def folders(self) -> Sequence[str]: ...  # by name; the metadata is in the first
+    def partitions_in(self, folder: str) -> Collection[str]: ...  # as the disk shows, such as orders-0
+    def append_to(self, folder: str) -> None: ...  # a probe; raises ClusterError if the record is refused
 
 
 @runtime_checkable

@@ -101,6 +101,7 @@ CASES: Mapping[str, Case] = {
     "slow_disk-read": Case(_held(SlowDisk(harm="read"), LEADER, 2.5)),
     "full_disk": Case(_held(FullDisk(), LEADER)),
     "broken_disk": Case(_held(BrokenDisk(), LEADER)),
+    "broken_disk-one_folder": Case(_held(BrokenDisk(folder=2), LEADER)),
     "power_loss": Case(_held(PowerLoss(), LEADER)),
     "truncate_log": Case(_held(TruncateLog(), FOLLOWER)),
     "flip_bits": Case(_held(FlipBits(), FOLLOWER)),

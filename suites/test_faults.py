@@ -1,6 +1,7 @@
 """Every fault while producers and consumers run: what was promised holds, and what cannot hold is seen.
 
-The cluster has every power that this machine allows: file systems of ours under the brokers, clocks that can be set.
+The cluster has every power that this machine allows: file systems of ours under the brokers, clocks that can be set,
+two log folders a broker.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ SMOKE = ("pause", "flaky_link", "full_disk", "transfer_leadership", "kill_worker
 @pytest.fixture(scope="module")
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     fuse()
-    options = Options(fuse=trouble() is None, clocks=True)
+    options = Options(fuse=trouble() is None, clocks=True, log_folders=2)
     with started_cluster(request.config, options, SETTINGS) as started:
         yield started
 

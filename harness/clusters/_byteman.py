@@ -30,6 +30,11 @@ def rule(how: DiskFault, also: str) -> str:
     """
     wanted = " OR ".join(f'folder.startsWith("{prefix}")' for prefix in (how.topics_prefix, also))
     text = _TEXTS.get(how.harm)
+    place = (
+        f'$0.file().getParentFile().getParentFile().getName().equals("{how.folder}") AND '
+        if how.folder
+        else ""
+    )
     return "\n".join(
         [
             f"RULE {_SCRIPT}-{how.harm}",
@@ -37,7 +42,7 @@ def rule(how: DiskFault, also: str) -> str:
             f"METHOD {_METHODS.get(how.harm, 'append')}",
             "AT ENTRY",
             "BIND folder:String = $0.file().getParentFile().getName()",
-            f'IF NOT folder.startsWith("__") AND ({wanted})',
+            f'IF {place}NOT folder.startsWith("__") AND ({wanted})',
             f'DO throw new java.io.IOException("{text}")' if text else f"DO Thread.sleep({how.delay_ms})",
             "ENDRULE",
         ]

@@ -90,10 +90,12 @@ class ServerCluster(ABC):
 
     def replica_folders(self, topic: str, partition: int) -> Mapping[str, Path]:
         """Where each broker that has a copy of the partition keeps it, whether it runs or not."""
-        folders = {
-            node.name: node.data / f"{topic}-{partition}" for node in self._nodes if node.member.broker
+        return {
+            node.name: replica
+            for node in self._nodes
+            for folder in node.log_folders
+            if node.member.broker and (replica := folder / f"{topic}-{partition}").is_dir()
         }
-        return {name: folder for name, folder in folders.items() if folder.is_dir()}
 
     def residue(self) -> list[str]:
         """What is left of faults on this cluster, each in a few words; nothing on one that was never touched."""

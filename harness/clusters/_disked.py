@@ -135,7 +135,12 @@ class Disked(Broker):
 
     def _orders(self) -> list[dict[str, object]]:
         return [
-            {"harm": how.harm, "delay_ms": how.delay_ms, "prefixes": [how.topics_prefix, PROBE_TOPIC]}
+            {
+                "harm": how.harm,
+                "delay_ms": how.delay_ms,
+                "prefixes": [how.topics_prefix, PROBE_TOPIC],
+                "folder": how.folder,
+            }
             for how in self._breaks.values()
             if self._by_fuse(how)
         ]
@@ -159,29 +164,43 @@ class Disked(Broker):
     def _flushed_topic(self) -> str:
         """A topic on this broker alone whose every append waits for an fsync."""
         name = f"{PROBE_TOPIC}-flushed-{self.member.id}"
-        access = self.security.settings if self.security is not None else {}
-        place: dict[str, Any] = {"bootstrap.servers": "{}:{:d}".format(*self.control), "log_level": 0}
-        admin = AdminClient({**place, **access})
-        config = {"flush.messages": "1", "min.insync.replicas": "1"}
-        topic = NewTopic(name, 1, replica_assignment=[[self.member.id]], config=config)
+        self._make_topic(name, {"flush.messages": "1"})
+        return name
+
+    def _make_topic(self, name: str, config: Mapping[str, str] = {}) -> None:
+        """With one partition, on this broker alone. Returns when it takes records."""
+        all_config = {"min.insync.replicas": "1", **config}
+        topic = NewTopic(name, 1, replica_assignment=[[self.member.id]], config=all_config)
+        admin = self._admin()
         try:
             admin.create_topics([topic], request_timeout=_TOPIC_LIMIT_S)[name].result(_TOPIC_LIMIT_S * 2)
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise ClusterError(f"{name} cannot be made: {error.args[0].str()}") from error
-        wait_until(lambda: self._takes(name), _TOPIC_LIMIT_S, f"{self.name} does not serve {name}")
-        return name
+        self._wait_takes(name)
 
-    def _takes(self, topic: str) -> bool:
+    def _admin(self) -> AdminClient:
+        access = self.security.settings if self.security is not None else {}
+        place: dict[str, Any] = {"bootstrap.servers": "{}:{:d}".format(*self.control), "log_level": 0}
+        return AdminClient({**place, **access})
+
+    def _wait_takes(self, topic: str, partition: int = 0) -> None:
+        wait_until(
+            lambda: self._takes(topic, partition),
+            _TOPIC_LIMIT_S,
+            f"{self.name} does not serve {topic}-{partition}",
+        )
+
+    def _takes(self, topic: str, partition: int) -> bool:
         try:
-            self._append(topic, 0)
+            self._append(topic, partition)
         except wire.WireError:  # it has not opened the log yet
             return False
         return True
 
     def _log_ends(self) -> dict[str, int]:
         """Where the log of each partition ends on the disk, apart from Kafka's own topics."""
-        folders = [path.parent for path in self.data.glob("*/*.log") if path.parent.name[:2] != "__"]
+        folders = [path.parent for path in self.data.glob("**/*.log") if path.parent.name[:2] != "__"]
         return {folder.name: _segments.search(folder, []).end for folder in set(folders)}
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from harness import wire
-from harness.clusters._talk import NONSENSE
+from harness.clusters._speech import KAFKA
 from harness.contracts import Direction
 
 # Differentiated services, a code point that nobody has assigned: Kafka sets none.
@@ -64,7 +64,7 @@ def each_way(address: wire.Address, limit_s: float) -> Mapping[Direction, bool]:
     question, marked, nonsense = (
         _Attempt(_QUESTION),
         _Attempt(_QUESTION, LET_PASS_DSCP),
-        _Attempt(NONSENSE),
+        _Attempt(KAFKA.nonsense),
     )
     attempts = (question, marked, nonsense)
     deadline = time.monotonic() + limit_s

@@ -30,20 +30,25 @@ _ERRORS = {DiskHarm.FULL: errno.ENOSPC, DiskHarm.BROKEN: errno.EIO, DiskHarm.REA
 
 @dataclass(frozen=True)
 class Order:
-    """One thing that the disk does wrong, and to the partition folders of which topics."""
+    """One thing that the disk does wrong, and to the partition folders of which topics, in which log folder."""
 
     harm: DiskHarm
     delay_ms: int
     prefixes: tuple[str, ...]
+    folder: str = ""  # empty: in all
 
     def hits(self, path: str) -> bool:
         """Only what lies inside a partition's folder. Kafka's own topics begin with two underscores."""
-        folder, _, file = path.lstrip("/").partition("/")
-        return bool(file) and not folder.startswith("__") and folder.startswith(self.prefixes)
+        log_folder, partition, _file = ["", *path.split("/")][-3:]
+        if not partition or (self.folder and log_folder != self.folder):
+            return False
+        return not partition.startswith("__") and partition.startswith(self.prefixes)
 
     @classmethod
     def of(cls, told: Mapping[str, Any]) -> Order:
-        return cls(DiskHarm(told["harm"]), int(told["delay_ms"]), tuple(told["prefixes"]))
+        return cls(
+            DiskHarm(told["harm"]), int(told["delay_ms"]), tuple(told["prefixes"]), told.get("folder", "")
+        )
 
 
 _NO_CHANGE = (DiskHarm.BROKEN, DiskHarm.READ_ONLY)

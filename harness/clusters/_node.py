@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from harness.clusters._clocked import Clocked
 from harness.clusters._disked import DiskedProcess
+from harness.clusters._foldered import Foldered
 from harness.clusters._holding import Holding
 from harness.clusters._linked import Linked
 from harness.clusters._starved import Starved
@@ -14,5 +15,5 @@ class LocalNode(Linked, Clocked, Starved, Upgraded):
     """A node; as it stands, a controller."""
 
 
-class LocalBroker(DiskedProcess, Holding, LocalNode):
+class LocalBroker(Foldered, DiskedProcess, Holding, LocalNode):
     """A broker, also one that is a controller as well."""

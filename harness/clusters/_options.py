@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -11,6 +12,13 @@ class Options:
 
     fuse: bool = False  # data folders behind a file system of ours: disk faults, loss of power (root)
     clocks: bool = False  # wall clocks can be set (libfaketime)
+    log_folders: int = 1  # of each broker; with several, one can break and the broker lives on
+
+    def folders_in(self, data: Path) -> list[Path]:
+        """The log folders of a broker, the one with the metadata first. All are in its data folder."""
+        if self.log_folders == 1:
+            return [data]
+        return [data / str(number) for number in range(1, self.log_folders + 1)]
 
 
 PLAIN = Options()

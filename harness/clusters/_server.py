@@ -49,6 +49,10 @@ class Server(ABC):
     def data(self) -> Path:
         return self.folder / "data"
 
+    @property
+    def log_folders(self) -> list[Path]:
+        return self.options.folders_in(self.data) if self.member.broker else [self.data]
+
     # Where the harness itself asks it; a kind of server that is reached otherwise says so.
 
     @property

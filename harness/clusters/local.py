@@ -155,7 +155,7 @@ class LocalCluster(ServerCluster):
             "combined": self._combined,
             "settings": self._broker_settings,
             "security": self._security,
-            "options": [name for name, on in vars(self._options).items() if on],
+            "options": [name for name, on in vars(self._options).items() if on != getattr(PLAIN, name)],
             "folder": str(self.folder),
             "class_archive": bool(jvms) and all(jvm.archive is not None for jvm in jvms),
             "loopback_block": self._mesh.block if self._mesh else None,
@@ -180,14 +180,21 @@ class LocalCluster(ServerCluster):
         oldest = min(self._jvms.values(), key=lambda jvm: numbers_of(jvm.kafka_version))
         checkpoint = _storage.template(oldest.java, oldest.classpath, oldest.kafka_version)
         cluster_id = _storage.new_id()
-        return lambda node: _storage.fill(node.data, node.member.id, cluster_id, checkpoint)
+
+        def fill(node: LocalNode) -> None:
+            for folder in node.log_folders:
+                _storage.fill(folder, node.member.id, cluster_id, checkpoint)
+
+        return fill
 
     def _kind_of(self, member: Member) -> type[LocalNode]:
         return LocalBroker if member.broker else LocalNode
 
     def _properties(self, mesh: Mesh, member: Member, data: Path, version: str) -> Mapping[str, str]:
-        how = self._access.broker_settings() if self._access is not None else {}
-        return server_properties(mesh, member, data, {**how, **self._broker_settings}, version)
+        settings = self._access.broker_settings() if self._access is not None else {}
+        if member.broker and self._options.log_folders > 1:
+            settings |= {"log.dirs": ",".join(map(str, self._options.folders_in(data)))}
+        return server_properties(mesh, member, data, {**settings, **self._broker_settings}, version)
 
     def _make_node(self, member: Member, mesh: Mesh, links: Links) -> LocalNode:
         folder, jvm = self.folder / member.name, self._jvms[self._versions[member.name]]

@@ -105,7 +105,7 @@ def test_a_wrong_clock_of_a_producer_is_in_the_times_of_its_records(execute: Exe
         Scenario(
             name="idempotent-skew_clock-records",
             mode=Mode.IDEMPOTENT,
-            producers=ProducerSettings(keyed=0, keyless=1),
+            producers=ProducerSettings(keyed=1, keyless=0),
             schedule=once(fault, on=producer(1), after_s=0.5, hold_s=2.0),
         )
     )

@@ -194,5 +194,5 @@ def test_settings_are_described() -> None:
     assert SlowDisk(80, "read").describe() == {"fault": "slow_disk", "harm": "read", "delay_ms": 80}
     assert (
         json.dumps(dict(BrokenDisk(read_only=True).describe()))
-        == '{"fault": "broken_disk", "read_only": true}'
+        == '{"fault": "broken_disk", "read_only": true, "folder": 0}'
     )
