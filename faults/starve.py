@@ -23,8 +23,8 @@ _MORE = 1.5  # how much more than its share a node that is not starved takes
 class Starve:
     """Leaves `cpu_share` of one processor. For the proof the node is asked for more work than that allows.
 
-    With `memory_mb` it leaves the processors and takes memory: the node keeps what it cannot give back and gets so much
-    besides, page cache included. It is not killed: what it wants beyond that it waits for.
+    With `memory_mb` it leaves the processors and takes memory: the node keeps what it cannot give back and at most so much
+    page cache, half of what it had if that is less. It is not killed: what it wants beyond that it waits for.
     """
 
     cpu_share: float = 0.1

@@ -313,7 +313,7 @@ class Starvable(Node, Protocol):
 class MemoryStarvable(Node, Protocol):
     def take_memory(
         self, left_mb: float
-    ) -> str: ...  # leaves so much beside what it cannot give back; the way that was taken: cgroup
+    ) -> str: ...  # leaves at most so much beside what it cannot give back; the way that was taken: cgroup
     def give_memory(self) -> None: ...  # idempotent
     def memory_under_load(
         self, for_s: float

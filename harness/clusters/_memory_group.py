@@ -14,6 +14,7 @@ from harness.contracts import Memory
 from harness.errors import FaultError
 
 MB = 1 << 20
+_LEAST = MB
 _TRIES = 10
 _UNLIMITED = 1 << 60
 
@@ -23,7 +24,10 @@ class MemoryGroup:
     home: Home
 
     def squeeze(self, left_mb: float) -> None:
-        """Leave so much beside what cannot be taken back now. Raises FaultError if that cannot be."""
+        """Leave so much beside what cannot be taken back now, and no more than half of the page cache: some has to go.
+
+        Raises FaultError if that cannot be.
+        """
         try:
             if self.home.version == 1:
                 self._write("memory.oom_control", "1")
@@ -60,7 +64,9 @@ class MemoryGroup:
         error: OSError | None = None
         for _ in range(_TRIES):
             try:
-                self._write(file, str(self._has() - self._cache() + round(left_mb * MB)))
+                cache = self._cache()
+                left = max(_LEAST, min(round(left_mb * MB), cache // 2))
+                self._write(file, str(self._has() - cache + left))
             except OSError as busy:
                 error = busy
             else:

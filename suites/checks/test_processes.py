@@ -156,7 +156,7 @@ def test_a_node_short_of_memory_that_is_killed_starts_and_is_short_of_it_again(a
     fault, nodes = Starve(memory_mb=8), leader_of().pick(arena)
     node = nodes[0]
     assert isinstance(node, LocalNode)
-    before = control_groups()
+    home = node.memory_home()
     with fault.hold(arena, nodes) as bite:
         assert bite.bit, bite.proof
         assert node.residue() == [f"{node.name} is short of memory"]
@@ -167,7 +167,7 @@ def test_a_node_short_of_memory_that_is_killed_starts_and_is_short_of_it_again(a
         assert again.refused > 0
     assert fault.healed(arena, nodes).healed
     assert node.residue() == []
-    assert control_groups() == before, "its group is the one that it had from the start"
+    assert node.memory_home() == home, "its group is the one that it had from the start"
 
 
 def test_a_wrong_clock_outlives_a_restart_and_only_that_clock_is_wrong(arena: BareArena) -> None:

@@ -146,6 +146,16 @@ def test_version_1_is_limited_without_its_killer(tmp_path: Path) -> None:
     assert (tmp_path / "memory.limit_in_bytes").read_text() == "-1\n"
 
 
+@pytest.mark.parametrize(("cache_mb", "left_mb"), [(30, 8), (10, 5), (1, 1), (0, 1)])
+def test_half_of_a_small_page_cache_goes(tmp_path: Path, cache_mb: int, left_mb: int) -> None:
+    stat = f"active_file 0\ninactive_file {cache_mb * MB}\n"
+    memory = group(
+        tmp_path, 1, memory__usage_in_bytes=f"{100 * MB}\n", memory__stat=stat, memory__failcnt="0\n"
+    )
+    memory.squeeze(8)
+    assert memory.look().limit_mb == 100 - cache_mb + left_mb
+
+
 def test_version_2_is_slowed_down(tmp_path: Path) -> None:
     memory = group(
         tmp_path, 2, memory__current=f"{100 * MB}\n", memory__stat=STAT, memory__high="max\n",
