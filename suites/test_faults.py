@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from harness.campaign import Campaign, Execute, Result
+from harness.clusters import _squeezed
 from harness.clusters._mount import trouble
 from harness.clusters._options import Options
 from harness.contracts import Cluster, Mode, Verdict
@@ -30,7 +31,7 @@ SMOKE = ("pause", "flaky_link", "full_disk", "transfer_leadership", "kill_worker
 @pytest.fixture(scope="module")
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     fuse()
-    options = Options(fuse=trouble() is None, clocks=True, log_folders=2)
+    options = Options(fuse=trouble() is None, clocks=True, memory=True, log_folders=2)
     with started_cluster(request.config, options, SETTINGS) as started:
         yield started
 
@@ -58,6 +59,8 @@ def _marked(scenario: Scenario) -> Any:
 def _must_be_possible(scenario: Scenario) -> None:
     if "power_loss" in scenario.name and (why := trouble()):
         pytest.skip(f"no loss of power here: {why}")
+    if "starve-memory" in scenario.name and (why := _squeezed.trouble()):
+        pytest.skip(f"memory cannot be taken away here: {why}")
 
 
 @pytest.mark.parametrize("scenario", [_marked(scenario) for scenario in scenarios()])

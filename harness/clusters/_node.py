@@ -7,11 +7,12 @@ from harness.clusters._disked import DiskedProcess
 from harness.clusters._foldered import Foldered
 from harness.clusters._holding import Holding
 from harness.clusters._linked import Linked
+from harness.clusters._squeezed import SqueezedProcess
 from harness.clusters._starved import Starved
 from harness.clusters._upgraded import Upgraded
 
 
-class LocalNode(Linked, Clocked, Starved, Upgraded):
+class LocalNode(Linked, Clocked, Starved, SqueezedProcess, Upgraded):
     """A node; as it stands, a controller."""
 
 
