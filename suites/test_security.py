@@ -52,7 +52,7 @@ def refused(cluster: LocalCluster, folder: Path, *more: str | Path) -> str:
 @pytest.mark.parametrize(
     "scenario",
     [crossed(Mode.EXACTLY_ONCE, "kill-leader"), crossed(Mode.AT_LEAST_ONCE, "sever-leader")],
-    ids=str,
+    ids=lambda s: s.name,
 )
 def test_a_mode_holds_through_tls(secured: LocalCluster, tmp_path: Path, scenario: Scenario) -> None:
     with Campaign(secured, tmp_path / "runs") as campaign:
