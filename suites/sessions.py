@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -24,7 +25,9 @@ def chosen(config: pytest.Config, options: Options | None = None, settings: Mapp
     from harness.choice import Choice
     from harness.clusters._options import PLAIN
 
-    return Choice.of(config.getoption, options=options or PLAIN, settings=settings)
+    choice = Choice.of(config.getoption, options=options or PLAIN, settings=settings)
+    # The brokers of a cluster that runs already are as they are; what they cannot do is skipped with the reason.
+    return replace(choice, options=PLAIN, settings={}) if choice.cluster == "existing" else choice
 
 
 @contextmanager

@@ -98,7 +98,10 @@ def _prove(args: argparse.Namespace, scenarios: list[Scenario], progress: Progre
     args.runs.mkdir(parents=True, exist_ok=True)
     for swept in owned.sweep(args.runs):
         progress.note(swept)
-    provision.ensure_all(progress.note)
+    if choice.cluster == "existing":
+        provision.java(progress.note)  # for reconciling; nothing is started
+    else:
+        provision.ensure_all(progress.note)
     with ExitStack() as stack:
         stack.callback(progress.close)
         folder = owned.new_cluster_folder(args.runs)
