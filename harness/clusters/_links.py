@@ -11,9 +11,10 @@ from harness.clusters._talk import closes_on_nonsense, long_question, talk
 from harness.clusters._toxiproxy import Toxiproxy
 from harness.contracts import Cut, Direction, Lane, Link, Questions, Talk, Toxic
 from harness.errors import FaultError
-from harness.wire_security import Secured, Security
+from harness.wire_security import Secured, Security, security_of
 
 PROBE_LIMIT_S = 1.0
+SECURED_PROBE_LIMIT_S = 3.0  # six round trips instead of two, and work for both sides
 _STREAMS = {
     Direction.BOTH: ("upstream", "downstream"),
     Direction.REQUESTS: ("upstream",),
@@ -99,14 +100,15 @@ class Links:
         nothing to answer, so only then is Toxiproxy's own word taken for the answers.
         """
         address = self._address(route)
+        limit_s = SECURED_PROBE_LIMIT_S if security_of(address) is not None else PROBE_LIMIT_S
         try:
-            wire.api_versions(address, PROBE_LIMIT_S)
+            wire.api_versions(address, limit_s)
             return {Direction.REQUESTS: True, Direction.ANSWERS: True}
         except wire.UnansweredError:
             pass
         except wire.WireError:  # closed at once: the proxy has nobody to connect to
             return {Direction.REQUESTS: False, Direction.ANSWERS: False}
-        if closes_on_nonsense(address, PROBE_LIMIT_S):
+        if closes_on_nonsense(address, limit_s):
             return {Direction.REQUESTS: True, Direction.ANSWERS: False}
         answers_cut = "downstream" in self._toxiproxy.cuts(route.proxy)
         return {Direction.REQUESTS: False, Direction.ANSWERS: not answers_cut}
