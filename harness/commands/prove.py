@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from harness.choice import Choice, add_options, running
 from harness.errors import UsageError
-from harness.possible import impossible
 
 if TYPE_CHECKING:
     from harness.campaign import Campaign, Result
@@ -128,6 +127,8 @@ def _prove(args: argparse.Namespace, scenarios: list[Scenario], progress: Progre
 
 def _possible(scenarios: list[Scenario], cluster: Cluster, progress: Progress) -> list[Scenario]:
     """Without those that the cluster has no powers for, each told with its reason."""
+    from harness.possible import impossible
+
     reasons = [impossible(scenario, cluster) for scenario in scenarios]
     for reason in filter(None, reasons):
         progress.note(f"skipped {reason}")
