@@ -119,7 +119,7 @@ def test_without_powers_suites_skip_loudly(there: Standing, tmp_path: Path) -> N
 
 
 @pytest.mark.conformance
-@pytest.mark.parametrize("case", ["transfer_leadership-leader", "kill_worker-producer", "rebalance-consumer"])
+@pytest.mark.parametrize("case", ["transfer_leadership", "kill_worker-producer", "rebalance"])
 def test_faults_of_operators_and_clients_need_no_powers(there: Standing, tmp_path: Path, case: str) -> None:
     scenario = next(s for s in scenarios() if s.name == f"{Mode.EXACTLY_ONCE}-{case}")
     with (

@@ -7,11 +7,33 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its types leave them out
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
 
+from harness import connection, wire_admin
 from harness.campaign import Campaign
 from harness.clusters import _certificates
+from harness.clusters._disked import PROBE_TOPIC
+from harness.clusters._mesh import Port
+from harness.clusters._preflight import Preflight
 from harness.clusters.local import LocalCluster
-from harness.contracts import HeldRequests, Lane, Mode, RequestHolding, Severable, Verdict
+from harness.contracts import (
+    Ending,
+    HeldRequests,
+    Lane,
+    Mode,
+    Questions,
+    RequestHolding,
+    Severable,
+    Shapeable,
+    Verdict,
+)
 from harness.errors import ClusterError, FaultError
 from harness.scenario import Scenario
 from harness.testing.check_cluster import check_severable, check_started
@@ -23,6 +45,14 @@ from suites.test_existing import files_with, onceproof
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     with LocalCluster(tmp_path_factory.mktemp("secured"), combined=True, security="sasl_ssl") as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    """One broker, where no more are needed."""
+    folder = tmp_path_factory.mktemp("one")
+    with LocalCluster(folder, brokers=1, combined=True, security="sasl_ssl") as cluster:
         yield cluster
 
 
@@ -52,7 +82,7 @@ def refused(cluster: LocalCluster, folder: Path, *more: str | Path) -> str:
 @pytest.mark.parametrize(
     "scenario",
     [crossed(Mode.EXACTLY_ONCE, "kill-leader"), crossed(Mode.AT_LEAST_ONCE, "sever-leader")],
-    ids=str,
+    ids=lambda s: s.name,
 )
 def test_a_mode_holds_through_tls(secured: LocalCluster, tmp_path: Path, scenario: Scenario) -> None:
     with Campaign(secured, tmp_path / "runs") as campaign:
@@ -63,40 +93,42 @@ def test_a_mode_holds_through_tls(secured: LocalCluster, tmp_path: Path, scenari
 
 
 @pytest.mark.smoke
-def test_who_does_not_get_in_reads_why_in_one_line(secured: LocalCluster, tmp_path: Path) -> None:
-    wrong = client_config(tmp_path / "wrong", secured, sasl_password="not-it")
-    assert "refused sasl.username=onceproof: " in (
-        line := refused(secured, tmp_path, "--client-config", wrong)
-    )
+def test_who_does_not_get_in_reads_why_in_one_line(one: LocalCluster, tmp_path: Path) -> None:
+    wrong = client_config(tmp_path / "wrong", one, sasl_password="not-it")
+    assert "refused sasl.username=onceproof: " in (line := refused(one, tmp_path, "--client-config", wrong))
     assert "invalid credentials" in line
     assert "not-it" not in line
-    stranger = client_config(tmp_path / "stranger", secured, sasl_mechanism="PLAIN")
-    line = refused(secured, tmp_path, "--client-config", stranger)
+    stranger = client_config(tmp_path / "stranger", one, sasl_mechanism="PLAIN")
+    line = refused(one, tmp_path, "--client-config", stranger)
     assert line.endswith("does not offer sasl.mechanism=PLAIN")
-    line = refused(secured, tmp_path)
+    line = refused(one, tmp_path)
     assert "no broker answers" in line
     assert line.endswith("if it wants TLS or SASL, give --client-config")
     _certificates.make(tmp_path / "other", ["127.0.0.1"], 1)
-    other = client_config(
-        tmp_path / "untrusted", secured, ssl_ca_location=str(tmp_path / "other/authority.pem")
-    )
-    assert "its certificate is refused: " in refused(secured, tmp_path, "--client-config", other)
+    other = client_config(tmp_path / "untrusted", one, ssl_ca_location=str(tmp_path / "other/authority.pem"))
+    assert "its certificate is refused: " in refused(one, tmp_path, "--client-config", other)
 
 
 @pytest.mark.conformance
-def test_links_pass_and_are_cut_through_tls(secured: LocalCluster) -> None:
-    check_started(secured)
-    node = secured.nodes()[0]
+def test_links_pass_and_are_cut_through_tls(one: LocalCluster) -> None:
+    check_started(one)
+    node = one.nodes()[0]
     assert isinstance(node, Severable)
+    assert isinstance(node, Shapeable)
+    lane = node.links()[0]
+    assert lane.source in list(Lane), "with one broker all links are those of clients"
     check_severable(node)
-    lanes = [link for link in node.links() if link.source in list(Lane)]
-    assert len(lanes) == 2
-    assert all(all(node.passes(link).values()) for link in lanes)
+    talk = node.talk(lane, Questions(count=200, padding=1000, at_once=50, limit_s=30.0))
+    assert (talk.ending, talk.answers) == (Ending.ANSWERED, 200)
+    with node.long_question(lane, PROBE_TOPIC, 0, 3.0) as answered:
+        assert not answered(0.5)
+        assert answered(30.0)
+        assert answered(0.0), "it stays answered"
 
 
 @pytest.mark.conformance
-def test_encrypted_requests_cannot_be_held(secured: LocalCluster) -> None:
-    node = secured.nodes()[0]
+def test_encrypted_requests_cannot_be_held(one: LocalCluster) -> None:
+    node = one.nodes()[0]
     assert isinstance(node, RequestHolding)
     with pytest.raises(FaultError, match=r"requests to broker-1 are encrypted \(sasl_ssl\)"):
         node.hold_requests(HeldRequests((26,)))
@@ -126,3 +158,46 @@ def test_a_cluster_that_starts_with_an_expired_certificate_says_so_at_once(tmp_p
     with pytest.raises(ClusterError, match=r"its certificate is refused: certificate has expired$"):
         cluster.start()
     assert time.monotonic() - begun < 80
+
+
+GUARDED = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS;User:onceproof",
+}
+# In the order in which they are tried: what is missing, and what has to be allowed for it.
+RIGHTS = [
+    ("create topics", ResourceType.TOPIC, AclOperation.CREATE),
+    ("delete topics", ResourceType.TOPIC, AclOperation.DELETE),
+    ("use transactional ids", ResourceType.TRANSACTIONAL_ID, AclOperation.WRITE),
+    ("write", ResourceType.TOPIC, AclOperation.WRITE),
+    ("commit as a group", ResourceType.GROUP, AclOperation.READ),
+    ("read", ResourceType.TOPIC, AclOperation.READ),
+]
+
+
+@pytest.mark.conformance
+def test_each_right_that_a_guest_lacks_is_named(tmp_path: Path) -> None:
+    with LocalCluster(
+        tmp_path, brokers=1, combined=True, security="sasl_plaintext", broker_settings=GUARDED
+    ) as cluster:
+        internal = (cluster._nodes[0].address, int(Port.INTERNAL))
+        wire_admin.make_user(internal, "guest", "welcome", "SCRAM-SHA-512", 20.0)
+        host = AdminClient(connection.settings(cluster))
+        guest = {**connection.settings(cluster), "sasl.username": "guest", "sasl.password": "welcome"}
+        for number, (what, kind, operation) in enumerate(RIGHTS):
+            complaint = f"the user of --client-config may not {what} under the prefix onceproof-: "
+            with pytest.raises(ClusterError, match=complaint):
+                _try_all(Preflight(guest, AdminClient(guest), "onceproof-"), f"onceproof-{number}")
+            allowed = AclBinding(
+                kind, "onceproof-", ResourcePatternType.PREFIXED, "User:guest", "*", operation,
+                AclPermissionType.ALLOW,
+            )  # fmt: skip
+            host.create_acls([allowed])[allowed].result(20)
+        _try_all(Preflight(guest, AdminClient(guest), "onceproof-"), "onceproof-all")
+
+
+def _try_all(preflight: Preflight, name: str) -> None:
+    preflight.make_topic(name, [1])
+    preflight.make_topic(f"{name}-gone", [1])
+    preflight.delete_topic(f"{name}-gone")
+    preflight.use(name)

@@ -15,13 +15,14 @@ from typing import Any
 from harness import wire, wire_admin
 from harness.clusters._certificates import Certificates, make
 from harness.clusters._mesh import LANE_PORTS, Mesh, Port
-from harness.clusters._server import ASK_LIMIT_S, Server
+from harness.clusters._server import Server
 from harness.contracts import Lane
 from harness.errors import UsageError
 from harness.wire_security import PROTOCOLS, AuthenticationError, Security
 
 MECHANISM = "SCRAM-SHA-512"
 USER = "onceproof"
+_FIRST_LIMIT_S = 10.0  # a JVM loads what it needs for TLS and SCRAM when it is first asked for it
 _JAAS = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
 
 
@@ -69,11 +70,11 @@ class Access:
             return True
         if not self._made:
             internal = (brokers[0].address, int(Port.INTERNAL))
-            wire_admin.make_user(internal, USER, self.password, MECHANISM, ASK_LIMIT_S * 5)
+            wire_admin.make_user(internal, USER, self.password, MECHANISM, _FIRST_LIMIT_S)
             self._made = True
         try:
             for broker in brokers:
-                wire.metadata(broker.control, [], ASK_LIMIT_S)
+                wire.metadata(broker.control, [], _FIRST_LIMIT_S)
         except AuthenticationError:  # it has not heard of the user yet
             return False
         return True

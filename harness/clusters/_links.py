@@ -12,9 +12,10 @@ from harness.clusters._talk import closes_on_nonsense, long_question, talk
 from harness.clusters._toxiproxy import Toxiproxy
 from harness.contracts import Cut, Direction, Lane, Link, Questions, Talk, Toxic
 from harness.errors import FaultError
-from harness.wire_security import Secured, Security
+from harness.wire_security import Secured, Security, security_of
 
 PROBE_LIMIT_S = 1.0
+SECURED_PROBE_LIMIT_S = 3.0  # six round trips instead of two, and work for both sides
 _STREAMS = {
     Direction.BOTH: ("upstream", "downstream"),
     Direction.REQUESTS: ("upstream",),
@@ -119,8 +120,9 @@ class Links:
         port of followers of a ZooKeeper server that does not lead, where nobody listens.
         """
         address, speech = self._address(route), speech_of(route.port)
+        limit_s = SECURED_PROBE_LIMIT_S if security_of(address) is not None else PROBE_LIMIT_S
         try:
-            speech.ask(address, PROBE_LIMIT_S)
+            speech.ask(address, limit_s)
             return {Direction.REQUESTS: True, Direction.ANSWERS: True}
         except wire.UnansweredError:
             pass
@@ -133,7 +135,7 @@ class Links:
                 Direction.REQUESTS: there and "upstream" not in cuts,
                 Direction.ANSWERS: there and "downstream" not in cuts,
             }
-        if closes_on_nonsense(address, PROBE_LIMIT_S, speech):
+        if closes_on_nonsense(address, limit_s, speech):
             return dict(_HEARD)
         answers_cut = "downstream" in self._toxiproxy.cuts(route.proxy)
         return {Direction.REQUESTS: False, Direction.ANSWERS: not answers_cut}

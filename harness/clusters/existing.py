@@ -10,6 +10,7 @@ import shutil
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -104,7 +105,8 @@ class ExistingCluster:
             self._sweep()
             self._try_rights(begun)
         except BaseException:
-            self.stop()
+            with suppress(ClusterError):  # what could not be deleted is swept at the next start
+                self.stop()
             raise
         self._step("ready", begun)
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from harness.choice import Choice, running
 from harness.errors import UsageError
-from harness.possible import impossible
 
 if TYPE_CHECKING:
     from harness.campaign import Campaign, Result
@@ -54,7 +53,10 @@ class Proof:
         self.args.runs.mkdir(parents=True, exist_ok=True)
         for swept in owned.sweep(self.args.runs):
             self.progress.note(swept)
-        provision.ensure_all(self.progress.note)
+        if self.args.cluster == "existing":
+            provision.java(self.progress.note)  # for reconciling; nothing is started
+        else:
+            provision.ensure_all(self.progress.note)
 
     def run(self, choice: Choice, scenarios: Sequence[Scenario], command_for: CommandFor) -> None:
         """Run all scenarios on a cluster of their own."""
@@ -85,6 +87,8 @@ class Proof:
 
     def _possible(self, scenarios: Sequence[Scenario], cluster: Cluster) -> list[Scenario]:
         """Without those that the cluster has no powers for, each told with its reason."""
+        from harness.possible import impossible  # here, so that --help stays quick
+
         reasons = [impossible(scenario, cluster) for scenario in scenarios]
         for reason in filter(None, reasons):
             self.progress.note(f"skipped {reason}")
