@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 
@@ -113,6 +114,9 @@ class Links:
         port of followers of a ZooKeeper server that does not lead, where nobody listens.
         """
         address, speech = _address(route), speech_of(route.port)
+        if route.port is Port.ZOOKEEPER_PEER and not _listens((_split(route.upstream)[0], route.port)):
+            cuts = self._toxiproxy.cuts(route.proxy)
+            return {Direction.REQUESTS: "upstream" not in cuts, Direction.ANSWERS: "downstream" not in cuts}
         try:
             speech.ask(address, PROBE_LIMIT_S)
             return {Direction.REQUESTS: True, Direction.ANSWERS: True}
@@ -121,12 +125,7 @@ class Links:
         except wire_zookeeper.MuteError:  # with somebody there, it has heard the question
             return {Direction.REQUESTS: _answers(route.upstream, speech), Direction.ANSWERS: False}
         except wire.WireError:  # closed at once: the proxy has nobody to connect to
-            there = route.port is Port.ZOOKEEPER_PEER
-            cuts = self._toxiproxy.cuts(route.proxy) if there else set()
-            return {
-                Direction.REQUESTS: there and "upstream" not in cuts,
-                Direction.ANSWERS: there and "downstream" not in cuts,
-            }
+            return {Direction.REQUESTS: False, Direction.ANSWERS: False}
         if closes_on_nonsense(address, PROBE_LIMIT_S, speech):
             return dict(_HEARD)
         answers_cut = "downstream" in self._toxiproxy.cuts(route.proxy)
@@ -150,6 +149,14 @@ def _address(route: Route) -> wire.Address:
 def _split(place: str) -> wire.Address:
     host, port = place.split(":")
     return host, int(port)
+
+
+def _listens(address: wire.Address) -> bool:
+    try:
+        socket.create_connection((address[0], int(address[1])), timeout=PROBE_LIMIT_S).close()
+    except OSError:
+        return False
+    return True
 
 
 def _answers(place: str, speech: Speech) -> bool:
