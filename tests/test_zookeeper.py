@@ -56,7 +56,8 @@ def test_a_server_listens_on_its_own_address_and_finds_others_at_proxies() -> No
     told = zookeeper_properties(MESH, SERVER, Path("data"))
     assert told["clientPortAddress"] == MESH.address(SERVER)
     assert {key for key in told if key.startswith("server.")} == {"server.1", "server.2", "server.3"}
-    hosts = dict(reversed(line.split()) for line in MESH.hosts(SERVER, "here").splitlines())
+    lines = [line.split() for line in MESH.hosts(SERVER, "here").splitlines()]
+    hosts = {name: place for place, name in lines}
     assert hosts["zookeeper-1"] == MESH.address(SERVER)
     assert hosts["zookeeper-2"] not in {MESH.address(member) for member in MESH.members}
 
