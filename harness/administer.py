@@ -95,9 +95,17 @@ class Administrator:
             raise ClusterError(f"replicas of {self._topic} cannot be moved: {refused}")
 
     def _of_any(self, question: Callable[[wire.Address], T]) -> T:
-        """The answer of the first broker that gives one: each passes it on to the controller."""
+        """The answer of the first broker that gives one: each passes it on to the controller, unless it is one itself.
+
+        With ZooKeeper only the broker that is the controller can answer, so it is asked first.
+        """
         problem = ClusterError("no broker is registered")
-        for name in self._cluster.view().registered_brokers():
+        view = self._cluster.view()
+        try:
+            active = view.active_controller()
+        except ClusterError:
+            active = ""
+        for name in sorted(view.registered_brokers(), key=lambda name: name != active):
             try:
                 return question(self._control(name))
             except wire.WireError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 
@@ -120,6 +121,9 @@ class Links:
         port of followers of a ZooKeeper server that does not lead, where nobody listens.
         """
         address, speech = self._address(route), speech_of(route.port)
+        if route.port is Port.ZOOKEEPER_PEER and not _listens((_split(route.upstream)[0], route.port)):
+            cuts = self._toxiproxy.cuts(route.proxy)
+            return {Direction.REQUESTS: "upstream" not in cuts, Direction.ANSWERS: "downstream" not in cuts}
         limit_s = SECURED_PROBE_LIMIT_S if security_of(address) is not None else PROBE_LIMIT_S
         try:
             speech.ask(address, limit_s)
@@ -129,12 +133,7 @@ class Links:
         except wire_zookeeper.MuteError:  # with somebody there, it has heard the question
             return {Direction.REQUESTS: _answers(route.upstream, speech), Direction.ANSWERS: False}
         except wire.WireError:  # closed at once: the proxy has nobody to connect to
-            there = route.port is Port.ZOOKEEPER_PEER
-            cuts = self._toxiproxy.cuts(route.proxy) if there else set()
-            return {
-                Direction.REQUESTS: there and "upstream" not in cuts,
-                Direction.ANSWERS: there and "downstream" not in cuts,
-            }
+            return {Direction.REQUESTS: False, Direction.ANSWERS: False}
         if closes_on_nonsense(address, limit_s, speech):
             return dict(_HEARD)
         answers_cut = "downstream" in self._toxiproxy.cuts(route.proxy)
@@ -158,6 +157,14 @@ class Links:
 def _split(place: str) -> wire.Address:
     host, port = place.split(":")
     return host, int(port)
+
+
+def _listens(address: wire.Address) -> bool:
+    try:
+        socket.create_connection((address[0], int(address[1])), timeout=PROBE_LIMIT_S).close()
+    except OSError:
+        return False
+    return True
 
 
 def _answers(place: str, speech: Speech) -> bool:

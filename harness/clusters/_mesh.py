@@ -28,6 +28,7 @@ class Port(IntEnum):
     ZOOKEEPER = 21100
     ZOOKEEPER_ELECTION = 21101
     ZOOKEEPER_PEER = 21102  # of the leader: its followers come here
+    ZOOKEEPER_GATE = 21103  # where they wait for it (harness.clusters._gate)
 
 
 LANE_PORTS = {Lane.CONTROL: Port.CONTROL, Lane.PRODUCE: Port.PRODUCE, Lane.CONSUME: Port.CONSUME}
@@ -157,4 +158,5 @@ class Mesh:
         return f"127.{self.block}.{10 + source.id}.{destination.id}"
 
     def _route(self, link: Link, port: Port, place: str, destination: Member) -> Route:
-        return Route(link, port, f"{place}:{port:d}", f"{self.address(destination)}:{port:d}")
+        behind = Port.ZOOKEEPER_GATE if port is Port.ZOOKEEPER_PEER else port
+        return Route(link, port, f"{place}:{port:d}", f"{self.address(destination)}:{behind:d}")

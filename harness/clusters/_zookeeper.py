@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
-from harness import wire, wire_zookeeper
+from harness import tether, wire, wire_zookeeper
 from harness.clusters._mesh import Port
 from harness.clusters._node import LocalBroker, LocalNode
 from harness.clusters._server import ASK_LIMIT_S
@@ -16,11 +19,32 @@ from harness.errors import ClusterError
 from harness.waiting import wait_until
 
 LEADER, FOLLOWER = "leader", "follower"
+_ROOT = Path(__file__).resolve().parents[2]
 _FORGOTTEN_LIMIT_S = 60.0
 
 
 class ZooKeeperNode(LocalNode):
     """A server of the ensemble; it takes part while it leads or follows."""
+
+    _gate: subprocess.Popen[bytes] | None = None
+
+    def launch(self) -> None:
+        if self._gate is None:  # it outlives the server, as a proxy does
+            places = [f"{self.address}:{port:d}" for port in (Port.ZOOKEEPER_GATE, Port.ZOOKEEPER_PEER)]
+            self._gate = tether.spawn(
+                [sys.executable, "-m", "harness.clusters._gate", *places],
+                log=self.folder / "gate.log",
+                cwd=_ROOT,
+                pidfile=self.folder / "gate.pid",
+            )
+        super().launch()
+
+    def closed(self) -> None:
+        super().closed()
+        if self._gate is not None:
+            tether.end(self._gate)
+            (self.folder / "gate.pid").unlink(missing_ok=True)
+            self._gate = None
 
     @property
     def client(self) -> wire.Address:
