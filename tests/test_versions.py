@@ -12,7 +12,7 @@ from harness.clusters._mesh import Mesh, members
 from harness.clusters._settings import server_properties
 from harness.clusters._upgraded import Upgraded
 from harness.clusters.local import LocalCluster
-from harness.errors import UsageError
+from harness.errors import SetupError, UsageError
 from harness.provision import cache, kafka_libs
 from harness.provision.kafka import numbers_of
 from harness.provision.maven import Coordinates, is_missing
@@ -46,6 +46,18 @@ def test_a_version_is_made_of_numbers(tmp_path: Path, monkeypatch: pytest.Monkey
             kafka_libs(wrong, cache.silent)
     assert numbers_of("3.9.2") < numbers_of("3.10.0") < numbers_of("4.0.0")
     assert numbers_of("unknown") == ()
+
+
+def test_jars_of_another_version_are_refused_where_several_are_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "kafka_2.13-3.9.2.jar").touch()
+    monkeypatch.setenv("KAFKA_LIBS", str(tmp_path))
+    assert kafka_libs("4.3.1") == kafka_libs("3.9.2", exactly=True) == tmp_path
+    with pytest.raises(
+        SetupError, match=r"^Kafka 4\.3\.1 was asked for and KAFKA_LIBS=\S+ has 3\.9\.2: unset it"
+    ):
+        kafka_libs("4.3.1", exactly=True)
 
 
 def test_both_tools_are_understood_when_they_find_nothing() -> None:
