@@ -11,7 +11,9 @@ from harness.clusters._jvm import Jvm
 from harness.contracts import Stoppable
 from harness.errors import UsageError
 from harness.provision.java import java_version
-from harness.provision.kafka import version_of
+from harness.provision.kafka import must_be_release, numbers_of, version_of
+
+_FIRST_KRAFT = (3, 3)
 
 
 def programs(version: str, *, exactly: bool = False) -> Jvm:
@@ -30,6 +32,10 @@ def by_node(names: Sequence[str], version: str, mixed: Mapping[str, str]) -> dic
     if unknown := sorted(mixed.keys() - set(names)):
         asked = f"{unknown[0]} to run Kafka {mixed[unknown[0]]}"
         raise UsageError(f"there is no node {asked}; there are: {', '.join(names)}")
+    for each in (version, *mixed.values()):
+        must_be_release(each)
+        if numbers_of(each) < _FIRST_KRAFT:
+            raise UsageError(f"Kafka {each} has no KRaft that is ready for use: --cluster zookeeper runs it")
     return {name: mixed.get(name, version) for name in names}
 
 

@@ -77,10 +77,11 @@ class Proof:
                 told = cluster.describe()
                 self.progress.note(f"cluster ready after {told['steps_s']['ready']} s")
                 self.kafka.append(str(told.get("kafka_version", "unknown")))
-                self.runs += self._run_all(campaign, scenarios)
+                futures = self._run_all(campaign, scenarios)
             owned.remove(folder)  # only now: its logs tell why a cluster did not come up
+            self.runs += [future.result().run for future in futures]  # the cluster is not needed for that
 
-    def _run_all(self, campaign: Campaign, scenarios: Sequence[Scenario]) -> list[RunDir]:
+    def _run_all(self, campaign: Campaign, scenarios: Sequence[Scenario]) -> list[Future[Result]]:
         """Run one after the other; each is reconciled while the next one runs."""
         futures: list[Future[Result]] = []
         for number, scenario in enumerate(scenarios, start=len(self.runs) + 1):
@@ -88,7 +89,7 @@ class Proof:
             future = campaign.run(scenario)
             future.add_done_callback(self.progress.done)
             futures.append(future)
-        return [future.result().run for future in futures]
+        return futures
 
     def publish(self, title: str, command: str) -> int:
         """Write the report, print the summary; the exit code."""
