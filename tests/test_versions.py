@@ -12,7 +12,7 @@ from harness.clusters._mesh import Mesh, members
 from harness.clusters._settings import server_properties
 from harness.clusters._upgraded import Upgraded
 from harness.clusters.local import LocalCluster
-from harness.errors import UsageError
+from harness.errors import SetupError, UsageError
 from harness.provision import cache, kafka_libs
 from harness.provision.kafka import numbers_of
 from harness.provision.maven import Coordinates, is_missing
@@ -34,6 +34,10 @@ def test_a_version_for_a_node_that_is_not_there_is_refused(tmp_path: Path) -> No
         UsageError, match=r"no node broker-4 to run Kafka 3\.9\.2; there are: broker-1, broker-2"
     ):
         LocalCluster(tmp_path, combined=True, mixed={"broker-4": "3.9.2"})
+    with pytest.raises(
+        UsageError, match=r"Kafka 2\.8\.2 has no KRaft that is ready for use: --cluster zookeeper"
+    ):
+        LocalCluster(tmp_path, kafka_version="2.8.2")
     cluster = LocalCluster(tmp_path, combined=True, kafka_version="4.2.0", mixed={"broker-2": "3.9.2"})
     assert cluster.describe()["kafka_version"] == "3.9.2, 4.2.0", "the oldest first"
 
@@ -46,6 +50,18 @@ def test_a_version_is_made_of_numbers(tmp_path: Path, monkeypatch: pytest.Monkey
             kafka_libs(wrong, cache.silent)
     assert numbers_of("3.9.2") < numbers_of("3.10.0") < numbers_of("4.0.0")
     assert numbers_of("unknown") == ()
+
+
+def test_jars_of_another_version_are_refused_where_several_are_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "kafka_2.13-3.9.2.jar").touch()
+    monkeypatch.setenv("KAFKA_LIBS", str(tmp_path))
+    assert kafka_libs("4.3.1") == kafka_libs("3.9.2", exactly=True) == tmp_path
+    with pytest.raises(
+        SetupError, match=r"^Kafka 4\.3\.1 was asked for and KAFKA_LIBS=\S+ has 3\.9\.2: unset it"
+    ):
+        kafka_libs("4.3.1", exactly=True)
 
 
 def test_both_tools_are_understood_when_they_find_nothing() -> None:

@@ -9,26 +9,22 @@ from harness import provision
 from harness.clusters._archive import with_archive
 from harness.clusters._jvm import Jvm
 from harness.contracts import Stoppable
-from harness.errors import SetupError, UsageError
+from harness.errors import UsageError
 from harness.provision.java import java_version
-from harness.provision.kafka import version_of
+from harness.provision.kafka import must_be_release, numbers_of, version_of
+
+_FIRST_KRAFT = (3, 3)
 
 
-def programs(version: str) -> Jvm:
-    """The programs of a version, fetched if they are not here. `KAFKA_LIBS` wins, whatever its version."""
-    java, libs = provision.java(), provision.kafka_libs(version)
+def programs(version: str, *, exactly: bool = False) -> Jvm:
+    """The programs of a version, fetched if they are not here; see `kafka_libs`."""
+    java, libs = provision.java(), provision.kafka_libs(version, exactly=exactly)
     jvm = Jvm(java, java_version(java) or "unknown", libs, version_of(libs), provision.byteman())
     return with_archive(jvm, _run_once)
 
 
 def exactly(version: str) -> Jvm:
-    """The same, but never of another version, which a node that changes its version cannot do with."""
-    found = programs(version)
-    if found.kafka_version != version:
-        raise SetupError(
-            f"Kafka {version} was asked for, KAFKA_LIBS has {found.kafka_version}: unset KAFKA_LIBS"
-        )
-    return found
+    return programs(version, exactly=True)
 
 
 def by_node(names: Sequence[str], version: str, mixed: Mapping[str, str]) -> dict[str, str]:
@@ -36,6 +32,10 @@ def by_node(names: Sequence[str], version: str, mixed: Mapping[str, str]) -> dic
     if unknown := sorted(mixed.keys() - set(names)):
         asked = f"{unknown[0]} to run Kafka {mixed[unknown[0]]}"
         raise UsageError(f"there is no node {asked}; there are: {', '.join(names)}")
+    for each in (version, *mixed.values()):
+        must_be_release(each)
+        if numbers_of(each) < _FIRST_KRAFT:
+            raise UsageError(f"Kafka {each} has no KRaft that is ready for use: --cluster zookeeper runs it")
     return {name: mixed.get(name, version) for name in names}
 
 

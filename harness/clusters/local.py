@@ -19,7 +19,7 @@ from harness.clusters._links import Links
 from harness.clusters._mesh import Member, Mesh, Port, members
 from harness.clusters._node import LocalBroker, LocalNode
 from harness.clusters._options import PLAIN, Options
-from harness.clusters._programs import by_node
+from harness.clusters._programs import by_node, exactly
 from harness.clusters._programs import programs as programs_of
 from harness.clusters._ready import Readiness
 from harness.clusters._settings import render, server_properties
@@ -55,7 +55,7 @@ class LocalCluster(ServerCluster):
         broker_settings: Mapping[str, str] = {},
         keep: bool = False,
         options: Options = PLAIN,
-        programs: Callable[[str], Jvm] = programs_of,
+        programs: Callable[[str], Jvm] | None = None,
         security: str = "plaintext",
         certificate_days: int = 30,
     ) -> None:
@@ -65,7 +65,7 @@ class LocalCluster(ServerCluster):
         self._members = self._lay_out(brokers, controllers, combined)
         self._combined = combined
         self._versions = by_node([member.name for member in self._members], kafka_version, mixed)
-        self._programs = programs
+        self._programs = programs or (exactly if mixed else programs_of)
         self._broker_settings = dict(broker_settings)
         self._keep = keep
         self._options = options
@@ -165,7 +165,7 @@ class LocalCluster(ServerCluster):
 
     def _running_versions(self) -> str:
         """As the nodes tell, the oldest first; what they are meant to run where none has told yet."""
-        told = {node.version() for node in self._nodes if node.running()} - {UNKNOWN_VERSION}
+        told = {node.version() for node in self._nodes} - {UNKNOWN_VERSION}
         meant = {jvm.kafka_version for jvm in self._jvms.values()} or set(self._versions.values())
         return ", ".join(sorted(told or meant, key=numbers_of))
 

@@ -82,8 +82,9 @@ class Proof:
                 told = cluster.describe()
                 self.progress.note(f"cluster ready after {told['steps_s']['ready']} s")
                 self.kafka.append(str(told.get("kafka_version", "unknown")))
-                self.runs += self._run_all(campaign, self._possible(scenarios, cluster))
+                futures = self._run_all(campaign, self._possible(scenarios, cluster))
             owned.remove(folder)  # only now: its logs tell why a cluster did not come up
+            self.runs += [future.result().run for future in futures]  # the cluster is not needed for that
 
     def _possible(self, scenarios: Sequence[Scenario], cluster: Cluster) -> list[Scenario]:
         """Without those that the cluster has no powers for, each told with its reason."""
@@ -97,7 +98,7 @@ class Proof:
             raise UsageError(f"nothing is left to prove: {next(filter(None, reasons))}")
         return left
 
-    def _run_all(self, campaign: Campaign, scenarios: Sequence[Scenario]) -> list[RunDir]:
+    def _run_all(self, campaign: Campaign, scenarios: Sequence[Scenario]) -> list[Future[Result]]:
         """Run one after the other; each is reconciled while the next one runs."""
         futures: list[Future[Result]] = []
         for number, scenario in enumerate(scenarios, start=len(self.runs) + 1):
@@ -105,7 +106,7 @@ class Proof:
             future = campaign.run(scenario)
             future.add_done_callback(self.progress.done)
             futures.append(future)
-        return [future.result().run for future in futures]
+        return futures
 
     def publish(self, title: str, command: str) -> int:
         """Write the report, print the summary; the exit code."""

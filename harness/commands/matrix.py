@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     proof.prepare()
     # All of it first: a version that is not there has to be known before an hour of runs, not after.
     for kafka in args.kafka:
-        kafka_libs(kafka, progress.note)
+        kafka_libs(kafka, progress.note, exactly=True)
     for client in clients:
         client_overlay(client, progress.note)
     for kafka, scenarios in by_kafka.items():

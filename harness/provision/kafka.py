@@ -19,15 +19,23 @@ _LIST = "jars.txt"
 _RELEASE = re.compile(r"\d+(\.\d+){2,3}")  # four numbers before Kafka 1.0
 
 
-def kafka_libs(version: str = KAFKA_VERSION, progress: Progress = to_stderr) -> Path:
-    """The folder of broker jars; as a class path it is `FOLDER/*`. `KAFKA_LIBS` wins, whatever its version."""
+def kafka_libs(
+    version: str = KAFKA_VERSION, progress: Progress = to_stderr, *, exactly: bool = False
+) -> Path:
+    """The folder of broker jars; as a class path it is `FOLDER/*`. `KAFKA_LIBS` wins, whatever its version.
+
+    `exactly`: it has to be the version that was asked for, as for one among several.
+    """
     if chosen := os.environ.get("KAFKA_LIBS"):
         folder = Path(chosen).absolute()
         if not any(folder.glob(BROKER_JAR)):
             raise SetupError(f"KAFKA_LIBS={chosen} has no {BROKER_JAR} inside: {BY_HAND}, or unset it")
+        if exactly and version_of(folder) != version:
+            raise SetupError(
+                f"Kafka {version} was asked for and KAFKA_LIBS={chosen} has {version_of(folder)}: unset it"
+            )
         return folder
-    if not _RELEASE.fullmatch(version):
-        raise UsageError(f"Kafka {version}: a release is named by its numbers, such as {KAFKA_VERSION}")
+    must_be_release(version)
     return provide(
         "kafka", version, lambda into: _build(version, into, progress), whole=_whole, progress=progress
     )
@@ -58,6 +66,11 @@ def version_of(libs: Path) -> str:
     """The Kafka version that a folder of jars holds, by the name of its broker jar."""
     jars = sorted(libs.glob(BROKER_JAR))
     return jars[-1].stem.removeprefix("kafka_2.13-") if jars else UNKNOWN_VERSION
+
+
+def must_be_release(version: str) -> None:
+    if not _RELEASE.fullmatch(version):
+        raise UsageError(f"Kafka {version}: a release is named by its numbers, such as {KAFKA_VERSION}")
 
 
 def numbers_of(version: str) -> tuple[int, ...]:
