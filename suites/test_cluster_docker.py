@@ -23,9 +23,9 @@ from harness.clusters.docker import DockerCluster
 from harness.contracts import Cluster, Mode, Severable, Verdict
 from harness.errors import ClusterError
 from harness.provision import engine as engines
-from harness.provision.own_engine import OwnEngine
+from harness.provision.own_engine import OwnEngine, left_behind
 from harness.testing.check_cluster import check_cluster, check_started, check_stop
-from harness.testing.leftovers import control_groups, mounts_of, processes_of
+from harness.testing.leftovers import mounts_of, processes_of
 from harness.waiting import wait_until
 from suites.matrix import MODES, crossed
 from suites.sessions import started_campaign
@@ -167,7 +167,7 @@ def test_containers_of_a_killed_harness_are_swept(tmp_path: Path) -> None:
 def test_twenty_kills_at_random_moments_leave_nothing_after_the_next_start(tmp_path: Path) -> None:
     """With an engine of their own that dies with each of them."""
     folder, chance = tmp_path / "cluster", random.Random(20)
-    before = _on_the_machine()
+    before = _filters()
     for _ in range(20):
         with _harness(folder, {}) as harness:
             time.sleep(chance.uniform(0.3, 15.0))
@@ -175,12 +175,12 @@ def test_twenty_kills_at_random_moments_leave_nothing_after_the_next_start(tmp_p
     with _harness(folder, {}) as harness:
         assert harness.stdout is not None
         assert harness.stdout.readline() == b"ready\n"
-        assert len(_bridges()) == 1, "of the one that runs"
+        assert left_behind() == [], "the next start has removed it"
         harness.communicate(b"")  # it ends by itself, without stopping its cluster
-    sweep_containers()
+    assert left_behind() == []
     wait_until(lambda: not processes_of(folder), 10.0, lambda: f"still running: {processes_of(folder)}")
     assert not mounts_of(folder)
-    assert _on_the_machine() == before
+    assert _filters() == before
 
 
 @pytest.mark.docker
@@ -190,7 +190,7 @@ def test_an_engine_of_our_own_leaves_the_machine_as_it_was() -> None:
     program = engines._dockerd()
     if program is None:
         pytest.skip("the engine that runs here is not of this machine: no dockerd")
-    before = _on_the_machine()
+    before = _filters()
     own = OwnEngine.start(program, lambda url: engines._silence(url) is None)
     try:
         network = (
@@ -198,29 +198,20 @@ def test_an_engine_of_our_own_leaves_the_machine_as_it_was() -> None:
             .client()
             .networks.create("own", options={"com.docker.network.bridge.name": own.new_bridge()})
         )
-        assert _bridges() != before["bridges"]
         assert network.id
+        assert left_behind() == [], "it is in use"
+        assert _filters() == before
     finally:
         own.end()
-    assert _on_the_machine() == before
+    assert left_behind() == []
+    assert _filters() == before
 
 
-def _on_the_machine() -> dict[str, object]:
-    """What an engine could change and leave: interfaces, filters, forwarding, groups, sockets."""
-    filters = subprocess.run(["iptables-save"], capture_output=True, text=True, check=False).stdout
-    return {
-        "bridges": _bridges(),
-        "interfaces": sorted(path.name for path in Path("/sys/class/net").iterdir()),
-        "filters": [line for line in filters.splitlines() if line.startswith(("-A", "-N"))],
-        "forwarding": Path("/proc/sys/net/ipv4/ip_forward").read_text(encoding="ascii"),
-        "groups": {group for group in control_groups() if "onceproof-docker" in group},
-        "sockets": sorted(path.name for path in Path("/run").glob("onceproof-*")),
-        "mounts": [line for line in mounts_of(Path("/run")) if "onceproof" in line],
-    }
-
-
-def _bridges() -> list[str]:
-    return sorted(path.name for path in Path("/sys/class/net").glob("op-*"))
+def _filters() -> tuple[list[str], str]:
+    """The packet filter rules of this machine, and whether it forwards."""
+    told = subprocess.run(["iptables-save"], capture_output=True, text=True, check=False).stdout
+    rules = [line for line in told.splitlines() if line.startswith(("-A", "-N", "-P", ":"))]
+    return rules, Path("/proc/sys/net/ipv4/ip_forward").read_text(encoding="ascii")
 
 
 def _harness(folder: Path, environment: dict[str, str]) -> subprocess.Popen[bytes]:

@@ -131,6 +131,23 @@ def sweep_engines() -> list[str]:
     return done
 
 
+def left_behind() -> list[str]:
+    """What such engines have made on this machine and nobody uses now; after `sweep_engines` there is nothing."""
+    used: set[str] = set()
+    for folder in (cache_dir() / "engines").glob("*/"):
+        place = _Place(folder)
+        if place.lock():
+            place.release()
+        else:
+            used |= {place.group, *place.noted("bridges"), *(Path(run).name for run in place.noted("run"))}
+    made = [
+        *_INTERFACES.glob("op-*"),
+        *Path("/run").glob("onceproof-*"),
+        *_GROUPS.glob("**/onceproof-docker-*"),
+    ]
+    return sorted(str(path) for path in made if path.name not in used)
+
+
 class _Place:
     """A folder for one engine at a time. Who has its lock knows that the engine before is nobody's any more."""
 
@@ -189,12 +206,14 @@ class _Place:
         self.thaw()
         ended = tether.sweep(self.folder)
         removed = [f"process {identity.pid}" for identity in ended]
-        removed += [f"bridge {name}" for name in self._noted("bridges") if _delete_bridge(name)]
-        for run in self._noted("run"):
+        removed += [f"bridge {name}" for name in self.noted("bridges") if _delete_bridge(name)]
+        for run in self.noted("run"):
             if Path(run).is_dir():
                 shutil.rmtree(run, ignore_errors=True)
                 removed.append(run)
         removed += [f"control group {group}" for group in self._remove_groups()]
+        # The next engine here would make the networks of the one before anew.
+        shutil.rmtree(self.folder / "data" / "network", ignore_errors=True)
         for note in ("bridges", "run"):
             (self.folder / note).unlink(missing_ok=True)
         return removed
@@ -233,7 +252,7 @@ class _Place:
         with (self.folder / what).open("a", encoding="ascii") as file:
             file.write(f"{text}\n")
 
-    def _noted(self, what: str) -> Iterator[str]:
+    def noted(self, what: str) -> Iterator[str]:
         with suppress(FileNotFoundError):
             yield from (self.folder / what).read_text(encoding="ascii").split()
 
