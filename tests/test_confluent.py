@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import metadata
+
 import pytest
 from confluent_kafka import KafkaError
 
@@ -107,3 +109,9 @@ def test_a_group_member_commits_by_itself_only() -> None:
     assert settings["enable.auto.commit"] is False
     assert settings["isolation.level"] == "read_committed"
     assert settings["auto.offset.reset"] == "earliest"
+
+
+def test_it_tells_the_versions_that_are_loaded() -> None:
+    told = confluent.Confluent().versions()
+    assert told["confluent-kafka"] == metadata.version("confluent-kafka")
+    assert told["librdkafka"].count(".") == 2

@@ -364,7 +364,7 @@ class Confluent:
 
     def versions(self) -> Mapping[str, str]:
         return {
-            "confluent-kafka": confluent_kafka.version()[0],
+            "confluent-kafka": str(confluent_kafka.__version__),
             "librdkafka": confluent_kafka.libversion()[0],
         }
 

@@ -66,7 +66,8 @@ def _scenarios(args: argparse.Namespace, kafka: str, clients: Sequence[str]) -> 
     _must_be_known("--fault", args.fault, list(matrix.FAULTS))
     crossed = tuple(matrix.crossed(Mode(mode), fault) for fault in args.fault for mode in args.mode)
     return [
-        replace(s, name=f"{s.name}-kafka-{kafka}-client-{client}", client_version=client)
+        # Brokers, then clients, in few letters: the table on a terminal has to have room for both.
+        replace(s, name=f"{s.name}-{kafka}-{client}", client_version=client)
         for client in clients
         for s in matrix.seeded(crossed, args.seed)
     ]
