@@ -13,6 +13,7 @@ from harness.clusters._commanded import ASK_LIMIT_S, CommandedNode, commanded
 from harness.clusters._mesh import Member
 from harness.clusters._powers import Commands, Powers
 from harness.errors import ClusterError, UsageError
+from harness.scenario import TopicSettings
 from harness.wire_security import Secured, Security
 
 
@@ -37,7 +38,7 @@ class Finding:
         raise ClusterError(f"--bootstrap {self.bootstrap}: no broker answers: {problem}{hint}")
 
     def nodes(self, admin: AdminClient, reached: wire.Address) -> list[CommandedNode]:
-        """Brokers first; each of them has to be reached by itself."""
+        """Brokers first; each of them has to be reached by itself, and there are enough for a topic's copies."""
         try:
             brokers = admin.list_topics(timeout=ASK_LIMIT_S * 2).brokers
         except KafkaException as problem:
@@ -51,6 +52,11 @@ class Finding:
         ]
         for broker in found:
             broker.metadata()
+        copies = TopicSettings().replication_factor
+        if len(found) < copies:
+            raise ClusterError(
+                f"topics are to have {copies} copies, but {self.bootstrap} has {len(found)} broker(s)"
+            )
         found += [
             self._node(Member(f"controller-{number}", number, False, True), None)
             for number in sorted(set(voters) - set(brokers))

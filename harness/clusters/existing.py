@@ -140,7 +140,6 @@ class ExistingCluster:
         return ExistingView(self._nodes, self._probe_topic, self._admin)
 
     def create_topic(self, name: str, settings: TopicSettings) -> None:
-        self._enough_brokers(settings.replication_factor)
         self._write_down(self._ours(name))
         topics.create_topic(self, name, settings)
 
@@ -190,20 +189,12 @@ class ExistingCluster:
         self._admin_client = self._connect()
         self._nodes = finding.nodes(self._admin, reached)
         self._step("brokers_answer", begun)
-        self._enough_brokers(TopicSettings().replication_factor)
 
     def _connect(self) -> AdminClient:
         try:
             return AdminClient(connection.settings(self))
         except KafkaException as problem:
             raise UsageError(f"--client-config: {problem.args[0].str()}") from problem
-
-    def _enough_brokers(self, copies: int) -> None:
-        brokers = len([node for node in self._nodes if node.member.broker])
-        if brokers < copies:
-            raise ClusterError(
-                f"topics are to have {copies} copies, but {self._bootstrap} has {brokers} broker(s)"
-            )
 
     def _sweep(self) -> None:
         for record, names in _leftovers.crashed(self._bootstrap).items():
