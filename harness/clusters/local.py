@@ -5,15 +5,15 @@ from __future__ import annotations
 import shutil
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from harness import provision, tether, topics
+from harness import provision, tether
 from harness.clusters import _block, _stale, _storage
 from harness.clusters._archive import with_archive
+from harness.clusters._cluster import ServerCluster
 from harness.clusters._jvm import Jvm, lay_out
 from harness.clusters._links import Links
 from harness.clusters._mesh import Member, Mesh, Port, members
@@ -22,12 +22,10 @@ from harness.clusters._options import PLAIN, Options
 from harness.clusters._ready import Readiness
 from harness.clusters._settings import render, server_properties
 from harness.clusters._toxiproxy import ToxiproxyProcess
-from harness.clusters._view import LocalView
-from harness.contracts import Lane, Node
-from harness.errors import ClusterError, UsageError
+from harness.contracts import Lane
+from harness.errors import UsageError
 from harness.provision.java import java_version
 from harness.provision.kafka import version_of
-from harness.scenario import TopicSettings
 
 if TYPE_CHECKING:
     from harness.choice import Choice
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
 _READY_LIMIT_S = 90.0
 
 
-class LocalCluster:
+class LocalCluster(ServerCluster):
     """N brokers and M controllers in `folder`; combined: N nodes `broker-1…` that are both.
 
     `broker_settings` win over the defaults, on every node. All processes die with this one. `stop` leaves the logs
@@ -63,11 +61,7 @@ class LocalCluster:
         self._broker_settings = dict(broker_settings)
         self._keep = keep
         self._options = options
-        self._block: _block.Block | None = None
         self._registration: _stale.Registration | None = None
-        self._mesh: Mesh | None = None
-        self._toxiproxy: ToxiproxyProcess | None = None
-        self._links: Links | None = None
         self._jvm: Jvm | None = None
         self._nodes: list[LocalNode] = []
         self._steps_s: dict[str, float] = {}
@@ -83,25 +77,6 @@ class LocalCluster:
             broker_settings=choice.settings,
             options=choice.options,
         )
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    def start(self) -> None:
-        """Returns when ready was observed; on an error nothing is left running."""
-        if self._block is not None:
-            raise ClusterError(f"the cluster in {self.folder} was started already")
-        try:
-            self._start()
-        except BaseException:
-            self.stop()
-            raise
 
     def _start(self) -> None:
         _stale.sweep_stale()
@@ -123,9 +98,7 @@ class LocalCluster:
             _storage.fill(node.data, node.member.id, cluster_id, checkpoint)
             node.launch()
         self._toxiproxy.start(mesh.routes())  # up long before the first JVM wants a peer
-        readiness = Readiness(
-            self._nodes, LocalView(self._nodes), mesh.bootstrap_servers(Lane.CONTROL), _READY_LIMIT_S
-        )
+        readiness = Readiness(self._nodes, self.view(), mesh.bootstrap_servers(Lane.CONTROL), _READY_LIMIT_S)
         try:
             readiness.wait()
         finally:
@@ -149,44 +122,6 @@ class LocalCluster:
             for node in self._nodes:
                 ends.callback(node.kill)
 
-    def bootstrap_servers(self, lane: Lane) -> str:
-        return self._started().bootstrap_servers(lane)
-
-    def nodes(self) -> Sequence[Node]:
-        return tuple(self._nodes)
-
-    def view(self) -> LocalView:
-        self._started()
-        return LocalView(self._nodes)
-
-    def create_topic(self, name: str, settings: TopicSettings) -> None:
-        topics.create_topic(self, name, settings)
-
-    def delete_topic(self, name: str) -> None:
-        topics.delete_topic(self, name)
-
-    def collect_logs(self, into: Path) -> None:
-        """Copy every server's log and Toxiproxy's; also after `stop`."""
-        into.mkdir(parents=True, exist_ok=True)
-        sources = {node.name: node.log for node in self._nodes}
-        if self._toxiproxy is not None:
-            sources["toxiproxy"] = self._toxiproxy.log
-        for name, log in sources.items():
-            if log.is_file():
-                shutil.copyfile(log, into / f"{name}.log")
-
-    def replica_folders(self, topic: str, partition: int) -> Mapping[str, Path]:
-        """Where each broker that has a copy of the partition keeps it, whether it runs or not."""
-        folders = {
-            node.name: node.data / f"{topic}-{partition}" for node in self._nodes if node.member.broker
-        }
-        return {name: folder for name, folder in folders.items() if folder.is_dir()}
-
-    def residue(self) -> list[str]:
-        """What is left of faults on this cluster, each in a few words; nothing on one that was never touched."""
-        left = [what for node in self._nodes for what in node.residue()]
-        return left + (self._links.residue() if self._links is not None else [])
-
     def describe(self) -> Mapping[str, Any]:
         return {
             "kind": "local",
@@ -202,7 +137,7 @@ class LocalCluster:
             "class_archive": self._jvm is not None and self._jvm.archive is not None,
             "loopback_block": self._mesh.block if self._mesh else None,
             "steps_s": dict(self._steps_s),
-            "rss_mb": self._rss_mb(),
+            "rss_mb": self.rss_mb(),
         }
 
     def _find_programs(self) -> Jvm:
@@ -217,15 +152,6 @@ class LocalCluster:
         kind = LocalBroker if member.broker else LocalNode
         return kind(member, mesh.address(member), links, folder, self._options, jvm)
 
-    def _started(self) -> Mesh:
-        if self._mesh is None or self._block is None:
-            raise ClusterError(f"the cluster in {self.folder} is not running")
-        return self._mesh
-
-    def _rss_mb(self) -> int:
-        pids = [node.pid for node in self._nodes] + [self._toxiproxy.pid if self._toxiproxy else None]
-        return round(sum(_rss_kb(pid) for pid in pids if pid is not None) / 1024)
-
 
 def _run_once(jvm: Jvm, folder: Path) -> None:
     """Let one broker do a bit of everything and end in order, so that it writes down the classes it used."""
@@ -234,14 +160,6 @@ def _run_once(jvm: Jvm, folder: Path) -> None:
     with cluster:
         for node in cluster._nodes:
             node.shut_down()
-
-
-def _rss_kb(pid: int) -> int:
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace").splitlines()
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) for line in lines if line.startswith("VmRSS:")), 0)
 
 
 cluster_class = LocalCluster
