@@ -1,12 +1,13 @@
-"""CPU time taken away: the node runs, but slowly, as beside a neighbour that takes everything."""
+"""CPU time or memory taken away: the node runs, but slowly, as beside a neighbour that takes everything."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from faults import _short_of_memory
 from faults._measure import able, wait_whole
 from harness.contracts import Arena, Bite, Healing, Node, Starvable
 from harness.errors import FaultError, UsageError
@@ -22,17 +23,20 @@ _MORE = 1.5  # how much more than its share a node that is not starved takes
 class Starve:
     """Leaves `cpu_share` of one processor. For the proof the node is asked for more work than that allows.
 
-    Memory is not taken away: a JVM has taken what it needs at its start, and less would end it, which is a kill.
+    With `memory_mb` it leaves the processors and takes memory: the node keeps what it cannot give back and at most so much
+    page cache, half of what it had if that is less. It is not killed: what it wants beyond that it waits for.
     """
 
     cpu_share: float = 0.1
+    memory_mb: float | None = None
     needs: ClassVar[type] = Starvable
     ways: ClassVar[Mapping[str, str]] = {
-        "cgroup": "root, and a control group with a CPU limit (version 1 or 2)",
-        "signals": "nothing",
+        "cgroup": "root, and a control group with a limit (version 1 or 2); of memory: a cluster with Options(memory=True)",
+        "signals": "nothing; not of memory",
     }
     bites_when: ClassVar[str] = (
-        "under a load that asks for more, the process gets its share of CPU time and no more"
+        "under a load that asks for more, the process gets its share of CPU time and no more; of memory: its limit was "
+        "reached under load, and never before"
     )
 
     def __post_init__(self) -> None:
@@ -40,9 +44,18 @@ class Starve:
             raise UsageError(
                 f"starve: cpu_share={self.cpu_share:g} cannot be shown; 0.02 to 0.5 of a processor"
             )
+        if self.memory_mb is not None and not 4 <= self.memory_mb <= 64:
+            raise UsageError(
+                f"starve: memory_mb={self.memory_mb:g} cannot be shown; 4 to 64 beside what it has"
+            )
+
+    def hold(self, arena: Arena, nodes: Sequence[Node]) -> AbstractContextManager[Bite]:
+        if self.memory_mb is not None:
+            return _short_of_memory.hold(self.memory_mb, nodes)
+        return self._hold_cpu(nodes)
 
     @contextmanager
-    def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
+    def _hold_cpu(self, nodes: Sequence[Node]) -> Iterator[Bite]:
         targets = _starvable(nodes)
         before = [self._unhindered(node) for node in targets]
         with ExitStack() as undo:
@@ -83,6 +96,8 @@ class Starve:
         return self.cpu_share * 1.2 + _ABOVE
 
     def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
+        if self.memory_mb is not None:
+            return _short_of_memory.healed(arena, nodes)
         targets = _starvable(nodes)
         used: dict[str, float] = {}
 
@@ -100,10 +115,10 @@ class Starve:
         return replace(healing, measured={**healing.measured, **after})
 
     def describe(self) -> Mapping[str, Any]:
-        return {"fault": "starve", "cpu_share": self.cpu_share}
+        return {"fault": "starve", "cpu_share": self.cpu_share, "memory_mb": self.memory_mb}
 
     def __str__(self) -> str:
-        return "starve"
+        return "starve" if self.memory_mb is None else "starve-memory"
 
 
 def _starvable(nodes: Sequence[Node]) -> list[Starvable]:

@@ -200,6 +200,16 @@ class ProducerLost(Exception):
     """This producer is of no more use (fenced, fatal error): open a new one, which is a new session."""
 
 
+@dataclass(frozen=True)
+class Memory:
+    """What the kernel tells of a node's memory, page cache included."""
+
+    has_mb: float
+    cache_mb: float  # of that: page cache, which it has to give back when there is no other
+    limit_mb: float | None
+    refused: int  # how often the limit was reached: nothing was given before something was taken back
+
+
 # --- nodes and their powers -----------------------------------------------------------------------
 
 
@@ -297,6 +307,17 @@ class Starvable(Node, Protocol):
     def cpu_under_load(self, for_s: float) -> float:
         """A probe: how many processors it used while it was asked for more work than it can do."""
         ...
+
+
+@runtime_checkable
+class MemoryStarvable(Node, Protocol):
+    def take_memory(
+        self, left_mb: float
+    ) -> str: ...  # leaves at most so much beside what it cannot give back; the way that was taken: cgroup
+    def give_memory(self) -> None: ...  # idempotent
+    def memory_under_load(
+        self, for_s: float
+    ) -> Memory: ...  # a probe: `refused` counts only while it was asked for more work than it can do
 
 
 @runtime_checkable

@@ -76,6 +76,7 @@ CASES: Mapping[str, Case] = {
     "rolling_restart": Case(_held(RollingRestart(), every_broker(), 0.5)),
     "pause": Case(_held(Pause(), LEADER)),
     "starve": Case(_held(Starve(), LEADER, 3.0)),
+    "starve-memory": Case(_held(Starve(memory_mb=8), LEADER, 3.0)),
     "skew_clock": Case(_held(SkewClock(), LEADER, 3.0)),
     "skew_clock-back": Case(_held(SkewClock(offset_s=-600.0), every_broker(), 3.0)),
     # links

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from harness.campaign import Campaign, Execute, Result
+from harness.clusters import _squeezed
 from harness.clusters._mount import trouble
 from harness.clusters._options import Options
 from harness.contracts import Cluster, Mode, Skewable, Verdict
@@ -31,7 +32,8 @@ SMOKE = ("pause", "flaky_link", "full_disk", "transfer_leadership", "kill_worker
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     fuse()
     docker = request.config.getoption("--cluster") == "docker"
-    options = Options(fuse=trouble() is None and not (docker and _others_engine()), clocks=not docker)
+    fuse_too = trouble() is None and not (docker and _others_engine())
+    options = Options(fuse=fuse_too, clocks=not docker, memory=True)
     with started_cluster(request.config, options, SETTINGS) as started:
         yield started
 
@@ -67,6 +69,8 @@ def _must_be_possible(scenario: Scenario, cluster: Cluster) -> None:
         pytest.skip("the clocks of these nodes cannot be set")
     if "power_loss" in scenario.name and (why := trouble()):
         pytest.skip(f"no loss of power here: {why}")
+    if "starve-memory" in scenario.name and (why := _squeezed.trouble()):
+        pytest.skip(f"memory cannot be taken away here: {why}")
 
 
 @pytest.mark.parametrize("scenario", [_marked(scenario) for scenario in scenarios()])

@@ -7,10 +7,11 @@ from harness.clusters._disked import DiskedProcess
 from harness.clusters._holding import Holding
 from harness.clusters._kafka import KafkaProcess
 from harness.clusters._linked import Linked
+from harness.clusters._squeezed import SqueezedProcess
 from harness.clusters._starved import Starved
 
 
-class LocalNode(Linked, Clocked, Starved, KafkaProcess):
+class LocalNode(Linked, Clocked, Starved, SqueezedProcess, KafkaProcess):
     """A node; as it stands, a controller."""
 
 

@@ -11,6 +11,7 @@ class Options:
 
     fuse: bool = False  # data folders behind a file system of ours: disk faults, loss of power (root)
     clocks: bool = False  # wall clocks can be set (libfaketime)
+    memory: bool = False  # each has a control group of its own, so that its memory can be taken away (root)
 
 
 PLAIN = Options()

@@ -38,7 +38,8 @@ def main(folder: Path, seed: int) -> None:
     lot = random.Random(seed)
     doing = folder / "doing"
     doing.write_text("starting")
-    with LocalCluster(folder / "cluster", controllers=1, options=Options(fuse=True, clocks=True)) as cluster:
+    options = Options(fuse=True, clocks=True, memory=True)
+    with LocalCluster(folder / "cluster", controllers=1, options=options) as cluster:
         cluster.create_topic(TOPIC, TopicSettings())
         arena = BareArena(cluster)
         while True:

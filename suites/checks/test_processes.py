@@ -12,7 +12,7 @@ from faults.restart import Restart
 from faults.rolling_restart import RollingRestart
 from faults.skew_clock import SkewClock
 from faults.starve import Starve
-from harness.clusters import _starved
+from harness.clusters import _squeezed, _starved
 from harness.clusters._node import LocalBroker, LocalNode
 from harness.clusters._options import Options
 from harness.clusters.local import LocalCluster
@@ -38,7 +38,9 @@ pytestmark = pytest.mark.conformance
 
 @pytest.fixture(scope="module")
 def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BareArena]:
-    with LocalCluster(tmp_path_factory.mktemp("cluster"), options=Options(clocks=True)) as cluster:
+    with LocalCluster(
+        tmp_path_factory.mktemp("cluster"), options=Options(clocks=True, memory=True)
+    ) as cluster:
         cluster.create_topic(TOPIC, TopicSettings())
         yield BareArena(cluster)
 
@@ -135,6 +137,37 @@ def test_a_starved_node_that_is_killed_is_starved_again_and_leaves_no_group(aren
         assert node.cpu_under_load(3.0) <= 0.2 * 1.2 + 0.02
     assert fault.healed(arena, nodes).healed
     assert control_groups() <= before
+
+
+NO_MEMORY = _squeezed.trouble()
+needs_memory_groups = pytest.mark.skipif(NO_MEMORY is not None, reason=str(NO_MEMORY))
+
+
+@needs_memory_groups
+@pytest.mark.parametrize("target", [leader_of(), active_controller()], ids=str)
+def test_memory_that_is_taken_away_is_missed_and_given_back(arena: BareArena, target: Target) -> None:
+    checked = check_fault(Starve(memory_mb=8), arena, target.pick(arena))
+    assert checked.bite.measured["refused_during"] > 0 == checked.healing.measured["refused_after"]
+    print(f"\n{target}: {checked.bite.proof} | {checked.healing.proof}")
+
+
+@needs_memory_groups
+def test_a_node_short_of_memory_that_is_killed_starts_and_is_short_of_it_again(arena: BareArena) -> None:
+    fault, nodes = Starve(memory_mb=8), leader_of().pick(arena)
+    node = nodes[0]
+    assert isinstance(node, LocalNode)
+    home = node.memory_home()
+    with fault.hold(arena, nodes) as bite:
+        assert bite.bit, bite.proof
+        assert node.residue() == [f"{node.name} is short of memory"]
+        node.kill()
+        node.restart()
+        again = node.memory_under_load(3.0)
+        assert again.limit_mb is not None
+        assert again.refused > 0
+    assert fault.healed(arena, nodes).healed
+    assert node.residue() == []
+    assert node.memory_home() == home, "its group is the one that it had from the start"
 
 
 def test_a_wrong_clock_outlives_a_restart_and_only_that_clock_is_wrong(arena: BareArena) -> None:

@@ -1,0 +1,247 @@
+"""Memory taken away: the fault on nodes in memory, the limit on files that say what the test wants and on real processes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from faults import _measure
+from faults.starve import Starve
+from harness import tether
+from harness.clusters import _control_group
+from harness.clusters._control_group import Group, Home, Place, home_of, place_for
+from harness.clusters._memory_group import MB, MemoryGroup
+from harness.clusters._squeezed import trouble
+from harness.contracts import Memory, MemoryStarvable, Node
+from harness.errors import FaultError, UsageError
+from harness.testing.check_fault import check_fault
+from harness.waiting import wait_until
+from tests.fake_arena import FakeArena, FakeCluster, FakeNode, make_arena
+
+FAULT = Starve(memory_mb=8)
+
+
+@dataclass
+class ForgetfulNode(FakeNode):
+    """Has 150 MB, a tenth of it page cache; `gone` ones end under load when memory is taken."""
+
+    left_mb: float | None = None
+    always_short: bool = False
+    gone: bool = False
+
+    def starve(self, cpu_share: float) -> str:
+        raise AssertionError("the processors are left alone")
+
+    def feed(self) -> None:
+        raise AssertionError("the processors are left alone")
+
+    def cpu_under_load(self, for_s: float) -> float:
+        raise AssertionError("the processors are left alone")
+
+    def take_memory(self, left_mb: float) -> str:
+        self.calls.append("take_memory")
+        self.left_mb = None if self.stubborn else left_mb
+        return "cgroup"
+
+    def give_memory(self) -> None:
+        self.calls.append("give_memory")
+        self.left_mb = None
+
+    def memory_under_load(self, for_s: float) -> Memory:
+        if self.left_mb is None:
+            return Memory(150, 15, None, int(self.always_short))
+        if self.gone:
+            raise FaultError(f"{self.name} ended under load")
+        return Memory(135 + self.left_mb, self.left_mb, 135 + self.left_mb, 300)
+
+
+def arena_of() -> tuple[FakeArena, list[ForgetfulNode]]:
+    plain = make_arena()
+    nodes = [ForgetfulNode(node.name, node.peers) for node in plain.cluster.brokers]
+    return FakeArena(FakeCluster(list(nodes), plain.cluster.replicas), plain.workers), nodes
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    defaults = _measure.wait_whole.__defaults__
+    assert defaults is not None
+    monkeypatch.setattr(_measure.wait_whole, "__defaults__", (*defaults[:-1], 0.2))
+
+
+def test_passes_the_check_of_its_contract() -> None:
+    arena, nodes = arena_of()
+    checked = check_fault(FAULT, arena, nodes[:2])
+    assert checked.bite.proof.startswith(
+        "broker-1 had 150 MB (15 of page cache), then under load 143 (8) of 143, which was reached 300 times; broker-2"
+    )
+    assert checked.bite.measured["refused_before"] == 0
+    assert checked.healing.measured["refused_after"] == 0
+    assert nodes[0].calls[:2] == ["take_memory", "give_memory"]
+
+
+@pytest.mark.parametrize("flaw", ["stubborn", "always_short", "gone"])
+def test_what_has_no_effect_does_not_bite_and_is_undone(flaw: str) -> None:
+    arena, nodes = arena_of()
+    setattr(nodes[1], flaw, True)
+    with FAULT.hold(arena, [nodes[1]]) as bite:
+        assert not bite.bit, bite.proof
+    assert nodes[1].calls[-1] == "give_memory"
+    with FAULT.hold(arena, []) as bite:
+        assert not bite.bit
+
+
+@pytest.mark.usefixtures("impatient")
+def test_healing_is_not_claimed_too_early() -> None:
+    arena, nodes = arena_of()
+    nodes[1].left_mb = 8
+    assert "broker-2 still short of memory" in FAULT.healed(arena, [nodes[1]]).proof
+    nodes[1].left_mb, nodes[1].always_short = None, True
+    assert "broker-2 still short of memory" in FAULT.healed(arena, [nodes[1]]).proof
+
+
+def test_bad_settings_and_nodes_without_the_power_are_named() -> None:
+    for wrong in (1, 1000):
+        with pytest.raises(UsageError, match=f"memory_mb={wrong}"):
+            Starve(memory_mb=wrong)
+    arena, _ = arena_of()
+    plain: list[Node] = [arena.workers[0]]
+    assert not isinstance(plain[0], MemoryStarvable)
+    with (
+        pytest.raises(FaultError, match="memory of producer-1 cannot be taken away"),
+        FAULT.hold(arena, plain),
+    ):
+        pass
+    assert (str(Starve()), str(FAULT)) == ("starve", "starve-memory")
+
+
+# Files that say what the test wants.
+
+
+def group(folder: Path, version: int, **files: str) -> MemoryGroup:
+    for name, words in files.items():
+        (folder / name.replace("__", ".")).write_text(words)
+    return MemoryGroup(Home(folder, version))
+
+
+STAT = f"anon 1\nactive_file {10 * MB}\ninactive_file {20 * MB}\n"
+
+
+def test_version_1_is_limited_without_its_killer(tmp_path: Path) -> None:
+    memory = group(
+        tmp_path, 1, memory__usage_in_bytes=f"{100 * MB}\n", memory__stat=STAT, memory__failcnt="7\n",
+        memory__limit_in_bytes="9223372036854771712\n",
+    )  # fmt: skip
+    assert memory.look() == Memory(100, 30, None, 7)
+    memory.squeeze(8)
+    assert (tmp_path / "memory.oom_control").read_text() == "1\n"
+    assert memory.look().limit_mb == 100 - 30 + 8
+    memory.release()
+    assert (tmp_path / "memory.oom_control").read_text() == "0\n"
+    assert (tmp_path / "memory.limit_in_bytes").read_text() == "-1\n"
+
+
+@pytest.mark.parametrize(("cache_mb", "left_mb"), [(30, 8), (10, 5), (1, 1), (0, 1)])
+def test_half_of_a_small_page_cache_goes(tmp_path: Path, cache_mb: int, left_mb: int) -> None:
+    stat = f"active_file 0\ninactive_file {cache_mb * MB}\n"
+    memory = group(
+        tmp_path, 1, memory__usage_in_bytes=f"{100 * MB}\n", memory__stat=stat, memory__failcnt="0\n"
+    )
+    memory.squeeze(8)
+    assert memory.look().limit_mb == 100 - cache_mb + left_mb
+
+
+def test_version_2_is_slowed_down(tmp_path: Path) -> None:
+    memory = group(
+        tmp_path, 2, memory__current=f"{100 * MB}\n", memory__stat=STAT, memory__high="max\n",
+        memory__events="low 0\nhigh 9\nmax 0\noom 0\n",
+    )  # fmt: skip
+    assert memory.look() == Memory(100, 30, None, 9)
+    memory.squeeze(8)
+    assert memory.look().limit_mb == 78
+    memory.release()
+    assert memory.look().limit_mb is None
+
+
+def test_a_limit_that_cannot_be_is_told_and_taken_back(tmp_path: Path) -> None:
+    memory = group(tmp_path, 1, memory__stat=STAT)
+    with pytest.raises(FaultError, match=f"memory of {tmp_path} cannot be limited: "):
+        memory.squeeze(8)
+    assert (tmp_path / "memory.oom_control").read_text() == "0\n"
+    assert (tmp_path / "memory.limit_in_bytes").read_text() == "-1\n"
+
+
+def test_the_group_of_a_process_is_found_by_controller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_control_group, "_MOUNTS", tmp_path / "mounts")
+    monkeypatch.setattr(_control_group, "_PROCESSES", tmp_path / "proc")
+    one, two = tmp_path / "one", tmp_path / "two"
+    (tmp_path / "proc" / "7").mkdir(parents=True)
+    told = tmp_path / "proc" / "7" / "cgroup"
+    (tmp_path / "mounts").write_text(f"cgroup {one} cgroup rw,memory 0 0\ncgroup2 {two} cgroup2 rw 0 0\n")
+    told.write_text("4:memory:/a/b\n1:cpu:/c\n0::/d/e\n")
+    assert home_of(7, "memory") == Home(one / "a" / "b", 1)
+    assert place_for(7, "memory") == Place(one / "a" / "b", one / "a" / "b", 1)
+    assert home_of(7, "blkio") is None
+    (two / "d" / "e").mkdir(parents=True)
+    (two / "d" / "e" / "cgroup.controllers").write_text("io pids\n")
+    assert home_of(7, "blkio") == Home(two / "d" / "e", 2)
+    assert place_for(7, "blkio") is None, "nobody hands it on there"
+    (two / "d" / "cgroup.subtree_control").write_text("io\n")
+    assert place_for(7, "blkio") == Place(two / "d", two / "d" / "e", 2)
+
+
+# Real processes.
+
+NO_GROUPS = trouble()
+HUNGRY = """
+import sys, time
+sys.stdin.readline()
+held = bytearray(64 << 20)
+print("full", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def hungry(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+    """Wants 64 MB when it is sent a line, and then says so."""
+    process = tether.spawn([sys.executable, "-c", HUNGRY], log=tmp_path / "log", stdin=subprocess.PIPE)
+    yield process, tmp_path / "log"
+    tether.end(process)
+
+
+@pytest.mark.skipif(NO_GROUPS is not None, reason=str(NO_GROUPS))
+def test_who_wants_more_than_is_left_waits_for_it(hungry: tuple[subprocess.Popen[bytes], Path]) -> None:
+    process, log = hungry
+    place = place_for(process.pid, "memory")
+    assert place is not None
+    if place.version == 2:
+        pytest.skip("version 2 slows down by some seconds only")
+    own = Group.made(place, {})
+    try:
+        own.take(process.pid)
+        memory = MemoryGroup(Home(own.folder, place.version))
+        memory.squeeze(8)
+        assert process.stdin is not None
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        wait_until(lambda: memory.look().refused > 0, 20.0, "the limit is not reached")
+        time.sleep(1.0)
+        assert process.poll() is None, "it is not killed"
+        assert log.read_text() == ""
+        seen = memory.look()
+        assert seen.limit_mb is not None
+        assert seen.has_mb <= seen.limit_mb + 1
+        memory.release()
+        wait_until(lambda: log.read_text() == "full\n", 20.0, "it does not go on")
+        assert memory.look().limit_mb is None
+    finally:
+        own.remove()
+    assert not own.folder.exists()
