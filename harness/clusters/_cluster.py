@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from harness import topics
+from harness.clusters._block import Block
 from harness.clusters._links import Links
 from harness.clusters._mesh import Mesh
 from harness.clusters._server import Server
@@ -24,6 +25,7 @@ class ServerCluster(ABC):
     """A kind of cluster says how it is started and stopped; between that `_nodes` are its servers."""
 
     folder: Path
+    _block: Block | None = None  # from its start to its stop
     _mesh: Mesh | None = None
     _toxiproxy: Toxiproxy | None = None
     _links: Links | None = None
@@ -51,7 +53,7 @@ class ServerCluster(ABC):
 
     def start(self) -> None:
         """Returns when ready was observed; on an error nothing is left running."""
-        if self._mesh is not None:
+        if self._block is not None:
             raise ClusterError(f"the cluster in {self.folder} was started already")
         try:
             self._start()
@@ -108,7 +110,7 @@ class ServerCluster(ABC):
         return round(sum(_rss_kb(pid) for pid in pids if pid is not None) / 1024)
 
     def _started(self) -> Mesh:
-        if self._mesh is None:
+        if self._mesh is None or self._block is None:
             raise ClusterError(f"the cluster in {self.folder} is not running")
         return self._mesh
 

@@ -8,7 +8,7 @@ import shutil
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -75,7 +75,6 @@ class DockerCluster(ServerCluster):
         self._chosen_image = image
         self._broker_settings = dict(broker_settings)
         self._options = options
-        self._block: _block.Block | None = None
         self._registration: _stale.Registration | None = None
         self._yard: Yard | None = None
         self._nodes: list[ContainerNode] = []
@@ -101,10 +100,10 @@ class DockerCluster(ServerCluster):
                 f"disks behind FUSE need an engine of our own, and {found.url} is not: stop it, or take"
                 " --cluster local"
             )
-        with_images = found.client()
-        sweep_labelled(with_images)
-        _stale.sweep_stale()
-        self._images = self._find_images(with_images)
+        with closing(found.client()) as client:
+            sweep_labelled(client)
+            _stale.sweep_stale()
+            self._images = self._find_images(client)
         agent = provision.byteman()
         begun = time.monotonic()
         self.folder.mkdir(parents=True, exist_ok=True)

@@ -71,7 +71,6 @@ class LocalCluster(ServerCluster):
         self._options = options
         self._security, self._certificate_days = security, certificate_days
         self._access: Access | None = None
-        self._block: _block.Block | None = None
         self._registration: _stale.Registration | None = None
         self._toxiproxy: ToxiproxyProcess | None = None
         self._jvms: dict[str, Jvm] = {}  # by version
@@ -128,7 +127,7 @@ class LocalCluster(ServerCluster):
         with ExitStack() as ends:  # whatever fails, the rest is done; last first
             if self._block is not None:
                 ends.callback(self._block.release)
-                self._block = self._mesh = None
+                self._block = None
             if self._registration is not None:
                 ends.callback(self._registration.remove)
             if not self._keep:
