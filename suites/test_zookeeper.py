@@ -46,6 +46,15 @@ SCHEDULES: Mapping[str, Schedule] = {
 }
 
 
+def _pairs() -> Iterator[object]:
+    """Every mode crossed with every kill; one of them belongs to CI."""
+    for name in SCHEDULES:
+        for mode in MODES:
+            quick = (mode, name) == (Mode.EXACTLY_ONCE, "kill-zookeeper_leader")
+            mark = pytest.mark.smoke if quick else pytest.mark.conformance
+            yield pytest.param(mode, name, marks=mark, id=f"{mode}-{name}")
+
+
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     started = ZooKeeperCluster(tmp_path_factory.mktemp("zookeeper"))
@@ -86,9 +95,7 @@ def test_versions_without_zookeeper_are_refused(tmp_path: Path) -> None:
         ZooKeeperCluster(tmp_path, kafka_version="4.3.1")
 
 
-@pytest.mark.conformance
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("name", SCHEDULES)
+@pytest.mark.parametrize(("mode", "name"), _pairs())
 def test_what_was_promised_holds(execute: Execute, cluster: Cluster, mode: Mode, name: str) -> None:
     result = execute(Scenario(name=f"{mode}-{name}", mode=mode, schedule=SCHEDULES[name]))
     assert result.verdict is Verdict.HELD, result.explain()

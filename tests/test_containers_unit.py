@@ -63,7 +63,7 @@ def test_what_carries_no_name_of_ours_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_options_that_a_kind_does_not_know(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="only --cluster docker runs images"):
+    with pytest.raises(UsageError, match="--image is for --cluster docker, not local"):
         Choice(image="some/kafka:1").build(tmp_path)
     with pytest.raises(UsageError, match="clocks of containers cannot be set"):
         Choice(cluster="docker", options=Options(clocks=True)).build(tmp_path)

@@ -79,8 +79,6 @@ class LocalCluster(ServerCluster):
 
     @classmethod
     def chosen(cls, choice: Choice, folder: Path) -> Self:
-        if choice.image:
-            raise UsageError(f"--image {choice.image}: only --cluster docker runs images")
         return cls(
             folder,
             combined=choice.combined,
