@@ -171,7 +171,8 @@ RIGHTS = [
     ("use transactional ids", ResourceType.TRANSACTIONAL_ID, AclOperation.WRITE),
     ("write", ResourceType.TOPIC, AclOperation.WRITE),
     ("commit as a group", ResourceType.GROUP, AclOperation.READ),
-    ("read", ResourceType.TOPIC, AclOperation.READ),
+    # Who commits offsets of a topic has to be allowed to read it: the error says that it is about the topic.
+    ("commit as a group", ResourceType.TOPIC, AclOperation.READ),
 ]
 
 
