@@ -15,7 +15,7 @@ from harness.campaign import Campaign, Execute, Result
 from harness.clusters import _squeezed
 from harness.clusters._mount import trouble
 from harness.clusters._options import Options
-from harness.contracts import Cluster, Mode, Skewable, Verdict
+from harness.contracts import Cluster, MemoryStarvable, Mode, Skewable, Verdict
 from harness.fault_family import MEASURED
 from harness.provision.engine import find_engine
 from harness.provision.fuse import fuse
@@ -69,6 +69,10 @@ def _must_be_possible(scenario: Scenario, cluster: Cluster) -> None:
         pytest.skip("the clocks of these nodes cannot be set")
     if "power_loss" in scenario.name and (why := trouble()):
         pytest.skip(f"no loss of power here: {why}")
+    if "starve-memory" in scenario.name and not any(
+        isinstance(node, MemoryStarvable) for node in cluster.nodes()
+    ):
+        pytest.skip("the memory of these nodes cannot be taken away")
     if "starve-memory" in scenario.name and (why := _squeezed.trouble()):
         pytest.skip(f"memory cannot be taken away here: {why}")
 
