@@ -109,9 +109,8 @@ class _Drift:
 def keep_waits_right() -> None:
     """Call it before the client library is loaded: what waits until a time of the wall clock would wait wrongly.
 
-    librdkafka takes the time from what libfaketime changes and waits by what it does not (`cnd_timedwait`): a clock that
-    is ahead by a minute made each of its waits a minute longer, one that is behind made them none. So libraries that
-    are loaded from now on use the C library itself, past libfaketime. Python and all that is written in it keep the
+    librdkafka takes the time from what libfaketime changes and waits by what it does not (`cnd_timedwait`): with a clock
+    that was ahead by a minute, a call of a second was seen to hang for a minute. So libraries that are loaded from now on use the C library itself, past libfaketime. Python and all that is written in it keep the
     wrong clock, such as what stamps records. `time.sleep` fails under libfaketime and is replaced.
     """
     sys.setdlopenflags(os.RTLD_NOW | os.RTLD_DEEPBIND)

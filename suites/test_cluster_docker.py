@@ -23,7 +23,8 @@ from harness.clusters.docker import DockerCluster
 from harness.contracts import Cluster, Mode, Severable, Verdict
 from harness.errors import ClusterError
 from harness.provision import engine as engines
-from harness.provision.own_engine import OwnEngine, left_behind
+from harness.provision.engine_place import left_behind
+from harness.provision.own_engine import OwnEngine
 from harness.testing.check_cluster import check_cluster, check_started, check_stop
 from harness.testing.leftovers import mounts_of, processes_of
 from harness.waiting import wait_until

@@ -16,7 +16,7 @@ from harness.campaign import Campaign, Execute, Result
 from harness.clusters import _squeezed
 from harness.clusters._mount import trouble
 from harness.clusters._options import Options
-from harness.contracts import Cluster, FolderBreakable, Mode, Skewable, Verdict
+from harness.contracts import Cluster, FolderBreakable, MemoryStarvable, Mode, Skewable, Verdict
 from harness.fault_family import MEASURED
 from harness.provision.engine import find_engine
 from harness.provision.fuse import fuse
@@ -78,6 +78,10 @@ def _must_be_possible(scenario: Scenario, cluster: Cluster) -> None:
         pytest.skip("these brokers have one log folder each")
     if "power_loss" in scenario.name and (why := trouble()):
         pytest.skip(f"no loss of power here: {why}")
+    if "starve-memory" in scenario.name and not any(
+        isinstance(node, MemoryStarvable) for node in cluster.nodes()
+    ):
+        pytest.skip("the memory of these nodes cannot be taken away")
     if "starve-memory" in scenario.name and (why := _squeezed.trouble()):
         pytest.skip(f"memory cannot be taken away here: {why}")
 

@@ -12,7 +12,6 @@ from harness.clusters._holding import Holding
 from harness.clusters._linked import Linked
 from harness.clusters._mesh import LANE_PORTS
 from harness.clusters._mount import Mount
-from harness.clusters._squeezed import Squeezed
 from harness.clusters._starved import busy, cpu_under_load
 from harness.contracts import Lane
 
@@ -38,7 +37,7 @@ class StarvedContainer(KafkaContainer):
         return super().residue() + starved
 
 
-class ContainerNode(Linked, Squeezed, StarvedContainer):
+class ContainerNode(Linked, StarvedContainer):
     """A node; as it stands, a controller."""
 
     links_of_cluster: ContainerLinks

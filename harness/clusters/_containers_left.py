@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.clusters._labels import sweep_labelled
 from harness.errors import SetupError
 from harness.provision.engine import find_engine
-from harness.provision.own_engine import sweep_engines
+from harness.provision.engine_place import sweep_engines
 
 
 def sweep_containers() -> list[str]:

@@ -15,7 +15,7 @@ from harness import tether
 from harness.clocks import sweep_shared_memory
 from harness.clusters._control_group import sweep_groups
 from harness.provision.cache import cache_dir
-from harness.provision.own_engine import sweep_engines
+from harness.provision.engine_place import sweep_engines
 
 _MARK = "onceproof-cluster"  # a folder without it is not ours, whatever a list says
 

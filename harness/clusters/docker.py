@@ -176,20 +176,17 @@ class DockerCluster(ServerCluster):
         if self._chosen_image:
             return {"kafka": chosen_image(client, self._chosen_image), "toxiproxy": proxy}
         libs = provision.kafka_libs(self._kafka_version)
-        return {
-            "kafka": kafka_image(client, provision.java(), libs, version_of(libs)),
-            "toxiproxy": proxy,
-        }
+        own = kafka_image(client, provision.java(), libs, version_of(libs))
+        return {"kafka": own, "toxiproxy": proxy}
 
     def _checkpoint(self, yard: Yard, jvm: ImageJvm) -> Path:
         """Made by the image itself, once for each."""
         image = self._images["kafka"]
-        name = f"image-{yard.id_of(image)}"
 
         def run(words: Sequence[str | Path], folder: Path) -> tuple[int, str]:
             return yard.run(image, [str(word) for word in words], folder)
 
-        return _storage.template(jvm.java, jvm.classpath, name, run)
+        return _storage.template(jvm.java, jvm.classpath, f"image-{yard.id_of(image)}", run)
 
     def _make_node(
         self, member: Member, mesh: ContainerMesh, links: ContainerLinks, jvm: ImageJvm, agent: Path

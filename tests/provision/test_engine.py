@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import SetupError
-from harness.provision import apt, engine, own_engine
+from harness.provision import apt, engine, engine_place
 
 
 @pytest.fixture(autouse=True)
@@ -61,15 +61,15 @@ def test_root_without_dockerd(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_two_engines_have_a_place_each() -> None:
-    one, two = own_engine._Place.take(), own_engine._Place.take()
+    one, two = engine_place.Place.take(), engine_place.Place.take()
     try:
         assert one.folder != two.folder
         assert one.group != two.group
-        assert own_engine.sweep_engines() == [], "places in use are left alone"
+        assert engine_place.sweep_engines() == [], "places in use are left alone"
     finally:
         one.release()
         two.release()
-    again = own_engine._Place.take()
+    again = engine_place.Place.take()
     again.release()
     assert again.folder == one.folder
 
@@ -77,11 +77,11 @@ def test_two_engines_have_a_place_each() -> None:
 def test_what_is_written_down_is_removed_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "access", lambda path, how: False)  # /run is not ours
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
-    place = own_engine._Place.take()
+    place = engine_place.Place.take()
     run = place.new_run_folder()
     place.new_bridge()  # never made
     place.release()  # as if the process had died
     assert run.is_dir()
-    assert [str(run) in line for line in own_engine.sweep_engines()] == [True]
+    assert [str(run) in line for line in engine_place.sweep_engines()] == [True]
     assert not run.exists()
-    assert own_engine.sweep_engines() == []
+    assert engine_place.sweep_engines() == []
