@@ -111,7 +111,7 @@ def test_what_cannot_hold_is_seen(
 def record(result: Result) -> None:
     """Add the effect of a fault, as it is by default, to what docs/faults.md tells."""
     windows: list[dict[str, Any]] = result.reconciled["coverage"]["windows"]
-    if len(windows) != 1 or result.scenario.schedule[0].fault.describe()["fault"] != windows[0]["fault"]:
+    if len(windows) != 1 or result.scenario.name != f"{result.scenario.mode}-{windows[0]['fault']}":
         return
     known = json.loads(MEASURED.read_text(encoding="utf-8")) if MEASURED.exists() else {}
     known.setdefault(windows[0]["fault"], {})[str(result.scenario.mode)] = {
