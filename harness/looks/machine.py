@@ -17,7 +17,17 @@ _CAP_NET_ADMIN, _CAP_SYS_ADMIN = 12, 21
 
 
 def docker_engine() -> Answer:
-    """Whether an engine answers at DOCKER_HOST or at the usual socket."""
+    """Whether an engine answers at DOCKER_HOST or at the usual socket, or else one of our own can be started."""
+    found = _running_engine()
+    if found.ok or os.environ.get("DOCKER_HOST"):
+        return found
+    from harness.provision.engine import why_none_can_be_started  # loads Docker's library
+
+    why = why_none_can_be_started()
+    return no(f"{found.reason}; {why}") if why else yes("none runs; one of our own is started when it is needed")
+
+
+def _running_engine() -> Answer:
     at = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
     scheme, _, place = at.partition("://")
     try:
