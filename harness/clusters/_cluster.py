@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,9 +11,12 @@ from types import TracebackType
 from typing import Any, Self
 
 from harness import topics
+from harness.clusters._access import Access
 from harness.clusters._block import Block
 from harness.clusters._links import Links
-from harness.clusters._mesh import Mesh
+from harness.clusters._mesh import Member, Mesh
+from harness.clusters._options import PLAIN, Options
+from harness.clusters._ready import Readiness
 from harness.clusters._server import Server
 from harness.clusters._toxiproxy import Toxiproxy
 from harness.clusters._view import LocalView
@@ -30,6 +34,11 @@ class ServerCluster(ABC):
     _toxiproxy: Toxiproxy | None = None
     _links: Links | None = None
     _nodes: Sequence[Server] = ()
+    _members: tuple[Member, ...]
+    _combined: bool
+    _broker_settings: Mapping[str, str]
+    _options: Options
+    _steps_s: Mapping[str, float]
 
     @abstractmethod
     def _start(self) -> None:
@@ -108,6 +117,30 @@ class ServerCluster(ABC):
         """All servers and Toxiproxy together."""
         pids = [node.pid for node in self._nodes] + [self._toxiproxy.pid if self._toxiproxy else None]
         return round(sum(_rss_kb(pid) for pid in pids if pid is not None) / 1024)
+
+    def _wait_until_ready(self, begun: float, limit_s: float, access: Access | None = None) -> None:
+        """Its start began at `begun`; when each step was seen is kept for `describe`."""
+        bootstrap = self.bootstrap_servers(Lane.CONTROL)
+        readiness = Readiness(self._nodes, self.view(), bootstrap, limit_s, access)
+        try:
+            readiness.wait()
+        finally:
+            self._steps_s = readiness.steps_s
+        self._steps_s = {**readiness.steps_s, "ready": round(time.monotonic() - begun, 2)}
+
+    def _laid_out(self) -> Mapping[str, Any]:
+        """How it is laid out and how it came up, for `describe`."""
+        return {
+            "brokers": len([m for m in self._members if m.broker]),
+            "controllers": len([m for m in self._members if m.controller]),
+            "combined": self._combined,
+            "settings": self._broker_settings,
+            "options": [name for name, on in vars(self._options).items() if on != getattr(PLAIN, name)],
+            "folder": str(self.folder),
+            "loopback_block": self._mesh.block if self._mesh else None,
+            "steps_s": dict(self._steps_s),
+            "rss_mb": self.rss_mb(),
+        }
 
     def _started(self) -> Mesh:
         if self._mesh is None or self._block is None:

@@ -26,10 +26,8 @@ from harness.clusters._mesh import Member, Port, members
 from harness.clusters._nft import PacketLinks
 from harness.clusters._nft_rules import End
 from harness.clusters._options import PLAIN, Options
-from harness.clusters._ready import Readiness
 from harness.clusters._settings import render, server_properties
 from harness.clusters._yard import Wanted, Yard
-from harness.contracts import Lane
 from harness.errors import UsageError
 from harness.provision.engine import engine
 from harness.provision.image import KAFKA_LIBS, chosen_image, kafka_image, toxiproxy_image
@@ -132,12 +130,7 @@ class DockerCluster(ServerCluster):
             started.append(pool.submit(toxiproxy.start, mesh.routes()))
         for each in started:
             each.result()
-        readiness = Readiness(self._nodes, self.view(), mesh.bootstrap_servers(Lane.CONTROL), _READY_LIMIT_S)
-        try:
-            readiness.wait()
-        finally:
-            self._steps_s = readiness.steps_s
-        self._steps_s["ready"] = round(time.monotonic() - begun, 2)
+        self._wait_until_ready(begun, _READY_LIMIT_S)
 
     def stop(self) -> None:
         """Remove all containers at once, and their network."""
@@ -158,17 +151,9 @@ class DockerCluster(ServerCluster):
             "kind": "docker",
             "kafka_version": self._running_version(),
             "toxiproxy_version": provision.TOXIPROXY_VERSION,
-            "brokers": len([m for m in self._members if m.broker]),
-            "controllers": len([m for m in self._members if m.controller]),
-            "combined": self._combined,
-            "settings": self._broker_settings,
-            "options": [name for name, on in vars(self._options).items() if on],
-            "folder": str(self.folder),
             "images": dict(self._images),
             "engine": dict(self._engine),
-            "loopback_block": self._mesh.block if self._mesh else None,
-            "steps_s": dict(self._steps_s),
-            "rss_mb": self.rss_mb(),
+            **self._laid_out(),
         }
 
     def _find_images(self, client: DockerClient) -> dict[str, str]:

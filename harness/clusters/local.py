@@ -21,7 +21,6 @@ from harness.clusters._node import LocalBroker, LocalNode
 from harness.clusters._options import PLAIN, Options
 from harness.clusters._programs import by_node, exactly
 from harness.clusters._programs import programs as programs_of
-from harness.clusters._ready import Readiness
 from harness.clusters._settings import render, server_properties
 from harness.clusters._toxiproxy import ToxiproxyProcess
 from harness.contracts import Lane
@@ -111,14 +110,7 @@ class LocalCluster(ServerCluster):
             format_folder(node)
             node.launch()
         self._toxiproxy.start(mesh.routes())  # up long before the first JVM wants a peer
-        readiness = Readiness(
-            self._nodes, self.view(), mesh.bootstrap_servers(Lane.CONTROL), _READY_LIMIT_S, self._access
-        )
-        try:
-            readiness.wait()
-        finally:
-            self._steps_s = readiness.steps_s
-        self._steps_s["ready"] = round(time.monotonic() - begun, 2)
+        self._wait_until_ready(begun, _READY_LIMIT_S, self._access)
 
     def stop(self) -> None:
         """End everything at once by SIGKILL: a quorum that is asked to leave together waits for itself."""
@@ -147,17 +139,9 @@ class LocalCluster(ServerCluster):
             "kafka_version": self._running_versions(),
             "java_version": jvms[0].java_version if jvms else None,
             "toxiproxy_version": provision.TOXIPROXY_VERSION,
-            "brokers": len([m for m in self._members if m.broker]),
-            "controllers": len([m for m in self._members if m.controller]),
-            "combined": self._combined,
-            "settings": self._broker_settings,
             "security": self._security,
-            "options": [name for name, on in vars(self._options).items() if on != getattr(PLAIN, name)],
-            "folder": str(self.folder),
             "class_archive": bool(jvms) and all(jvm.archive is not None for jvm in jvms),
-            "loopback_block": self._mesh.block if self._mesh else None,
-            "steps_s": dict(self._steps_s),
-            "rss_mb": self.rss_mb(),
+            **self._laid_out(),
         }
 
     def _running_versions(self) -> str:

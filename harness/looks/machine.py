@@ -24,7 +24,9 @@ def docker_engine() -> Answer:
     from harness.provision.engine import why_none_can_be_started  # loads Docker's library
 
     why = why_none_can_be_started()
-    return no(f"{found.reason}; {why}") if why else yes("none runs; one of our own is started when it is needed")
+    return (
+        no(f"{found.reason}; {why}") if why else yes("none runs; one of our own is started when it is needed")
+    )
 
 
 def _running_engine() -> Answer:

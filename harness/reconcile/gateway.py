@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness import tether
 from harness.errors import SetupError
 from harness.provision import spark_archive
 from harness.provision.spark_archive import SparkArchive
@@ -94,14 +95,10 @@ def _direct(
         told = Path(folder, "told")
         environment = {**os.environ, "_PYSPARK_DRIVER_CONN_INFO_PATH": str(told), "SPARK_CONNECT_MODE": "0",
                        "SPARK_HOME": str(Path(classpath.partition(os.pathsep)[0]).parent.parent)}  # fmt: skip
-        with (scratch / "stderr").open("wb") as stderr:
-            process = subprocess.Popen(
-                [*command, "pyspark-shell"],
-                stdin=subprocess.PIPE,
-                stderr=stderr,
-                env=environment,
-                process_group=0,  # an interrupt from the keyboard is for us; the JVM ends when we do
-            )
+        # It dies with us also while it starts, when it does not look at its standard input yet.
+        process = tether.spawn(
+            [*command, "pyspark-shell"], log=scratch / "stderr", env=environment, stdin=subprocess.PIPE
+        )
         try:
             _import_meanwhile()
             port, secret = _told(process, told)
