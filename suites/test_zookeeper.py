@@ -95,7 +95,7 @@ def test_versions_without_zookeeper_are_refused(tmp_path: Path) -> None:
         ZooKeeperCluster(tmp_path, kafka_version="4.3.1")
 
 
-@pytest.mark.parametrize(("mode", "name"), _pairs())
+@pytest.mark.parametrize(("mode", "name"), list(_pairs()))
 def test_what_was_promised_holds(execute: Execute, cluster: Cluster, mode: Mode, name: str) -> None:
     result = execute(Scenario(name=f"{mode}-{name}", mode=mode, schedule=SCHEDULES[name]))
     assert result.verdict is Verdict.HELD, result.explain()
