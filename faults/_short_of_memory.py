@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from faults._measure import able, wait_whole
-from harness.contracts import Arena, Bite, Healing, Memory, MemoryStarvable, Node
+from harness.contracts import Arena, Bite, Healing, Killable, Memory, MemoryStarvable, Node
 from harness.errors import FaultError
 
 _BEFORE_S = 1.5
@@ -24,16 +24,26 @@ def hold(left_mb: float, nodes: Sequence[Node]) -> Iterator[Bite]:
     before = [node.memory_under_load(_BEFORE_S) for node in targets]
     with ExitStack() as undo:
         for node in targets:
-            undo.callback(node.give_memory)
+            undo.callback(_give_back, node)
         ways = [node.take_memory(left_mb) for node in targets]
         yield _bite(targets, before, ways[0])
+
+
+def _give_back(node: MemoryStarvable) -> None:
+    """A node that has died of it is started again."""
+    node.give_memory()
+    if isinstance(node, Killable):
+        node.restart()
 
 
 def _bite(targets: Sequence[MemoryStarvable], before: Sequence[Memory], way: str) -> Bite:
     try:
         during = [node.memory_under_load(_DURING_S) for node in targets]
     except FaultError as error:  # it ended, or took no connection any more
-        return Bite(False, str(error), way=way)
+        dead = [node.name for node in targets if isinstance(node, Killable) and not node.running()]
+        # The kernel lets those wait who touch memory, but calls into it are refused, and who cannot do without ends.
+        told_dead = f"{', '.join(dead)} ended when memory was refused; " if dead else ""
+        return Bite(bool(dead), f"{told_dead}{error}", {"ended": float(len(dead))}, way=way)
     told = [
         f"{node.name} had {much.has_mb:.0f} MB ({much.cache_mb:.0f} of page cache), then under load {little.has_mb:.0f}"
         f" ({little.cache_mb:.0f}) of {little.limit_mb or 0:.0f}, which was reached {little.refused} times"

@@ -24,7 +24,8 @@ class Starve:
     """Leaves `cpu_share` of one processor. For the proof the node is asked for more work than that allows.
 
     With `memory_mb` it leaves the processors and takes memory: the node keeps what it cannot give back and at most so much
-    page cache, half of what it had if that is less. It is not killed: what it wants beyond that it waits for.
+    page cache, half of what it had if that is less. Beyond that it waits, or is refused: a node that ends of it is started again
+    when memory is given back.
     """
 
     cpu_share: float = 0.1
@@ -36,7 +37,7 @@ class Starve:
     }
     bites_when: ClassVar[str] = (
         "under a load that asks for more, the process gets its share of CPU time and no more; of memory: its limit was "
-        "reached under load, and never before"
+        "reached under load, and never before, or the process ended when memory was refused"
     )
 
     def __post_init__(self) -> None:

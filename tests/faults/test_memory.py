@@ -29,11 +29,12 @@ FAULT = Starve(memory_mb=8)
 
 @dataclass
 class ForgetfulNode(FakeNode):
-    """Has 150 MB, a tenth of it page cache; `gone` ones end under load when memory is taken."""
+    """Has 150 MB, a tenth of it page cache; with its memory taken, `mute` ones take no load and `mortal` ones end."""
 
     left_mb: float | None = None
     always_short: bool = False
-    gone: bool = False
+    mute: bool = False
+    mortal: bool = False
 
     def starve(self, cpu_share: float) -> str:
         raise AssertionError("the processors are left alone")
@@ -56,8 +57,10 @@ class ForgetfulNode(FakeNode):
     def memory_under_load(self, for_s: float) -> Memory:
         if self.left_mb is None:
             return Memory(150, 15, None, int(self.always_short))
-        if self.gone:
-            raise FaultError(f"{self.name} ended under load")
+        if self.mortal:
+            self.alive = False
+        if self.mute or self.mortal:
+            raise FaultError(f"{self.name} takes no load")
         return Memory(135 + self.left_mb, self.left_mb, 135 + self.left_mb, 300)
 
 
@@ -85,15 +88,27 @@ def test_passes_the_check_of_its_contract() -> None:
     assert nodes[0].calls[:2] == ["take_memory", "give_memory"]
 
 
-@pytest.mark.parametrize("flaw", ["stubborn", "always_short", "gone"])
+@pytest.mark.parametrize("flaw", ["stubborn", "always_short", "mute"])
 def test_what_has_no_effect_does_not_bite_and_is_undone(flaw: str) -> None:
     arena, nodes = arena_of()
     setattr(nodes[1], flaw, True)
     with FAULT.hold(arena, [nodes[1]]) as bite:
         assert not bite.bit, bite.proof
-    assert nodes[1].calls[-1] == "give_memory"
+    assert "give_memory" in nodes[1].calls
     with FAULT.hold(arena, []) as bite:
         assert not bite.bit
+
+
+def test_a_node_that_dies_of_it_is_started_again() -> None:
+    arena, nodes = arena_of()
+    nodes[1].mortal = True
+    with FAULT.hold(arena, [nodes[1]]) as bite:
+        assert bite.bit
+        assert bite.proof == "broker-2 ended when memory was refused; broker-2 takes no load"
+        assert bite.measured == {"ended": 1.0}
+        assert not nodes[1].running()
+    assert nodes[1].calls[-2:] == ["give_memory", "restart"]
+    assert nodes[1].running()
 
 
 @pytest.mark.usefixtures("impatient")
