@@ -261,7 +261,10 @@ def test_a_control_group_leaves_a_process_its_share(burning: subprocess.Popen[by
         group.remove()
     assert little <= 0.15
     assert not group.folder.exists()
-    assert used_per_s(burning.pid) > little
+    # One that was being held back when it left may have to wait for a moment.
+    wait_until(
+        lambda: used_per_s(burning.pid) > little, 10.0, "it gets no more than its share without the group"
+    )
     assert burning.poll() is None
     group.remove()  # idempotent
 
