@@ -34,6 +34,9 @@ def test_prove_lists_its_scenarios(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
-def test_sweep_says_when_there_is_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sweep_says_when_there_is_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ONCEPROOF_CACHE", str(tmp_path / "cache"))  # others may have left something in theirs
     assert main(["sweep", "--runs", str(tmp_path)]) == 0
     assert capsys.readouterr().out == "nothing to sweep\n"
