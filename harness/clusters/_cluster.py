@@ -21,7 +21,7 @@ from harness.clusters._server import Server
 from harness.clusters._toxiproxy import Toxiproxy
 from harness.clusters._view import LocalView
 from harness.contracts import Lane, Node
-from harness.errors import ClusterError
+from harness.errors import ClusterError, UsageError
 from harness.scenario import TopicSettings
 
 
@@ -146,6 +146,11 @@ class ServerCluster(ABC):
         if self._mesh is None or self._block is None:
             raise ClusterError(f"the cluster in {self.folder} is not running")
         return self._mesh
+
+
+def must_be_sizes(brokers: int, controllers: int) -> None:
+    if not 1 <= brokers <= 100 or not 1 <= controllers <= 100:
+        raise UsageError(f"brokers={brokers}, controllers={controllers}: allowed are 1 to 100")
 
 
 def _rss_kb(pid: int) -> int:

@@ -10,7 +10,7 @@ from harness.clusters._control_group import Group, Home, home_of, place_for
 from harness.clusters._memory_group import MemoryGroup
 from harness.clusters._process import ServerProcess
 from harness.clusters._server import Server
-from harness.clusters._starved import ask_for_more
+from harness.clusters._starved import busy
 from harness.contracts import Memory
 from harness.errors import FaultError
 
@@ -68,7 +68,7 @@ class Squeezed(Server):
         group = self._memory_group()
         try:
             before = group.look()
-            ask_for_more(self.control if self.member.broker else self.controller, for_s)
+            busy(self, for_s)
             after = group.look()
         except OSError:
             raise FaultError(f"{self.name} ended under load") from None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from harness import provision
 from harness.clusters import _block, _stale, _storage
-from harness.clusters._cluster import ServerCluster
+from harness.clusters._cluster import ServerCluster, must_be_sizes
 from harness.clusters._container import Contained, ImageJvm, java_of
 from harness.clusters._container_links import ContainerLinks
 from harness.clusters._container_mesh import ContainerMesh
@@ -62,8 +62,7 @@ class DockerCluster(ServerCluster):
         broker_settings: Mapping[str, str] = {},
         options: Options = PLAIN,
     ) -> None:
-        if not 1 <= brokers <= 100 or not 1 <= controllers <= 100:
-            raise UsageError(f"brokers={brokers}, controllers={controllers}: allowed are 1 to 100")
+        must_be_sizes(brokers, controllers)
         if options.clocks:
             raise UsageError("--cluster docker: the clocks of containers cannot be set; take --cluster local")
         self.folder = folder.absolute()
@@ -178,7 +177,9 @@ class DockerCluster(ServerCluster):
     ) -> ContainerNode:
         assert self._yard is not None
         folder, inside = self.folder / member.name, mesh.listen_address(member)
-        properties = server_properties(mesh, member, folder / "data", self._broker_settings)
+        properties = server_properties(
+            mesh, member, folder / "data", self._broker_settings, self._kafka_version
+        )
         lay_out(folder, render(properties), mesh.hosts(member, member.name))
         wanted = Wanted(
             name=member.name,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from harness import provision, tether
 from harness.clusters import _block, _stale, _storage
 from harness.clusters._access import Access, access
-from harness.clusters._cluster import ServerCluster
+from harness.clusters._cluster import ServerCluster, must_be_sizes
 from harness.clusters._jvm import Jvm, lay_out
 from harness.clusters._links import Links
 from harness.clusters._mesh import Member, Mesh, Port, members
@@ -24,7 +24,6 @@ from harness.clusters._programs import programs as programs_of
 from harness.clusters._settings import render, server_properties
 from harness.clusters._toxiproxy import ToxiproxyProcess
 from harness.contracts import Lane
-from harness.errors import UsageError
 from harness.provision.kafka import UNKNOWN_VERSION, numbers_of
 
 if TYPE_CHECKING:
@@ -58,8 +57,7 @@ class LocalCluster(ServerCluster):
         security: str = "plaintext",
         certificate_days: int = 30,
     ) -> None:
-        if not 1 <= brokers <= 100 or not 1 <= controllers <= 100:
-            raise UsageError(f"brokers={brokers}, controllers={controllers}: allowed are 1 to 100")
+        must_be_sizes(brokers, controllers)
         self.folder = folder.absolute()
         self._members = self._lay_out(brokers, controllers, combined)
         self._combined = combined
