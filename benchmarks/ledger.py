@@ -21,7 +21,7 @@ from harness.board import Board
 from harness.clients.confluent import ConfluentConsumer, ConfluentProducer, consumer_settings
 from harness.clusters.local import LocalCluster
 from harness.contracts import ConsumerSpec, Lane, Mode, ProducerSpec
-from harness.ledger import AttemptJournal, DeliveryJournal, Ledger
+from harness.ledger import AttemptJournal, Ledger, RowJournal
 from harness.roles._sending import Session
 from harness.scenario import TopicSettings
 
@@ -86,7 +86,7 @@ def consume(cluster: LocalCluster, folder: Path, records: int, number: int, with
 
 
 def _consume_recorded(spec: ConsumerSpec, path: Path, records: int) -> float:
-    consumer, journal, count = ConfluentConsumer(spec, lambda how, partitions: None), DeliveryJournal(path), 0
+    consumer, journal, count = ConfluentConsumer(spec, lambda how, partitions: None), RowJournal(path), 0
     began = 0.0
     while count < records:
         batch = consumer.poll(1.0)

@@ -24,6 +24,9 @@ class Counters:
     committed: int = 0
     sessions: int = 0
 
+    def plus(self, **more: int) -> Counters:
+        return Counters(**{name: value + more.get(name, 0) for name, value in vars(self).items()})
+
 
 @dataclass(frozen=True)
 class ShownClock:
@@ -35,6 +38,7 @@ class Board:
     """Written by one worker, read by the harness; torn reads only make a progress line wrong for a moment."""
 
     def __init__(self, path: Path) -> None:
+        self.path = path
         if not path.exists() or path.stat().st_size != _SIZE:
             path.write_bytes(bytes(_SIZE))
         with path.open("r+b") as file:

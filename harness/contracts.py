@@ -453,6 +453,9 @@ class Transactional(Protocol):
     """A producer that also has transactions. After UNKNOWN make a new producer, never try the end again."""
 
     def begin(self) -> None: ...
+    def send_offsets(
+        self, positions: Mapping[int, int], consumer: Consumer, timeout_s: float
+    ) -> Outcome: ...  # of a member of a group; REJECTED: the group refuses them, abort the transaction
     def commit(self, timeout_s: float) -> Outcome: ...  # REJECTED: certainly not committed, abort it
     def abort(self, timeout_s: float) -> Outcome: ...
 
@@ -472,11 +475,13 @@ class Batch:
     positions: Mapping[int, int]  # partition -> offset after its last record in this batch
     ends: Mapping[int, int]  # partition -> its end, where the reader has reached it
     errors: Sequence[str]  # what the library reported besides records
+    effects: npt.NDArray[np.void] | None = None  # rows of harness.ledger.EFFECT, if they were asked for
 
 
 class Consumer(Protocol):
-    def poll(self, timeout_s: float) -> Batch: ...
+    def poll(self, timeout_s: float, at_most: int = 1000) -> Batch: ...
     def commit(self, positions: Mapping[int, int]) -> tuple[Outcome, str]: ...  # and the error's name
+    def rewind(self, timeout_s: float) -> None: ...  # go on from what the group has committed
     def bounds(
         self, partition: int, timeout_s: float
     ) -> tuple[int, int]: ...  # log start; end for this isolation
@@ -507,6 +512,7 @@ class ProducerSpec:
     transactional_id: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
     security: Mapping[str, Any] = field(default_factory=dict, repr=False)  # Cluster.client_settings
+    more_topics: tuple[str, ...] = ()  # numbers 1, 2, … of the run; `topic` is number 0
 
 
 @dataclass(frozen=True)
@@ -520,6 +526,8 @@ class ConsumerSpec:
     isolation: str
     group: str = ""
     assign: Mapping[int, int] | None = None
+    topic_number: int = 0
+    effects: bool = False  # tell what records were made of
     check_headers_every: int = (
         1  # the header of each n-th record is compared; reading headers is the dear part
     )
@@ -533,6 +541,9 @@ class Role(Protocol):
 
 class Workload(Protocol):
     def roles(self) -> Sequence[Mapping[str, Any]]: ...  # one specification for each worker process
+    def more_topics(
+        self,
+    ) -> Sequence[tuple[str, TopicSettings]]: ...  # besides the one that producers write to
 
 
 # --- faults ---------------------------------------------------------------------------------------

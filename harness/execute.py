@@ -8,19 +8,19 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from harness import __version__, autopsy, ledger, libraries, owned, registry
 from harness.clocked_worker import ClockedWorker, workers_with_clocks
 from harness.connection import prefix_of
-from harness.contracts import Cluster, Lane, Node
+from harness.contracts import Cluster, Lane, Node, Workload
 from harness.errors import OnceproofError
 from harness.injector import Injector
 from harness.message import run_number
 from harness.rundir import RunDir, write_json
-from harness.scenario import Scenario
+from harness.scenario import Scenario, TopicSettings
 from harness.topics import GroupWatch, partitions_now
 from harness.workers import Worker, Workers
 
@@ -35,6 +35,9 @@ class RunArena:
     topic: str
     group: str
     workers: Workers
+    more_topics: Mapping[str, TopicSettings] = field(
+        default_factory=dict
+    )  # by name, in the order of their numbers
 
     def nodes(self) -> Sequence[Node]:
         return [*self.cluster.nodes(), *self.workers.all]
@@ -56,14 +59,18 @@ def execute(
     run = RunDir.create(runs, scenario.name)
     topic = f"{prefix_of(cluster)}{scenario.name}-{run.path.name}"
     group = f"{topic}-group"
+    workload: Workload = registry.load("workload", scenario.workload)(scenario, topic, group)
+    more_topics = dict(workload.more_topics())
     manifest = _manifest(run, scenario, cluster, topic, group, command, versions or {})
+    manifest["topics"] = [topic, *more_topics]
     write_json(run.manifest, manifest)
     owned.own(run.logs)
     with ExitStack() as stack:
         stack.callback(owned.disown, run.logs)
         book = stack.enter_context(ledger.Ledger(run.ledger, "harness"))
-        workers = stack.enter_context(Workers(_workers(scenario, cluster, run, topic, group, book.events)))
-        arena = RunArena(cluster, topic, group, workers)
+        specs = _specs(scenario, cluster, run, workload.roles())
+        workers = stack.enter_context(Workers(_workers(scenario, cluster, run, specs, book.events)))
+        arena = RunArena(cluster, topic, group, workers, more_topics)
         try:
             _run(scenario, arena, run, manifest, book.events, say)
         except OnceproofError as error:
@@ -90,6 +97,8 @@ def _run(
     # 1 the cluster is up: our caller started it, so that several runs can share it
     # 2 topics
     arena.cluster.create_topic(arena.topic, scenario.topic)
+    for name, settings in arena.more_topics.items():
+        arena.cluster.create_topic(name, settings)
     with ExitStack() as stack:
         watch = GroupWatch(arena.cluster, arena.topic, partitions, arena.group, scenario.consumers.isolation)
         stack.callback(watch.close)
@@ -150,27 +159,31 @@ def _run(
         workers.stop(workers.consumers, 15.0)
         # 11 collect logs, 12 leave the cluster as it was found: other runs may share it
         arena.cluster.collect_logs(run.logs / "cluster")
-        arena.cluster.delete_topic(arena.topic)
+        for name in (arena.topic, *arena.more_topics):
+            arena.cluster.delete_topic(name)
         if broken is None:
             workers.check()
 
 
 def _workers(
-    scenario: Scenario, cluster: Cluster, run: RunDir, topic: str, group: str, events: ledger.EventLog
+    scenario: Scenario,
+    cluster: Cluster,
+    run: RunDir,
+    specs: Sequence[Mapping[str, Any]],
+    events: ledger.EventLog,
 ) -> list[Worker]:
     clocked = workers_with_clocks(scenario.schedule)
     return [
         (ClockedWorker if spec["name"] in clocked else Worker)(
             spec, run, events, cluster.client_settings(Lane(spec["lane"]))
         )
-        for spec in _specs(scenario, cluster, run, topic, group)
+        for spec in specs
     ]
 
 
 def _specs(
-    scenario: Scenario, cluster: Cluster, run: RunDir, topic: str, group: str
+    scenario: Scenario, cluster: Cluster, run: RunDir, roles: Sequence[Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
-    roles = registry.load("workload", scenario.workload)(scenario, topic, group).roles()
     return [
         {
             **role,
@@ -184,11 +197,17 @@ def _specs(
 
 
 def _reader_spec(scenario: Scenario, arena: RunArena, run: RunDir, partitions: int) -> Mapping[str, Any]:
+    counts = {
+        arena.topic: partitions,
+        **{
+            name: partitions_now(arena.cluster, name, settings.partitions)
+            for name, settings in arena.more_topics.items()
+        },
+    }
     return {
         "role": "final_reader",
         "name": "final-reader",
-        "topic": arena.topic,
-        "partitions": partitions,
+        "topics": [{"name": name, "partitions": count} for name, count in counts.items()],
         "mode": scenario.mode,
         "client": scenario.client,
         "run": run_number(run.run_id),

@@ -9,6 +9,7 @@ processes of a machine; the manifest says which wall time its zero was):
   the kernel: they outlive the process. No outcome mark means unknown.
 * `<worker>.deliveries` (and the final reader's `<reader>.log`): rows appended a batch at a time with one
   write. A torn last row is cut off when read.
+* `<reader>.<isolation>.effects`: of the records in a final reading that were made of others, what they were made of.
 * `<writer>.events`: JSON lines for all that is rare: transactions, commits, assignments, fault windows and
   their bites, log bounds. A torn last line is recognised; a broken line elsewhere is an error.
 """
@@ -65,8 +66,25 @@ DELIVERY = np.dtype(
         ("topic", "u1"),
         ("flags", "u1"),  # message.BAD_*, FOREIGN_RUN: what was wrong with what arrived
         ("intent", "u1"),  # message.ABORT_INTENDED as the payload says
-        ("spare", "u1"),
+        ("intended_topic", "u1"),
         ("leader_epoch", "<i4"),  # -1: not told
+    ]
+)
+# A record that was made of another one: who it is, where it stands, and what it was made of.
+EFFECT = np.dtype(
+    [
+        ("offset", "<i8"),
+        ("seq", "<i8"),
+        ("origin_offset", "<i8"),
+        ("origin_seq", "<i8"),
+        ("session", "<u4"),
+        ("origin_session", "<u4"),
+        ("partition", "<i2"),
+        ("origin_partition", "<i2"),
+        ("topic", "u1"),
+        ("origin_topic", "u1"),
+        ("number", "u1"),  # of the effects of one message, from 0 on
+        ("spare", "u1"),
     ]
 )
 _ATTEMPT_HALF = struct.Struct("<qiIhBBI")
@@ -146,8 +164,8 @@ class AttemptJournal:
         os.close(self._file)
 
 
-class DeliveryJournal:
-    """Deliveries of one reader, appended batch by batch."""
+class RowJournal:
+    """Rows of one reader, appended batch by batch."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -197,20 +215,24 @@ class Ledger:
         self.writer = writer
         self.folder = folder
         self.events = EventLog(folder / f"{writer}.events", writer)
-        self._opened: list[AttemptJournal | DeliveryJournal] = []
+        self._opened: list[AttemptJournal | RowJournal] = []
 
     def attempts(self, session: int) -> AttemptJournal:
         journal = AttemptJournal(self.folder / f"{self.writer}.{session}.attempts")
         self._opened.append(journal)
         return journal
 
-    def deliveries(self) -> DeliveryJournal:
-        journal = DeliveryJournal(self.folder / f"{self.writer}.deliveries")
-        self._opened.append(journal)
-        return journal
+    def deliveries(self) -> RowJournal:
+        return self._rows("deliveries")
 
-    def log(self, isolation: str) -> DeliveryJournal:
-        journal = DeliveryJournal(self.folder / f"{self.writer}.{isolation}.log")
+    def log(self, isolation: str) -> RowJournal:
+        return self._rows(f"{isolation}.log")
+
+    def effects(self, isolation: str) -> RowJournal:
+        return self._rows(f"{isolation}.effects")
+
+    def _rows(self, kind: str) -> RowJournal:
+        journal = RowJournal(self.folder / f"{self.writer}.{kind}")
         self._opened.append(journal)
         return journal
 
@@ -263,18 +285,18 @@ def read_attempts(path: Path) -> npt.NDArray[np.void]:
     return np.concatenate(pieces) if pieces else np.zeros(0, dtype=ATTEMPT)
 
 
-class DeliveryRows:
-    """The whole rows of a journal of deliveries, read where and when they are wanted."""
+class JournalRows:
+    """The whole rows of a journal of deliveries or effects, read where and when they are wanted."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._count, self.torn_bytes = divmod(path.stat().st_size, DELIVERY.itemsize)
+    def __init__(self, path: Path, dtype: np.dtype[np.void] = DELIVERY) -> None:
+        self.path, self._dtype = path, dtype
+        self._count, self.torn_bytes = divmod(path.stat().st_size, dtype.itemsize)
 
     def __len__(self) -> int:
         return self._count
 
     def read(self, first: int, count: int) -> npt.NDArray[np.void]:
-        return np.fromfile(self.path, dtype=DELIVERY, count=count, offset=first * DELIVERY.itemsize)
+        return np.fromfile(self.path, dtype=self._dtype, count=count, offset=first * self._dtype.itemsize)
 
     def pieces(self, rows_each: int) -> Iterator[tuple[int, npt.NDArray[np.void]]]:
         """All rows in order, some at a time, each time with the number of the first one."""
@@ -284,7 +306,7 @@ class DeliveryRows:
 
 def read_deliveries(path: Path) -> tuple[npt.NDArray[np.void], int]:
     """All whole rows, and how many bytes of a torn last row were left out."""
-    rows = DeliveryRows(path)
+    rows = JournalRows(path)
     return rows.read(0, len(rows)), rows.torn_bytes
 
 

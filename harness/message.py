@@ -9,6 +9,11 @@ covered by a checksum. All fields are little-endian:
     38 u8 topic         39 u8 flags       40 i64 timestamp in ms
     48 u64 checksum     56 … filler to the wanted length, a multiple of 8
 
+What was made of another message (an effect of it) carries its origin instead of the first words of filler:
+
+    56 u32 session      60 i16 partition  62 u8 topic      63 u8 number of this effect, from 0 on
+    64 u64 seq          72 i64 offset
+
 The checksum is a sum of all words but its own, each multiplied by its own odd constant, modulo 2^64: a
 change of any one word always changes it (an odd factor is invertible), and numpy computes it for a
 thousand payloads at once, which a CRC in a Python loop cannot match.
@@ -25,8 +30,10 @@ import numpy.typing as npt
 
 MAGIC = 0x3150_4F4F  # "OOP1"
 MIN_LENGTH = 64
+MIN_EFFECT_LENGTH = 80
 HEADER_NAME = "onceproof-id"
 ABORT_INTENDED = 1  # flags bit: the transaction was meant to be aborted
+EFFECT = 2  # flags bit: it was made of another message
 
 FIELDS = np.dtype(
     {
@@ -38,6 +45,14 @@ FIELDS = np.dtype(
     }
 )  # fmt: skip
 CHECKSUM_WORD = 6
+ORIGIN = np.dtype(
+    {
+        "names": ["session", "partition", "topic", "number", "seq", "offset"],
+        "formats": ["<u4", "<i2", "u1", "u1", "<u8", "<i8"],
+        "itemsize": 24,
+    }
+)
+_ORIGIN_WORDS = slice(7, 10)
 
 # Row flags of a delivery (see harness.ledger.DELIVERY): what was wrong with what arrived.
 BAD_PAYLOAD = 1  # not one of ours, or its checksum does not fit
@@ -59,6 +74,7 @@ class Message(NamedTuple):
     txn: int
     timestamp_ms: int
     payload: bytes
+    topic: int = 0  # its number in the run
 
     @property
     def key(self) -> bytes | None:
@@ -107,10 +123,10 @@ def checksums(words: Words) -> Words:
 class Builder:
     """Builds the payloads of consecutive sequence numbers of one session, many at a time."""
 
-    def __init__(self, run: int, session: int, length: int, topic: int = 0) -> None:
+    def __init__(self, run: int, session: int, length: int) -> None:
         if length < MIN_LENGTH or length % 8:
             raise ValueError(f"payload length {length}: a multiple of 8, at least {MIN_LENGTH}, is needed")
-        self.run, self.session, self.length, self.topic = run, session, length, topic
+        self.run, self.session, self.length = run, session, length
 
     def build(
         self,
@@ -120,8 +136,15 @@ class Builder:
         timestamp_ms: int,
         txn: int = 0,
         abort_intended: bool = False,
+        topics: npt.ArrayLike = 0,
+        origins: npt.NDArray[np.void] | None = None,
     ) -> list[Message]:
-        """Messages first_seq, first_seq + 1, … with the given keys and partitions (-1: none)."""
+        """Messages first_seq, first_seq + 1, … with the given keys and partitions (-1: none).
+
+        `origins`, rows of ORIGIN, make them effects of other messages.
+        """
+        if origins is not None and self.length < MIN_EFFECT_LENGTH:
+            raise ValueError(f"payload length {self.length}: an effect needs at least {MIN_EFFECT_LENGTH}")
         key_ids = np.asarray(keys, dtype=np.int32)
         places = np.asarray(partitions, dtype=np.int16)
         count = len(key_ids)
@@ -132,17 +155,35 @@ class Builder:
         rows = np.ndarray(count, dtype=FIELDS, buffer=words, strides=(self.length,))
         rows["magic"], rows["length"], rows["run"] = MAGIC, self.length, self.run
         rows["session"], rows["txn"], rows["seq"] = self.session, txn, seqs
-        rows["key"], rows["partition"], rows["topic"] = key_ids, places, self.topic
-        rows["flags"] = ABORT_INTENDED if abort_intended else 0
+        rows["key"], rows["partition"], rows["topic"] = key_ids, places, topics
+        rows["flags"] = (ABORT_INTENDED if abort_intended else 0) | (EFFECT if origins is not None else 0)
+        if origins is not None:
+            words[:, _ORIGIN_WORDS] = (
+                np.ascontiguousarray(origins, dtype=ORIGIN).view(np.uint64).reshape(-1, 3)
+            )
         rows["timestamp_ms"] = timestamp_ms
         rows["checksum"] = checksums(words)
         blob, size = words.tobytes(), self.length
         return [
             Message(
-                self.session, first_seq + i, key, place, txn, timestamp_ms, blob[i * size : i * size + size]
+                self.session,
+                first_seq + i,
+                key,
+                place,
+                txn,
+                timestamp_ms,
+                blob[i * size : i * size + size],
+                topic,
             )
-            for i, (key, place) in enumerate(zip(key_ids.tolist(), places.tolist(), strict=True))
+            for i, (key, place, topic) in enumerate(
+                zip(key_ids.tolist(), places.tolist(), rows["topic"].tolist(), strict=True)
+            )
         ]
+
+
+def origins_of(values: Sequence[bytes]) -> npt.NDArray[np.void]:
+    """Where intact effects come from, as rows of ORIGIN."""
+    return np.frombuffer(b"".join(value[56:80] for value in values), dtype=ORIGIN)
 
 
 def read_payloads(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
 from typing import Any
 
 from harness.contracts import Mode, Verdict
 from harness.message import MIN_LENGTH
 from harness.schedule import NO_FAULTS, Schedule
+from harness.transform import Transform
 
 
 def _positive(owner: str, **values: float) -> None:
@@ -90,6 +92,44 @@ class TopicSettings:
             )
 
 
+class Pipeline(StrEnum):
+    """How a pipeline ties its output to its position in the input; only the first one is right in exactly-once."""
+
+    OFFSETS_IN_TRANSACTION = "offsets_in_transaction"
+    OFFSETS_BY_CONSUMER = "offsets_by_consumer"  # transactional output, but the consumer commits by itself
+    RANDOM_IDS = "random_ids"  # each life has another transactional id, so that nobody fences the one before
+    NO_GROUP_METADATA = (
+        "no_group_metadata"  # offsets in the transaction, but nobody says which member sends them
+    )
+
+
+@dataclass(frozen=True)
+class PipelineSettings:
+    """Consume, transform, produce: several members of one group, each input with 0 to `most_effects` outputs."""
+
+    members: int = 2
+    most_effects: int = 2
+    poison_share: float = 0.0  # of the inputs: they go to the dead letters instead
+    inputs_per_transaction: int = 100  # at most
+    aborted_share: float = 0.1  # transactions that are aborted on purpose
+    kind: Pipeline = Pipeline.OFFSETS_IN_TRANSACTION
+    output: TopicSettings = TopicSettings()
+    producer_extra: Mapping[str, Any] = field(default_factory=dict)
+    consumer_extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _positive(
+            "PipelineSettings", members=self.members, inputs_per_transaction=self.inputs_per_transaction
+        )
+        if not 0 <= self.aborted_share < 1:
+            raise ValueError(f"PipelineSettings.aborted_share: from 0 to below 1, not {self.aborted_share}")
+        _ = self.transform  # says what is wrong with its part
+
+    @property
+    def transform(self) -> Transform:
+        return Transform(self.most_effects, self.poison_share)
+
+
 @dataclass(frozen=True)
 class Scenario:
     """One experiment. `judged_as` differs from `mode` in controls that have to be VIOLATED."""
@@ -107,6 +147,7 @@ class Scenario:
     topic: TopicSettings = TopicSettings()
     producers: ProducerSettings = ProducerSettings()
     consumers: ConsumerSettings = ConsumerSettings()
+    pipeline: PipelineSettings = PipelineSettings()
     timings: Timings = Timings()
     produce_s: float = 4.0  # how long a run without faults produces
     seed: int = 1
@@ -133,17 +174,15 @@ class Scenario:
         plain = {
             name: (dict(value) if isinstance(value, Mapping) else value)
             for name, value in vars(self).items()
-            if name not in ("schedule", "topic", "producers", "consumers", "timings")
+            if name not in ("schedule", *_PARTS)
         }
         return {
             **plain,
             "guarantee": self.guarantee,
             "fault": self.fault_name,
             "schedule": [w.describe() for w in self.schedule],
-            **{
-                name: {
-                    k: dict(v) if isinstance(v, Mapping) else v for k, v in vars(getattr(self, name)).items()
-                }
-                for name in ("topic", "producers", "consumers", "timings")
-            },
+            **{name: asdict(getattr(self, name)) for name in _PARTS},
         }
+
+
+_PARTS = ("topic", "producers", "consumers", "pipeline", "timings")

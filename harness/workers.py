@@ -22,6 +22,7 @@ from harness.waiting import wait_until
 ROOT = Path(__file__).resolve().parent.parent
 _PIPE_BYTES = 64 * 1024  # what a pipe keeps while nobody reads
 PRODUCERS = ("producer", "transactional_producer")  # roles
+READERS = ("consumer", "copier")
 
 
 class Worker:
@@ -49,7 +50,7 @@ class Worker:
 
     @property
     def transactional_id(self) -> str:
-        return transactional_id(self._spec) if self.role in PRODUCERS else ""
+        return transactional_id(self._spec) if self.role in (*PRODUCERS, "copier") else ""
 
     @property
     def client_settings(self) -> Mapping[str, Any]:
@@ -179,7 +180,7 @@ class Workers:
 
     @property
     def consumers(self) -> list[Worker]:
-        return self.of("consumer")
+        return self.of(*READERS)
 
     def start(self) -> None:
         for worker in self.all:

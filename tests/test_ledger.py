@@ -54,7 +54,7 @@ def test_a_hole_is_an_error_with_its_place(tmp_path: Path) -> None:
 
 def test_a_full_disk_is_one_clear_line(tmp_path: Path) -> None:
     full = Path("/dev/full")
-    journal = ledger.DeliveryJournal(full)
+    journal = ledger.RowJournal(full)
     with pytest.raises(
         LedgerError, match=r"/dev/full: cannot append to the ledger \(No space left on device\)"
     ):

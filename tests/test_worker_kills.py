@@ -61,7 +61,7 @@ def test_twenty_killed_producers_leave_no_record_without_its_attempt(
             worker.kill()
 
     reader = Worker(
-        {"role": "final_reader", "name": "final-reader", "topic": topic, "partitions": PARTITIONS,
+        {"role": "final_reader", "name": "final-reader", "topics": [{"name": topic, "partitions": PARTITIONS}],
          "mode": "at_least_once", "limit_s": 30.0, **more}, run, events
     )  # fmt: skip
     reader.start()

@@ -10,7 +10,9 @@ from typing import Any
 
 import confluent_kafka
 import numpy as np
+import numpy.typing as npt
 from confluent_kafka import (
+    OFFSET_BEGINNING,
     TIMESTAMP_CREATE_TIME,
     Consumer,
     KafkaError,
@@ -30,7 +32,7 @@ from harness.contracts import (
     ProducerLost,
     ProducerSpec,
 )
-from harness.ledger import DELIVERY, now_ns
+from harness.ledger import DELIVERY, EFFECT, now_ns
 
 # A record that fails with one of these fails in the same way whenever it is sent, so no earlier try of the
 # library can have been written. Everything else may hide a try that was: unknown (E1).
@@ -94,7 +96,6 @@ CONSUMER: Mapping[str, Any] = {
     "fetch.queue.backoff.ms": 10,  # the default of 1000 stalls a fast reader
 }
 OPEN_LIMIT_S = 60.0  # after kills a fresh transactional producer was seen to take 10 s
-CONSUME_AT_ONCE = 1000
 
 
 def send_outcome(error: KafkaError | None) -> Outcome:
@@ -147,7 +148,7 @@ def consumer_settings(spec: ConsumerSpec) -> dict[str, Any]:
 class ConfluentProducer:
     def __init__(self, spec: ProducerSpec) -> None:
         settings = producer_settings(spec)
-        self._topic = spec.topic
+        self._topic, self._topics = spec.topic, (spec.topic, *spec.more_topics)
         self._positions_told = str(settings.get("acks")) != "0"  # with acks=0 offsets are absent or invented
         self._producer = Producer(settings)
         if spec.transactional_id:
@@ -176,7 +177,7 @@ class ConfluentProducer:
         while True:
             try:
                 self._producer.produce(
-                    self._topic,
+                    self._topics[message.topic],
                     message.payload,
                     message.key,
                     message.partition,
@@ -214,6 +215,15 @@ class ConfluentProducer:
         except KafkaException as problem:
             raise ProducerLost(f"begin_transaction: {problem.args[0].str()}") from problem
 
+    def send_offsets(self, positions: Mapping[int, int], consumer: Any, timeout_s: float) -> Outcome:
+        """The consumer has to be one of this library."""
+        try:
+            offsets, member = consumer.for_transaction(positions)
+            self._producer.send_offsets_to_transaction(offsets, member, timeout_s)
+        except KafkaException as problem:
+            return transaction_outcome(problem.args[0])
+        return Outcome.ACKED
+
     def commit(self, timeout_s: float) -> Outcome:
         return self._end(self._producer.commit_transaction, timeout_s)
 
@@ -243,6 +253,7 @@ class ConfluentProducer:
 class ConfluentConsumer:
     def __init__(self, spec: ConsumerSpec, on_assignment: OnAssignment) -> None:
         self._topic, self._run, self._check_headers_every = spec.topic, spec.run, spec.check_headers_every
+        self._topic_number, self._effects = spec.topic_number, spec.effects
         self._consumer = Consumer(consumer_settings(spec))
         if spec.assign is not None:
             self._consumer.assign([TopicPartition(spec.topic, p, o) for p, o in spec.assign.items()])
@@ -260,10 +271,10 @@ class ConfluentConsumer:
             on_lost=listener("lost"),
         )
 
-    def poll(self, timeout_s: float) -> Batch:
+    def poll(self, timeout_s: float, at_most: int = 1000) -> Batch:
         records, errors = [], []
         ends: dict[Any, Any] = {}  # the library's types allow None where it never is
-        for record in self._consumer.consume(CONSUME_AT_ONCE, timeout_s):
+        for record in self._consumer.consume(at_most, timeout_s):
             error = record.error()
             if error is None:
                 records.append(record)
@@ -271,22 +282,24 @@ class ConfluentConsumer:
                 ends[record.partition()] = record.offset()
             else:
                 errors.append(f"{error.name()}: {error.str()}")
-        rows = self._rows(records)
+        values = [r.value() for r in records]
+        rows = self._rows(records, values)
         positions = {}
         if len(rows):
             for partition in np.unique(rows["partition"]).tolist():
                 positions[partition] = int(rows["offset"][rows["partition"] == partition].max()) + 1
-        return Batch(rows, positions, ends, errors)
+        effects = effects_in(rows, values) if self._effects else None
+        return Batch(rows, positions, ends, errors, effects)
 
-    def _rows(self, records: list[Any]) -> Any:
+    def _rows(self, records: list[Any], values: list[Any]) -> Any:
         """Records as ledger rows: whole columns at a time, since a Python loop would be the bottleneck."""
-        values = [r.value() for r in records]
         fields, flags = msg.read_payloads(values, self._run)
         rows = np.zeros(len(records), dtype=DELIVERY)
         rows["t"] = now_ns()
         rows["offset"] = [r.offset() for r in records]
         rows["partition"] = [r.partition() for r in records]
-        for name in ("seq", "session", "txn", "key", "topic"):
+        rows["topic"], rows["intended_topic"] = self._topic_number, fields["topic"]
+        for name in ("seq", "session", "txn", "key"):
             rows[name] = fields[name]
         rows["intended_partition"], rows["intent"] = fields["partition"], fields["flags"]
         rows["leader_epoch"] = -1
@@ -330,6 +343,18 @@ class ConfluentConsumer:
             return commit_outcome(problem.args[0]), problem.args[0].name()
         return Outcome.ACKED, ""
 
+    def for_transaction(self, positions: Mapping[int, int]) -> tuple[list[TopicPartition], Any]:
+        """What a producer sends with a transaction to commit these positions for this member of the group."""
+        offsets = [TopicPartition(self._topic, p, o) for p, o in positions.items()]
+        return offsets, self._consumer.consumer_group_metadata()
+
+    def rewind(self, timeout_s: float) -> None:
+        mine = self._consumer.assignment()
+        for place in self._consumer.committed(mine, timeout=timeout_s) if mine else []:
+            self._consumer.seek(
+                place if place.offset >= 0 else TopicPartition(place.topic, place.partition, OFFSET_BEGINNING)
+            )
+
     def bounds(self, partition: int, timeout_s: float) -> tuple[int, int]:
         found = self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), timeout_s)
         if found is None:
@@ -338,6 +363,20 @@ class ConfluentConsumer:
 
     def close(self) -> None:
         self._consumer.close()
+
+
+def effects_in(rows: npt.NDArray[np.void], values: list[Any]) -> npt.NDArray[np.void]:
+    """Those of the records that were made of others, and what they were made of."""
+    which = np.flatnonzero(
+        (rows["intent"] & msg.EFFECT > 0) & (rows["flags"] & (msg.BAD_PAYLOAD | msg.FOREIGN_RUN) == 0)
+    )
+    found = np.zeros(len(which), dtype=EFFECT)
+    origins = msg.origins_of([values[i] for i in which])
+    for name in ("offset", "seq", "session", "partition", "topic"):
+        found[name] = rows[name][which]
+        found[f"origin_{name}"] = origins[name]
+    found["number"] = origins["number"]
+    return found
 
 
 class _KeyBytes(dict[int, bytes | None]):

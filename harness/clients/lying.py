@@ -26,8 +26,8 @@ class LyingConsumer:
     def __init__(self, inner: ConfluentConsumer, lies: list[str]) -> None:
         self._inner, self._lies = inner, lies
 
-    def poll(self, timeout_s: float) -> Batch:
-        batch = self._inner.poll(timeout_s)
+    def poll(self, timeout_s: float, at_most: int = 1000) -> Batch:
+        batch = self._inner.poll(timeout_s, at_most)
         rows = batch.rows
         for lie in self._lies:
             rows = _told(rows, lie)
@@ -35,6 +35,9 @@ class LyingConsumer:
 
     def commit(self, positions: Mapping[int, int]) -> tuple[Outcome, str]:
         return self._inner.commit(positions)
+
+    def rewind(self, timeout_s: float) -> None:
+        self._inner.rewind(timeout_s)
 
     def bounds(self, partition: int, timeout_s: float) -> tuple[int, int]:
         return self._inner.bounds(partition, timeout_s)

@@ -86,12 +86,14 @@ def _dressed(table: pa.Table, sealed: Sequence[Sealed]) -> pa.Table:
     run_id, topic_name = np.full(len(run), None, dtype=object), np.full(len(run), None, dtype=object)
     for one in sealed:
         mine = run == one.run
-        run_id[mine], topic_name[mine] = one.run_id, one.topic_name
+        run_id[mine] = one.run_id
+        for number, name in enumerate(one.topic_names):
+            topic_name[mine & (topic == number)] = name
         # Of several windows the one that opened first counts.
         for life in reversed(windows([e for e in one.events if e["event"] == "window"])):
             window[mine & (life["opened"] <= t) & (t <= life["closed"])] = life["window"]
-    elsewhere = topic != 0
-    topic_name[elsewhere] = [f"topic {number}" for number in topic[elsewhere]]
+    unknown = topic_name == None  # noqa: E711  # of each
+    topic_name[unknown] = [f"topic {number}" for number in topic[unknown]]
     return (
         table.drop_columns(["topic"])
         .add_column(0, "run_id", pa.array(run_id, pa.string()))

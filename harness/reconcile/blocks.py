@@ -20,6 +20,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from harness.transform import Transform
+
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 Columns = Mapping[str, npt.NDArray[Any]]
@@ -62,6 +64,8 @@ class Space(IntEnum):
     BELOW = 9  # place, number of a commit in order of offset | x 1 + highest offset for the group to read below it
     KEY_ACKED = 10  # place, slot of time | x highest offset of a keyed record acked in it
     KEY_SENT = 11  # place, slot of time | x minus the lowest offset of a keyed record attempted in it
+    EFFECT = 12  # place of an input, offset block | n0 effects that its passed inputs have to have, n1 effects found,
+    #              h0 those against these
 
 
 ATTEMPTED_BIN, DELIVERED_BIN = -(1 << 30), -(1 << 30) + 1
@@ -94,6 +98,8 @@ class Count(IntEnum):
     LONG_JUMPS = 22  # those that jump over more blocks than were looked at
     COMMITS = 23  # acked commits of a partition
     NEVER_ACKED = 24  # messages that nobody acked and that are not in the log
+    INPUTS = 25  # of a pipeline, that its group has passed
+    EFFECTS = 26  # found in the log that is owed
 
 
 class Why(IntFlag):
@@ -154,6 +160,7 @@ class Facts:
     sessions: Ints = field(default_factory=_none)
     attempted: Ints = field(default_factory=_none)
     commits: Mapping[int, Commits] = field(default_factory=dict)  # by place
+    transform: Transform | None = None  # of a pipeline
 
     def fate_of(self, session: Ints, txn: Ints) -> Ints:
         """The fate of each record's transaction; OPEN for one that no event tells of."""
@@ -281,7 +288,13 @@ def weigh(s: Summary) -> Ints:
         | why_where((m4 & m0) != 0, Why.JUMPED)
     )
     space = s["space"]
-    merged = np.select([space == Space.MESSAGE, space == Space.POSITION], [message, position], 0)
+    effect = why_where(s["n0"] > s["n1"], Why.MISSING) | why_where(s["n0"] < s["n1"], Why.REPEATED)
+    effect |= why_where(s["h0"] != 0, Why.MISSING | Why.REPEATED)
+    merged = np.select(
+        [space == Space.MESSAGE, space == Space.POSITION, space == Space.EFFECT],
+        [message, position, effect],
+        0,
+    )
     why: Ints = merged | s["why"]
     return why
 

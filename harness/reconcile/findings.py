@@ -12,6 +12,7 @@ COLUMNS = {
 }  # fmt: skip
 
 LEDGER, HISTORY = "ledger", "history"  # what a finder can be asked of
+PIPELINE = "pipeline"  # ledgers of runs whose workload makes an output of its input
 
 READ_UNCOMMITTED = (
     "CASE WHEN isolation = 'read_uncommitted' THEN 'read_uncommitted' END"  # an excuse, by choice

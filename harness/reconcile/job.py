@@ -23,7 +23,7 @@ from harness.contracts import Finder
 from harness.reconcile.asking import Crashed, Rows, findings
 from harness.reconcile.blocks import Count, Facts
 from harness.reconcile.coverage import coverage, seconds
-from harness.reconcile.findings import LEDGER
+from harness.reconcile.findings import LEDGER, PIPELINE
 from harness.reconcile.look import choose
 from harness.reconcile.losses import loss_classes, replicas
 from harness.reconcile.missing import LOST
@@ -47,7 +47,8 @@ _NO_FINDINGS = pa.schema([("run_id", pa.string()), ("anomaly", pa.string())])
 
 def all_finders(asked_of: str = LEDGER) -> list[Finder]:
     every: list[Finder] = [registry.load("finder", name)() for name in registry.names("finder")]
-    return [finder for finder in every if asked_of in finder.asked_of]
+    asked = (asked_of, PIPELINE) if asked_of == LEDGER else (asked_of,)
+    return [finder for finder in every if set(asked) & set(finder.asked_of)]
 
 
 def reconcile(run: RunDir, spark: SparkSession, finders: Sequence[Finder] | None = None) -> dict[str, Any]:
@@ -81,7 +82,8 @@ def reconcile_many(
     results = []
     for run, one, fact in zip(runs, sealed, known, strict=True):
         mine = [row for row in rows if row["run"] == one.run]
-        result = _result(one, sound, fact, screened.of(one.run), mine, crashed)
+        concerned = [finder for finder in sound if one.transform or finder.asked_of != (PIPELINE,)]
+        result = _result(one, concerned, fact, screened.of(one.run), mine, crashed)
         result["seconds"] = round(time.monotonic() - began, 3)
         write_json(run.reconciled, result)
         publish(run, run.reconciled)

@@ -37,6 +37,7 @@ from harness.reconcile.blocks import (
 )
 from harness.reconcile.rows import AFTER, BEFORE
 from harness.reconcile.steps import Trail, screen_steps
+from harness.transform import INPUT
 
 NO_PHASE = -1  # null: there was no fault window
 
@@ -108,10 +109,10 @@ def _times_of_attempts(c: Columns, facts: Facts, acked: Bools) -> list[Summary]:
 
 
 def screen_log(c: Columns, facts: Facts) -> Summary:
-    """The log as the final reader found it: topic, partition, offset, session, seq, txn, key, intended_partition,
+    """The log as the final reader found it: topic, partition, offset, session, seq, txn, key, intended_topic and _partition,
     flags, and the booleans uncommitted, committed, promised, passed."""
     run, place, offset = facts.run, place_of(c["topic"], c["partition"]), c["offset"]
-    for_group = c["committed"] if facts.group_reads_committed else c["uncommitted"]
+    for_group = (c["committed"] if facts.group_reads_committed else c["uncommitted"]) & (c["topic"] == INPUT)
     content = mixed(c["session"], c["seq"], c["txn"], c["key"], offset)
     positions = folded(
         run, Space.POSITION, place, offset >> BITS,
@@ -122,7 +123,41 @@ def screen_log(c: Columns, facts: Facts) -> Summary:
     strange = total(run, Count.STRANGE, int((~ours).sum()))
     c = c if ours.all() else {name: values[ours] for name, values in c.items()}
     below = _below_commits(place, offset, for_group, facts)
-    return joined([positions, strange, *below, *_messages_in_log(c, facts)])
+    return joined([positions, strange, *below, *_messages_in_log(c, facts), *_effects_owed(c, facts)])
+
+
+def _effects_owed(c: Columns, facts: Facts) -> list[Summary]:
+    """What a pipeline has to have made of the inputs that its group has passed."""
+    if facts.transform is None:
+        return []
+    mine = c["passed"] & (c["topic"] == INPUT)
+    session, seq, offset = c["session"][mine], c["seq"][mine], c["offset"][mine]
+    place = place_of(c["topic"][mine], c["partition"][mine])
+    count = facts.transform.effects(session, seq)
+    parts = [total(facts.run, Count.INPUTS, len(seq))]
+    for number in range(int(count.max(initial=0))):
+        has = count > number
+        parts.append(_effects(facts.run, place[has], offset[has], session[has], seq[has], number, owed=True))
+    return parts
+
+
+def screen_effects(c: Columns, facts: Facts) -> Summary:
+    """What the log that is owed has of effects: the columns of the table, as they are."""
+    place = place_of(c["origin_topic"], c["origin_partition"])
+    found = _effects(
+        facts.run, place, c["origin_offset"], c["origin_session"], c["origin_seq"], c["number"], owed=False
+    )
+    return joined([found, total(facts.run, Count.EFFECTS, len(place))])
+
+
+def _effects(
+    run: int, place: Ints, offset: Ints, session: Ints, seq: Ints, number: Ints | int, *, owed: bool
+) -> Summary:
+    ones = np.ones_like(offset)
+    return folded(
+        run, Space.EFFECT, place, offset >> BITS,
+        **{"n0" if owed else "n1": ones}, h0=mixed(place, offset, session, seq, ones * number),
+    )  # fmt: skip
 
 
 def _below_commits(place: Ints, offset: Ints, readable: Bools, facts: Facts) -> list[Summary]:
@@ -143,7 +178,7 @@ def _below_commits(place: Ints, offset: Ints, readable: Bools, facts: Facts) -> 
 def _messages_in_log(c: Columns, facts: Facts) -> list[Summary]:
     run, session, seq, place = facts.run, c["session"], c["seq"], place_of(c["topic"], c["partition"])
     named = c["intended_partition"] >= 0
-    elsewhere = (named & (c["intended_partition"] != c["partition"])) | (c["topic"] != 0)
+    elsewhere = (named & (c["intended_partition"] != c["partition"])) | (c["topic"] != c["intended_topic"])
     read_in_txn = (c["txn"] > 0) & c["committed"]
     unsure = read_in_txn & (facts.fate_of(session, c["txn"]) != Fate.COMMITTED)
     order, overtaken = _order(c, facts, place)

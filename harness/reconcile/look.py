@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from harness.message import BAD_PAYLOAD, FOREIGN_RUN
-from harness.reconcile import trails
+from harness.reconcile import provenance, trails
 from harness.reconcile.blocks import BITS, Facts, Space
 from harness.reconcile.hunt import HUNTED, NEEDED, Hunt, claimed_place
 from harness.reconcile.rows_here import local
@@ -51,6 +51,8 @@ class Chosen:
     few: bool  # so few rows that they are kept as they are, and not as a plan with a cache
     tiny: bool  # so few that compiling a query takes longer than running it as it is
     overcommits: DataFrame  # run, topic, partition, reader, t, offset, given (null: nothing yet)
+    inputs: DataFrame  # of pipelines, as harness.reconcile.provenance gives them
+    effects: DataFrame
 
     def unpersist(self) -> None:
         for frame in self.either.values():
@@ -91,6 +93,7 @@ def choose(spark: SparkSession, source: Source, doubts: Doubts, facts: Sequence[
         few,
         tiny,
         _overcommits(spark, doubts.overcommits),
+        *provenance.rows_in_doubt(spark, source, doubts, facts),
     )
 
 

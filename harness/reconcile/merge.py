@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from harness.ledger import DELIVERY, DeliveryRows
+from harness.ledger import DELIVERY, JournalRows
 
 Rows = npt.NDArray[np.void]
 Place = tuple[int, int]  # topic, partition
@@ -25,7 +25,7 @@ PIECE = 1 << 18  # rows that are worked on at a time
 class Reading:
     """One journal of a final reader: where the rows of each partition stand in it."""
 
-    journal: DeliveryRows
+    journal: JournalRows
     stretches: dict[Place, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
     backwards: set[Place] = field(default_factory=set)  # partitions whose rows are not in order of offsets
 
@@ -91,7 +91,7 @@ class _Source:
         return taken
 
 
-def side_by_side(readings: Mapping[str, Sequence[DeliveryRows]]) -> Iterator[dict[str, Rows]]:
+def side_by_side(readings: Mapping[str, Sequence[JournalRows]]) -> Iterator[dict[str, Rows]]:
     """By isolation, the rows of one stretch of offsets of one partition; partitions and stretches in order."""
     found = {
         isolation: [Reading(journal) for journal in journals] for isolation, journals in readings.items()

@@ -14,6 +14,7 @@ import pyarrow as pa
 from harness.contracts import Outcome
 from harness.message import message_id
 from harness.reconcile.schema import SCHEMAS
+from harness.transform import INPUT
 
 FOREVER = (1 << 63) - 1
 BEFORE, DURING, AFTER = 0, 1, 2
@@ -76,6 +77,10 @@ def touched(assignments: list[Columns], reader: int) -> Touched:
     return {place: np.sort(np.array(found, dtype=np.int64)) for place, found in times.items()}
 
 
+def effects(rows: npt.NDArray[np.void]) -> Columns:
+    return {name: _wide(rows[name]) for name in SCHEMAS["effects"].names if name != "run"}
+
+
 _SAME = ("topic", "partition", "offset", "session", "seq", "txn", "key", "flags")
 
 
@@ -116,7 +121,7 @@ def log(
 def reach(commits: list[Columns], bounds: list[Columns], drained: bool) -> Reach:
     """Below which offset of each partition the group answers for every record: certainly committed, or drained."""
     passed: Reach = {}
-    ends = [{**b, "offset": b["end"]} for b in bounds] if drained else []
+    ends = [{**b, "offset": b["end"]} for b in bounds if b["topic"] == INPUT] if drained else []
     for row in [*(c for c in commits if c["outcome"] == Outcome.ACKED), *ends]:
         place = row["topic"], row["partition"]
         passed[place] = max(passed.get(place, 0), row["offset"])

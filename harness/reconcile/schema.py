@@ -24,6 +24,7 @@ _RECORD = [
     ("seq", pa.int64()),
     ("txn", pa.int64()),
     ("key", pa.int32()),
+    ("intended_topic", pa.int32()),
     ("intended_partition", pa.int32()),
     (
         "flags",
@@ -88,6 +89,13 @@ SCHEMAS: dict[str, pa.Schema] = {
         ("promised", pa.bool_()),  # found in the log that is owed: in exactly-once the read_committed one
         ("passed", pa.bool_()),  # found in the log that the group reads, below what it has committed or drained
     ]),
+    # Records of the log that is owed that were made of others: who, where, the n-th effect of whom.
+    "effects": pa.schema([
+        _RUN,
+        *((name, pa.int64()) for name in
+          ("topic", "partition", "offset", "session", "seq", "number",
+           "origin_topic", "origin_partition", "origin_offset", "origin_session", "origin_seq")),
+    ]),
     "transactions": pa.schema([
         _RUN,
         ("t", pa.int64()),
@@ -146,4 +154,5 @@ def spark_schema(table: str) -> StructType:
 
 
 LARGE = ("attempts", "log", "deliveries")  # for Spark
+EFFECTS = "effects"  # of pipelines; may be large, too
 SMALL = ("transactions", "commits", "bounds")  # what else the job asks: read here, as they are

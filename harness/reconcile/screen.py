@@ -23,8 +23,10 @@ from harness.contracts import Outcome
 from harness.reconcile import blocks, kernels, steps
 from harness.reconcile.blocks import Commits, Count, Facts, Fate, Ints, Space, Summary, Why
 from harness.reconcile.fates import told
+from harness.reconcile.schema import EFFECTS, SCHEMAS
 from harness.reconcile.seal import Sealed
 from harness.reconcile.source import Source, Work
+from harness.transform import Transform
 
 SCHEMA = ", ".join(f"{name} bigint" for name in blocks.SUMMARY)
 _ARROW = pa.schema([(name, pa.int64()) for name in blocks.SUMMARY])
@@ -38,14 +40,15 @@ READ: Mapping[str, tuple[Kernel, tuple[str, ...]]] = {
     ),
     "log": (
         kernels.screen_log,
-        ("topic", "partition", "offset", "session", "seq", "txn", "key", "intended_partition", "flags", "uncommitted",
-         "committed", "promised", "passed"),
+        ("topic", "partition", "offset", "session", "seq", "txn", "key", "intended_topic", "intended_partition", "flags",
+         "uncommitted", "committed", "promised", "passed"),
     ),
     "deliveries": (
         kernels.screen_deliveries,
         ("topic", "partition", "offset", "session", "seq", "txn", "key", "flags", "t", "reader", "generation"),
     ),
 }  # fmt: skip
+READ_EFFECTS = (kernels.screen_effects, tuple(name for name in SCHEMAS[EFFECTS].names if name != "run"))
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,7 @@ def screen(source: Source, facts: Sequence[Facts], *, few: bool) -> Screened:
             columns,
             _followed(columns, by_run) if name == "deliveries" else _mapped(kernel, columns, by_run),
         )
-        for name, (kernel, columns) in READ.items()
+        for name, (kernel, columns) in {**READ, EFFECTS: READ_EFFECTS}.items()
     }
     summaries = source.each(asked, SCHEMA)
     rows = _kept_of(blocks.merged(arrays_of(summaries))) if few else arrays_of(_merged_by_spark(summaries))
@@ -194,7 +197,7 @@ def _keep(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def _kept_of(rows: Summary) -> Summary:
     """Sound blocks are counted and let go; everything else passes."""
     unsound = blocks.weigh(rows) != 0
-    in_blocks = np.isin(rows["space"], (Space.MESSAGE, Space.POSITION))
+    in_blocks = np.isin(rows["space"], (Space.MESSAGE, Space.POSITION, Space.EFFECT))
     passing = {name: values[~in_blocks | unsound] for name, values in rows.items()}
     counts = []
     for run in np.unique(rows["run"]).tolist():
@@ -216,7 +219,7 @@ def facts(small: Mapping[str, pa.Table], sealed: Sequence[Sealed]) -> list[Facts
             Facts(
                 one.run, one.zero_ns, one.group_isolation == "read_committed", one.topic_unchanged,
                 transactions, fate, asked, sessions[:, 0].copy(), sessions[:, 1].copy(),
-                commits.get(one.run, {}),
+                commits.get(one.run, {}), Transform(**one.transform) if one.transform else None,
             )
         )  # fmt: skip
     return made

@@ -58,7 +58,8 @@ class Sealed:
     zero_ns: int
     group_isolation: str  # what the group's readers were promised to read
     topic_unchanged: bool  # the topic's number of partitions stayed the same
-    topic_name: str = "topic-0"
+    topic_names: list[str] = field(default_factory=lambda: ["topic-0"])  # by their numbers
+    transform: dict[str, Any] | None = None  # of a pipeline: harness.transform.Transform as data
     reader_names: list[str] = field(default_factory=list)  # by their numbers in the tables
     torn: list[str] = field(default_factory=list)
     gaps: list[str] = field(default_factory=list)
@@ -97,6 +98,14 @@ def seal(run: RunDir) -> Sealed:
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return sealed
+
+
+def transform_of(scenario: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What the scenario's pipeline makes of its input; None: it has none."""
+    if scenario.get("workload") != "transactional_copy":
+        return None
+    settings = scenario["pipeline"]
+    return {"most": int(settings["most_effects"]), "poison_share": float(settings["poison_share"])}
 
 
 def _manifest(run: RunDir) -> Mapping[str, Any]:
@@ -154,7 +163,8 @@ class _Sealing:
             zero_ns=zero_ns,
             group_isolation=str(self._scenario.get("consumers", {}).get("isolation", "read_committed")),
             topic_unchanged=bool(manifest.get("topic_unchanged", True)),
-            topic_name=str(manifest.get("topic", "topic-0")),
+            topic_names=[str(name) for name in manifest.get("topics", [manifest.get("topic", "topic-0")])],
+            transform=transform_of(self._scenario),
         )
         self._events: dict[str, list[Event]] = defaultdict(list)  # by kind
         self._torn: list[tuple[str, str]] = []  # writer, what
@@ -173,6 +183,7 @@ class _Sealing:
         self._seal_attempts()
         self._seal_deliveries()
         self._seal_log()
+        self._seal_effects()
         self._judge_torn()
         for name, schema in SCHEMAS.items():
             if not any((self._into / name).iterdir()):
@@ -248,7 +259,7 @@ class _Sealing:
             "run_id": self._sealed.run_id,
             "scenario": self._sealed.scenario,
             "zero_ns": self._sealed.zero_ns,
-            "topic_name": self._sealed.topic_name,
+            "topic_name": self._sealed.topic_names[0],
             "topic_unchanged": self._sealed.topic_unchanged,
             "group_isolation": self._sealed.group_isolation,
         }
@@ -292,7 +303,7 @@ class _Sealing:
 
     def _seal_deliveries(self) -> None:
         for path in sorted(self._run.ledger.glob("*.deliveries")):
-            rows = self._records_of(path, path.stem)
+            rows = self._rows_of(path, path.stem)
             self._sealed.readers += 1
             reader = self._reader(path.stem)
             touched = make.touched(self._assignments, reader)
@@ -310,12 +321,12 @@ class _Sealing:
                 raise LedgerError(f"{path}: missing, but {event['_at']} committed what it was given")
 
     def _seal_log(self) -> None:
-        found: dict[str, list[ledger.DeliveryRows]] = {isolation: [] for isolation in ISOLATIONS}
+        found: dict[str, list[ledger.JournalRows]] = {isolation: [] for isolation in ISOLATIONS}
         for path in sorted(self._run.ledger.glob("*.log")):
             reader, _, isolation = path.stem.rpartition(".")
             if isolation not in ISOLATIONS:
                 raise LedgerError(f"{path}: the name of a final reading is <reader>.<isolation>.log")
-            found[isolation].append(self._records_of(path, reader))
+            found[isolation].append(self._rows_of(path, reader))
         for event in self._events["read"]:
             if event.get("complete") and not found.get(str(event.get("isolation"))):
                 raise LedgerError(
@@ -323,7 +334,13 @@ class _Sealing:
                 )
         self._write("log", "final", self._log_pieces(found))
 
-    def _log_pieces(self, found: Mapping[str, Sequence[ledger.DeliveryRows]]) -> Iterator[Columns]:
+    def _seal_effects(self) -> None:
+        """What the records of the log that is owed were made of, by pipelines."""
+        for path in sorted(self._run.ledger.glob(f"*.{self._owed_isolation}.effects")):
+            journal = self._rows_of(path, path.stem.rpartition(".")[0], ledger.EFFECT)
+            self._write("effects", path.stem, (make.effects(rows) for _, rows in journal.pieces(PIECE)))
+
+    def _log_pieces(self, found: Mapping[str, Sequence[ledger.JournalRows]]) -> Iterator[Columns]:
         for journal in (journal for journals in found.values() for journal in journals):
             for _ in self._own(journal):
                 pass
@@ -333,14 +350,16 @@ class _Sealing:
             self._sealed.in_log_uncommitted += int(np.count_nonzero(more["uncommitted"]))
             yield {**make.records(rows), **more}
 
-    def _records_of(self, path: Path, reader: str) -> ledger.DeliveryRows:
+    def _rows_of(
+        self, path: Path, reader: str, dtype: np.dtype[np.void] = ledger.DELIVERY
+    ) -> ledger.JournalRows:
         self._need_events_of(reader, path)
-        rows = ledger.DeliveryRows(path)
+        rows = ledger.JournalRows(path, dtype)
         if rows.torn_bytes:
             self._torn.append((reader, f"{path.name}: its last row is torn ({rows.torn_bytes} bytes)"))
         return rows
 
-    def _own(self, journal: ledger.DeliveryRows) -> Iterator[npt.NDArray[np.void]]:
+    def _own(self, journal: ledger.JournalRows) -> Iterator[npt.NDArray[np.void]]:
         """The rows of a journal. A session that it has records of must have its attempts."""
         for first, rows in journal.pieces(PIECE):
             seen = set(np.unique(rows["session"][rows["flags"] == 0]).tolist())

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from harness.reconcile.schema import LARGE
+from harness.reconcile.schema import EFFECTS, LARGE
 
 Work = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 Asked = Mapping[
@@ -58,7 +58,7 @@ class Files:
                 for path in sorted((folder / table).glob("*.parquet"))
                 for item in _items_in(path)
             ]
-            for table in LARGE
+            for table in (*LARGE, EFFECTS)
         }
 
     def each(self, asked: Asked, schema: str) -> DataFrame:

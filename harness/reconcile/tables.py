@@ -25,7 +25,7 @@ from harness.reconcile.fates import TRANSACTION, told
 from harness.reconcile.look import OURS, Chosen, kept
 from harness.reconcile.names import Names, reader_mark, sender_mark
 from harness.reconcile.rows_here import local
-from harness.reconcile.schema import LARGE, SCHEMAS, SMALL, spark_schema
+from harness.reconcile.schema import EFFECTS, LARGE, SCHEMAS, SMALL, spark_schema
 from harness.reconcile.screen import by_runs
 from harness.reconcile.seal import Sealed
 from harness.reconcile.source import Source
@@ -80,6 +80,9 @@ class Tables:
     # Of transactions (run, session, txn), how many of their records are visible in the whole log: as `there`.
     rest_of: Callable[[DataFrame], DataFrame]
     tells_all: bool  # findings list everything that they concern, however much it is
+    # Of pipelines only, as in harness.reconcile.provenance.
+    inputs: DataFrame | None = None
+    effects: DataFrame | None = None
 
     # Of histories only. neighbours: two sends of one operation that follow each other in a partition, with the columns of
     # `pairs` and txn. edges: run, source, target, kind (wr, ww): which operation comes before which, by their numbers.
@@ -126,7 +129,7 @@ def read(spark: SparkSession, sealed: Mapping[str, Sealed]) -> dict[str, DataFra
             )  # said aloud, so that Spark drops all that depends on it from its plans
         return frame
 
-    return {name: read_one(name) for name in LARGE}
+    return {name: read_one(name) for name in (*LARGE, EFFECTS)}
 
 
 def read_small(runs: Mapping[Path, Sealed]) -> dict[str, pa.Table]:
@@ -188,6 +191,7 @@ def derive(
         pairs=_pairs(messages), keys=_keys(messages, named),
         steps=chosen.steps, readable=_readable(either["log"], named), overcommits=chosen.overcommits,
         rest_of=lambda transactions: rest_of(source, transactions), tells_all=False,
+        inputs=chosen.inputs, effects=chosen.effects,
     )  # fmt: skip
 
 

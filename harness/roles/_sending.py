@@ -8,11 +8,17 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from harness.board import Board, Counters
 from harness.contracts import Client, Counting, Mode, Producer, ProducerSpec
 from harness.ledger import AttemptJournal, Ledger
 from harness.message import ABORT_INTENDED, Builder, Message
+from harness.roles._effects import effects_of
 from harness.roles._partitions import PartitionCount
+from harness.scenario import Pipeline
+from harness.transform import Transform
 
 SESSIONS_PER_WORKER = 1000
 
@@ -20,6 +26,11 @@ SESSIONS_PER_WORKER = 1000
 def transactional_id(spec: Mapping[str, Any]) -> str:
     """Of a producer; the same for all its incarnations, so that a new one fences the old one. Empty: it has none."""
     return f"{spec['topic']}-{spec['name']}" if spec["mode"] == Mode.EXACTLY_ONCE else ""
+
+
+def named_anew(spec: Mapping[str, Any]) -> bool:
+    """Whether each session has a transactional id of its own, as people should not do it: nobody fences the one before."""
+    return spec.get("kind") == Pipeline.RANDOM_IDS
 
 
 class Session:
@@ -52,7 +63,8 @@ class Session:
 
     @property
     def transactional_id(self) -> str:
-        return transactional_id(self._spec)
+        stable = transactional_id(self._spec)
+        return f"{stable}-{self.number}" if stable and named_anew(self._spec) else stable
 
     def open(self, client: Client) -> Producer:
         spec = self._spec
@@ -63,10 +75,11 @@ class Session:
                 topic=spec["topic"],
                 mode=Mode(spec["mode"]),
                 transactional_id=self.transactional_id,
+                more_topics=tuple(spec.get("more_topics", ())),
                 extra=spec["extra"],
             )
         )
-        if not spec["keyed"] and isinstance(producer, Counting):
+        if not spec.get("keyed", True) and isinstance(producer, Counting):
             self._partitions.follow(producer)
         return producer
 
@@ -83,12 +96,22 @@ class Session:
         first, self._next_seq = self._next_seq, self._next_seq + count
         return self._builder.build(first, keys, partitions, time.time_ns() // 1_000_000, txn, abort_intended)
 
+    def effects(
+        self, inputs: npt.NDArray[np.void], transform: Transform, txn: int = 0, abort_intended: bool = False
+    ) -> list[Message]:
+        """What has to be made of these deliveries, as the next messages of this session."""
+        made = effects_of(inputs, transform, self._spec["partitions"])
+        first, self._next_seq = self._next_seq, self._next_seq + len(made.keys)
+        return self._builder.build(
+            first, made.keys, made.partitions, time.time_ns() // 1_000_000, txn, abort_intended, made.topics, made.origins
+        )  # fmt: skip
+
     def send(self, producer: Producer, messages: list[Message], abort_intended: bool = False) -> None:
         """Record each attempt, then make it."""
         attempt, outcome, send = self.journal.attempt, self.journal.outcome, producer.send
         flags = ABORT_INTENDED if abort_intended else 0
         for message in messages:
-            attempt(message.seq, message.key_id, message.partition, message.txn, flags)
+            attempt(message.seq, message.key_id, message.partition, message.txn, flags, message.topic)
             send(message, outcome)
 
     def show(self, before: Counters) -> Counters:

@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.board import Board, Counters
 from harness.contracts import Batch, Client, Consumer, ConsumerSpec, Mode, Outcome
-from harness.ledger import DeliveryJournal, Ledger
+from harness.ledger import Ledger, RowJournal
 
 POLL_S = 0.1
 COMMIT_EVERY_S = 0.1  # a commit a batch would make the coordinator the bottleneck at high rates
@@ -61,7 +61,7 @@ class ConsumerRole:
             consumer.close()
 
     def _work_then_commit(
-        self, batch: Batch, consumer: Consumer, journal: DeliveryJournal, ledger: Ledger
+        self, batch: Batch, consumer: Consumer, journal: RowJournal, ledger: Ledger
     ) -> None:
         self._record(batch, journal)
         self._uncommitted |= batch.positions
@@ -70,7 +70,7 @@ class ConsumerRole:
             self._commit(consumer, ledger)
 
     def _commit_then_work(
-        self, batch: Batch, consumer: Consumer, journal: DeliveryJournal, ledger: Ledger
+        self, batch: Batch, consumer: Consumer, journal: RowJournal, ledger: Ledger
     ) -> None:
         self._uncommitted |= batch.positions
         self._at_the_end(batch)
@@ -83,10 +83,10 @@ class ConsumerRole:
             if end > self._committed.get(partition, -1):
                 self._uncommitted[partition] = max(end, self._uncommitted.get(partition, 0))
 
-    def _record(self, batch: Batch, journal: DeliveryJournal) -> None:
+    def _record(self, batch: Batch, journal: RowJournal) -> None:
         if len(batch.rows):
             journal.append(batch.rows)
-            self._counters = _plus(self._counters, delivered=len(batch.rows))
+            self._counters = self._counters.plus(delivered=len(batch.rows))
 
     def _commit(self, consumer: Consumer, ledger: Ledger) -> Outcome:
         if not self._uncommitted:
@@ -99,15 +99,11 @@ class ConsumerRole:
         )
         if outcome is Outcome.ACKED:
             self._committed |= offsets
-            self._counters = _plus(self._counters, committed=1)
+            self._counters = self._counters.plus(committed=1)
         elif outcome is Outcome.UNKNOWN:
             # Still owed, unless a rebalance takes the partition away: then on_assignment forgets it.
             self._uncommitted = {**offsets, **self._uncommitted}
         return outcome
-
-
-def _plus(counters: Counters, **more: int) -> Counters:
-    return Counters(**{n: v + more.get(n, 0) for n, v in vars(counters).items()})
 
 
 role_class = ConsumerRole

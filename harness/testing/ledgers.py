@@ -260,7 +260,7 @@ class LiteralRun:
                 rows[name][i] = value & ABORT_INTENDED if name == "intent" else value
         rows["t"] = [r.t or self.tick() for r in records]
         rows["leader_epoch"] = -1
-        journal = ledger.DeliveryJournal(path)
+        journal = ledger.RowJournal(path)
         journal.append(rows)
         journal.close()
 

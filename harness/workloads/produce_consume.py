@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.contracts import Lane, Mode
-from harness.scenario import Scenario
+from harness.scenario import Scenario, TopicSettings
 
 
 class ProduceConsume:
@@ -17,9 +17,12 @@ class ProduceConsume:
 
     def roles(self) -> Sequence[Mapping[str, Any]]:
         """One specification for each worker process; `lane` says through which links it talks."""
-        return [*self._consumers(), *self._producers()]
+        return [*self._consumers(), *self.producers()]
 
-    def _producers(self) -> list[Mapping[str, Any]]:
+    def more_topics(self) -> Sequence[tuple[str, TopicSettings]]:
+        return ()
+
+    def producers(self) -> list[Mapping[str, Any]]:
         scenario, settings = self._scenario, self._scenario.producers
         role = "transactional_producer" if scenario.mode is Mode.EXACTLY_ONCE else "producer"
         return [

@@ -1,0 +1,62 @@
+"""Stopping a worker at a chosen moment of its work, not by luck: it waits there until it is killed or let go on.
+
+The harness writes the moment into a file beside the worker's board; the worker, when it comes to that moment, renames the
+file, which tells the harness, and waits as long as the renamed file is there. A worker that nobody waits for pays for one
+look at a file that is not there.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from enum import StrEnum
+from pathlib import Path
+
+_LOOK_EVERY_S = 0.005
+
+
+class Moment(StrEnum):
+    """Inside a transaction of a pipeline."""
+
+    AFTER_PRODUCE = "after_produce"  # its records are in the log
+    AFTER_SEND_OFFSETS = "after_send_offsets"
+    DURING_COMMIT = "during_commit"  # asked for, and not answered yet
+
+
+class Moments:
+    """Both sides: a worker comes to moments, the harness asks it to stop at one."""
+
+    def __init__(self, board: Path) -> None:
+        self._asked = str(board) + ".stop_at"
+        self._reached = str(board) + ".stopped_at"
+
+    # of the worker
+
+    def come_to(self, moment: Moment) -> None:
+        """Wait here if that was asked for."""
+        if not self.wanted(moment):
+            return
+        os.rename(self._asked, self._reached)  # noqa: PTH104  # paths as text: this is on the way of every transaction
+        while os.path.exists(self._reached):  # noqa: PTH110
+            time.sleep(_LOOK_EVERY_S)
+
+    def wanted(self, moment: Moment) -> bool:
+        if not os.path.exists(self._asked):  # noqa: PTH110
+            return False
+        return Path(self._asked).read_text(encoding="ascii") == moment
+
+    # of the harness
+
+    def stop_at(self, moment: Moment) -> None:
+        self.go_on()
+        draft = Path(self._asked + ".part")
+        draft.write_text(moment, encoding="ascii")
+        draft.replace(self._asked)
+
+    def reached(self) -> bool:
+        return Path(self._reached).exists()
+
+    def go_on(self) -> None:
+        """Let it go on, or forget what was asked; in vain if nothing was."""
+        for name in (self._asked, self._reached):
+            Path(name).unlink(missing_ok=True)

@@ -1,0 +1,219 @@
+"""A member of a pipeline: it reads the input in a group, makes the output of it and remembers how far it is.
+
+In exactly-once all of that is one transaction, and after an abort it reads again what it had read, as an application must.
+The other modes differ in when the position is committed: after the output was acked, or before it is sent.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from harness.board import Board, Counters
+from harness.contracts import (
+    Batch,
+    Client,
+    Consumer,
+    ConsumerSpec,
+    Mode,
+    Outcome,
+    Producer,
+    ProducerLost,
+    Transactional,
+)
+from harness.ledger import Ledger
+from harness.moments import Moment, Moments
+from harness.roles._sending import Session
+from harness.scenario import Pipeline
+from harness.transform import Transform
+
+POLL_S = 0.1
+END_LIMIT_S = 30.0
+ASK_LIMIT_S = 10.0
+_BRIEFLY_S = 0.001  # long enough to send a request, too short for its answer
+
+
+class CopierRole:
+    def __init__(self, spec: Mapping[str, Any], board: Board) -> None:
+        self._spec, self._board = spec, board
+        self._moments = Moments(board.path)
+        self._random = random.Random(spec["seed"])
+        self._transform = Transform(spec["most_effects"], spec["poison_share"])
+        self._counters = Counters()
+        self._committed: dict[int, int] = {}  # what this member knows to be committed
+
+    def work(self, client: Client, ledger: Ledger, until: Callable[[], bool]) -> None:
+        self._ledger, self._journal = ledger, ledger.deliveries()
+        consumer = client.open_consumer(self._consumer_spec(), self._on_assignment)
+        self._speaks_for_it: Consumer = consumer
+        if self._spec["kind"] == Pipeline.NO_GROUP_METADATA:
+            # One that knows the group's name and is no member: all that the broker is told then.
+            stranger = replace(self._consumer_spec(), assign={})
+            self._speaks_for_it = client.open_consumer(stranger, lambda how, partitions: None)
+        incarnation = self._spec["incarnation"]
+        try:
+            while not until():
+                session = Session(self._spec, ledger, self._board, incarnation)
+                try:
+                    producer = session.open(client)
+                    try:
+                        self._copy_until(session, producer, consumer, until)
+                    finally:
+                        producer.close()
+                except ProducerLost as lost:
+                    ledger.events.write("lost_producer", session=session.number, text=str(lost))
+                    self._rewind(consumer)
+                self._counters = session.show(self._counters)
+                incarnation += 1
+        finally:
+            consumer.close()
+
+    def _copy_until(
+        self, session: Session, producer: Producer, consumer: Consumer, until: Callable[[], bool]
+    ) -> None:
+        copy = {
+            Mode.EXACTLY_ONCE: self._in_a_transaction,
+            Mode.AT_MOST_ONCE: self._commit_then_send,
+        }.get(Mode(self._spec["mode"]), self._send_then_commit)
+        most, txn = self._spec["inputs_per_transaction"], 0
+        self._rewind(
+            consumer
+        )  # a producer before this one may have left the reader ahead of what is committed
+        while not until():
+            batch = consumer.poll(POLL_S, self._random.randint(1, most))
+            positions = {**self._ends(batch), **batch.positions}
+            if not positions:
+                producer.poll(0)
+                continue
+            txn += 1
+            if not copy(session, producer, consumer, batch, positions, txn):
+                self._rewind(consumer)
+            session.show(self._counters)
+
+    # --- the ways to do it; each says whether to go on from here, or else to read again what was read ---
+
+    def _in_a_transaction(
+        self, session: Session, producer: Producer, consumer: Consumer, batch: Batch, positions: Mapping[int, int], txn: int
+    ) -> bool:  # fmt: skip
+        assert isinstance(producer, Transactional)
+        tell = self._ledger.events.write
+        abort_intended = self._random.random() < self._spec["aborted_share"]
+        intent = "abort" if abort_intended else "commit"
+        tell("txn", session=session.number, txn=txn, step="begin", intent=intent)
+        producer.begin()
+        self._send(session, producer, batch, txn, abort_intended)
+        if self._moments.wanted(Moment.AFTER_PRODUCE) or abort_intended:
+            # Aborting drops what is still in the local queue; flushed, the records really stand in the log.
+            producer.flush(END_LIMIT_S)
+        self._moments.come_to(Moment.AFTER_PRODUCE)
+        by_consumer = self._spec["kind"] == Pipeline.OFFSETS_BY_CONSUMER
+        sent = (
+            Outcome.ACKED
+            if by_consumer
+            else producer.send_offsets(positions, self._speaks_for_it, END_LIMIT_S)
+        )
+        self._moments.come_to(Moment.AFTER_SEND_OFFSETS)
+        did = "commit" if sent is Outcome.ACKED and not abort_intended else "abort"
+        if sent is Outcome.UNKNOWN:
+            raise ProducerLost(f"whether transaction {txn} has its offsets is unknown")
+        tell("txn", session=session.number, txn=txn, step="end", intent=intent, did=did)
+        outcome = self._commit(producer) if did == "commit" else producer.abort(END_LIMIT_S)
+        if outcome is Outcome.REJECTED:
+            did = "abort"
+            tell("txn", session=session.number, txn=txn, step="end", intent=intent, did=did)
+            outcome = producer.abort(END_LIMIT_S)
+        tell("txn", session=session.number, txn=txn, step="ended", intent=intent, did=did, outcome=outcome)
+        if did == "commit":
+            self._tell_commit(positions, outcome, "")
+        if outcome is not Outcome.ACKED:
+            # The next producer of this id ends what this one left open, and fences it, late requests included.
+            raise ProducerLost(f"the end of transaction {txn} is {outcome.name.lower()}")
+        if did == "commit" and by_consumer:
+            outcome, error = consumer.commit(positions)
+            self._tell_commit(positions, outcome, error)
+        return did == "commit"
+
+    def _commit(self, producer: Transactional) -> Outcome:
+        if self._moments.wanted(Moment.DURING_COMMIT):
+            producer.commit(_BRIEFLY_S)
+            self._moments.come_to(Moment.DURING_COMMIT)
+        return producer.commit(END_LIMIT_S)
+
+    def _send_then_commit(
+        self, session: Session, producer: Producer, consumer: Consumer, batch: Batch, positions: Mapping[int, int], txn: int
+    ) -> bool:  # fmt: skip
+        acked_before, sent = session.journal.outcomes[Outcome.ACKED], self._send(session, producer, batch)
+        producer.flush(END_LIMIT_S)
+        self._moments.come_to(Moment.AFTER_PRODUCE)
+        if session.journal.outcomes[Outcome.ACKED] - acked_before < sent:
+            return False  # not all of it is known to be written: make it again
+        outcome, error = consumer.commit(positions)
+        self._tell_commit(positions, outcome, error)
+        return True
+
+    def _commit_then_send(
+        self, session: Session, producer: Producer, consumer: Consumer, batch: Batch, positions: Mapping[int, int], txn: int
+    ) -> bool:  # fmt: skip
+        outcome, error = consumer.commit(positions)
+        self._tell_commit(positions, outcome, error)
+        if outcome is Outcome.ACKED:  # else it is not worked on: that is the mode
+            self._send(session, producer, batch)
+            producer.poll(0)
+        return True
+
+    # --- parts of them ---
+
+    def _send(
+        self, session: Session, producer: Producer, batch: Batch, txn: int = 0, abort_intended: bool = False
+    ) -> int:
+        """Work on what was read: it is recorded as delivered now. How many records were sent."""
+        if not len(batch.rows):
+            return 0
+        self._journal.append(batch.rows)
+        self._counters = self._counters.plus(delivered=len(batch.rows))
+        # In the order of the log, partition by partition, as the records were read.
+        messages = session.effects(
+            np.sort(batch.rows, order=["partition", "offset"]), self._transform, txn, abort_intended
+        )
+        session.send(producer, messages, abort_intended)
+        return len(messages)
+
+    def _ends(self, batch: Batch) -> dict[int, int]:
+        """Behind the last record may stand markers; the end tells that nothing is left before it."""
+        return {p: end for p, end in batch.ends.items() if end > self._committed.get(p, -1)}
+
+    def _rewind(self, consumer: Consumer) -> None:
+        consumer.rewind(ASK_LIMIT_S)
+
+    def _tell_commit(self, positions: Mapping[int, int], outcome: Outcome, error: str) -> None:
+        self._ledger.events.write(
+            "commit", reader=self._spec["name"], offsets=positions, outcome=outcome, error=error
+        )
+        if outcome is Outcome.ACKED:
+            self._committed |= positions
+            self._counters = self._counters.plus(committed=1)
+
+    def _on_assignment(self, how: str, partitions: list[int]) -> None:
+        self._ledger.events.write("assignment", reader=self._spec["name"], how=how, partitions=partitions)
+        for partition in partitions:
+            self._committed.pop(partition, None)
+
+    def _consumer_spec(self) -> ConsumerSpec:
+        spec = self._spec
+        return ConsumerSpec(
+            bootstrap=spec["bootstrap"],
+            topic=spec["topic"],
+            run=spec["run"],
+            mode=Mode(spec["mode"]),
+            isolation=spec["isolation"],
+            group=spec["group"],
+            check_headers_every=16,  # the final reader compares them all
+            extra=spec["consumer_extra"],
+        )
+
+
+role_class = CopierRole

@@ -1,0 +1,58 @@
+"""Consume, transform, produce: what applications really run, in every mode, right and wrong.
+
+Producers fill the input, a group of copiers makes the output of it. Each output carries the id and the position of its
+input, so that every effect can be traced back: exactly once means that each input has its effects once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from harness.contracts import Lane
+from harness.scenario import Scenario, TopicSettings
+from harness.workloads.produce_consume import ProduceConsume
+
+
+class TransactionalCopy:
+    def __init__(self, scenario: Scenario, topic: str, group: str) -> None:
+        self._scenario, self._topic, self._group = scenario, topic, group
+        self._input = ProduceConsume(scenario, topic, group)
+
+    def roles(self) -> Sequence[Mapping[str, Any]]:
+        return [*self._copiers(), *self._input.producers()]
+
+    def more_topics(self) -> Sequence[tuple[str, TopicSettings]]:
+        settings = self._scenario.pipeline.output
+        return [(f"{self._topic}-output", settings), (f"{self._topic}-dead-letters", settings)]
+
+    def _copiers(self) -> list[Mapping[str, Any]]:
+        scenario, settings = self._scenario, self._scenario.pipeline
+        first = len(self._input.producers()) + 1  # sessions are numbered by worker
+        return [
+            {
+                "role": "copier",
+                "name": f"copier-{number + 1}",
+                "number": first + number,
+                "lane": Lane.CONSUME,  # reading and writing through one lane: an application is cut off as a whole
+                "topic": self._topic,
+                "more_topics": [name for name, _ in self.more_topics()],
+                "group": self._group,
+                "mode": scenario.mode,
+                "kind": settings.kind,
+                "isolation": scenario.consumers.isolation,
+                "most_effects": settings.most_effects,
+                "poison_share": settings.poison_share,
+                "inputs_per_transaction": settings.inputs_per_transaction,
+                "aborted_share": settings.aborted_share,
+                "partitions": settings.output.partitions,
+                "payload_bytes": scenario.producers.payload_bytes,
+                "seed": scenario.seed * 1000 + first + number,
+                "extra": dict(settings.producer_extra),
+                "consumer_extra": {**scenario.consumers.extra, **settings.consumer_extra},
+            }
+            for number in range(settings.members)
+        ]
+
+
+workload_class = TransactionalCopy
