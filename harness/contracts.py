@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from harness.reconcile.blocks import Space, Why
     from harness.reconcile.tables import Tables
     from harness.scenario import TopicSettings
+    from harness.transform import Transform
 
 
 # --- values ---------------------------------------------------------------------------------------
@@ -481,7 +482,9 @@ class Batch:
 class Consumer(Protocol):
     def poll(self, timeout_s: float, at_most: int = 1000) -> Batch: ...
     def commit(self, positions: Mapping[int, int]) -> tuple[Outcome, str]: ...  # and the error's name
-    def rewind(self, timeout_s: float) -> None: ...  # go on from what the group has committed
+    def rewind(
+        self, timeout_s: float
+    ) -> list[int]: ...  # go on from what the group has committed; the partitions that are read so
     def bounds(
         self, partition: int, timeout_s: float
     ) -> tuple[int, int]: ...  # log start; end for this isolation
@@ -541,9 +544,8 @@ class Role(Protocol):
 
 class Workload(Protocol):
     def roles(self) -> Sequence[Mapping[str, Any]]: ...  # one specification for each worker process
-    def more_topics(
-        self,
-    ) -> Sequence[tuple[str, TopicSettings]]: ...  # besides the one that producers write to
+    def more_topics(self) -> Sequence[tuple[str, TopicSettings]]: ...  # besides the one that the group reads
+    def transform(self) -> Transform | None: ...  # what a pipeline makes of its input; None: it is none
 
 
 # --- faults ---------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +63,8 @@ def execute(
     more_topics = dict(workload.more_topics())
     manifest = _manifest(run, scenario, cluster, topic, group, command, versions or {})
     manifest["topics"] = [topic, *more_topics]
+    transform = workload.transform()
+    manifest["transform"] = asdict(transform) if transform is not None else None
     write_json(run.manifest, manifest)
     owned.own(run.logs)
     with ExitStack() as stack:
@@ -134,13 +136,15 @@ def _run(
         say("stopping producers")
         workers.stop(workers.producers, timings.flush_limit_s + 10)
         events.write("step", step="stopped")
-        # 8 drain consumers to the end offsets
+        # 8 drain the group to the end offsets
         say("draining")
         try:
             watch.wait_until_drained(timings.drain_limit_s, workers.check)
             events.write("drain", complete=True, detail="")
         except OnceproofError as error:
             events.write("drain", complete=False, detail=str(error))
+        # What is read in the end is what is written: copiers have to be done with it.
+        workers.stop(workers.copiers, timings.flush_limit_s + 10)
         events.write("step", step="drained")
         # 9 the final reader reads the whole log with a fresh client, both ways
         say("reading the log")

@@ -179,6 +179,10 @@ class Workers:
         return self.of(*PRODUCERS)
 
     @property
+    def copiers(self) -> list[Worker]:
+        return self.of("copier")
+
+    @property
     def consumers(self) -> list[Worker]:
         return self.of(*READERS)
 

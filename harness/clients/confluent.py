@@ -348,12 +348,13 @@ class ConfluentConsumer:
         offsets = [TopicPartition(self._topic, p, o) for p, o in positions.items()]
         return offsets, self._consumer.consumer_group_metadata()
 
-    def rewind(self, timeout_s: float) -> None:
+    def rewind(self, timeout_s: float) -> list[int]:
         mine = self._consumer.assignment()
         for place in self._consumer.committed(mine, timeout=timeout_s) if mine else []:
             self._consumer.seek(
                 place if place.offset >= 0 else TopicPartition(place.topic, place.partition, OFFSET_BEGINNING)
             )
+        return [place.partition for place in mine]
 
     def bounds(self, partition: int, timeout_s: float) -> tuple[int, int]:
         found = self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), timeout_s)

@@ -36,8 +36,8 @@ class LyingConsumer:
     def commit(self, positions: Mapping[int, int]) -> tuple[Outcome, str]:
         return self._inner.commit(positions)
 
-    def rewind(self, timeout_s: float) -> None:
-        self._inner.rewind(timeout_s)
+    def rewind(self, timeout_s: float) -> list[int]:
+        return self._inner.rewind(timeout_s)
 
     def bounds(self, partition: int, timeout_s: float) -> tuple[int, int]:
         return self._inner.bounds(partition, timeout_s)

@@ -100,14 +100,6 @@ def seal(run: RunDir) -> Sealed:
     return sealed
 
 
-def transform_of(scenario: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What the scenario's pipeline makes of its input; None: it has none."""
-    if scenario.get("workload") != "transactional_copy":
-        return None
-    settings = scenario["pipeline"]
-    return {"most": int(settings["most_effects"]), "poison_share": float(settings["poison_share"])}
-
-
 def _manifest(run: RunDir) -> Mapping[str, Any]:
     manifest = run.read_manifest()
     version = manifest.get("version")
@@ -164,7 +156,7 @@ class _Sealing:
             group_isolation=str(self._scenario.get("consumers", {}).get("isolation", "read_committed")),
             topic_unchanged=bool(manifest.get("topic_unchanged", True)),
             topic_names=[str(name) for name in manifest.get("topics", [manifest.get("topic", "topic-0")])],
-            transform=transform_of(self._scenario),
+            transform=manifest.get("transform"),
         )
         self._events: dict[str, list[Event]] = defaultdict(list)  # by kind
         self._torn: list[tuple[str, str]] = []  # writer, what

@@ -80,12 +80,11 @@ class CopierRole:
             Mode.AT_MOST_ONCE: self._commit_then_send,
         }.get(Mode(self._spec["mode"]), self._send_then_commit)
         most, txn = self._spec["inputs_per_transaction"], 0
-        self._rewind(
-            consumer
-        )  # a producer before this one may have left the reader ahead of what is committed
+        # A producer before this one may have left the reader ahead of what is committed.
+        self._rewind(consumer)
         while not until():
             batch = consumer.poll(POLL_S, self._random.randint(1, most))
-            positions = {**self._ends(batch), **batch.positions}
+            positions = self._positions(batch)
             if not positions:
                 producer.poll(0)
                 continue
@@ -182,12 +181,18 @@ class CopierRole:
         session.send(producer, messages, abort_intended)
         return len(messages)
 
-    def _ends(self, batch: Batch) -> dict[int, int]:
+    def _positions(self, batch: Batch) -> dict[int, int]:
         """Behind the last record may stand markers; the end tells that nothing is left before it."""
-        return {p: end for p, end in batch.ends.items() if end > self._committed.get(p, -1)}
+        positions = dict(batch.positions)
+        for partition, end in batch.ends.items():
+            if end > self._committed.get(partition, -1):
+                positions[partition] = max(end, positions.get(partition, 0))
+        return positions
 
     def _rewind(self, consumer: Consumer) -> None:
-        consumer.rewind(ASK_LIMIT_S)
+        """Read again from what the group has committed. That the reader goes back is its own wish, and told."""
+        if partitions := consumer.rewind(ASK_LIMIT_S):
+            self._tell_assignment("rewound", partitions)
 
     def _tell_commit(self, positions: Mapping[int, int], outcome: Outcome, error: str) -> None:
         self._ledger.events.write(
@@ -197,8 +202,11 @@ class CopierRole:
             self._committed |= positions
             self._counters = self._counters.plus(committed=1)
 
-    def _on_assignment(self, how: str, partitions: list[int]) -> None:
+    def _tell_assignment(self, how: str, partitions: list[int]) -> None:
         self._ledger.events.write("assignment", reader=self._spec["name"], how=how, partitions=partitions)
+
+    def _on_assignment(self, how: str, partitions: list[int]) -> None:
+        self._tell_assignment(how, partitions)
         for partition in partitions:
             self._committed.pop(partition, None)
 
@@ -206,6 +214,7 @@ class CopierRole:
         spec = self._spec
         return ConsumerSpec(
             bootstrap=spec["bootstrap"],
+            security=spec.get("security", {}),
             topic=spec["topic"],
             run=spec["run"],
             mode=Mode(spec["mode"]),

@@ -9,7 +9,7 @@ the writers of harness.ledger, on a clock of its own.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -18,8 +18,9 @@ import numpy as np
 
 from harness import ledger
 from harness.contracts import Mode, Outcome, Verdict
-from harness.message import ABORT_INTENDED
+from harness.message import ABORT_INTENDED, EFFECT
 from harness.rundir import RunDir, write_json
+from harness.transform import DEAD_LETTERS, INPUT, OUTPUT, Transform
 
 SECOND = 1_000_000_000
 START_NS = 1000 * SECOND
@@ -52,13 +53,16 @@ class Sent:
     key: int
     txn: int
     t: int
+    topic: int = 0
     outcome: Outcome | None = None  # None: none was recorded, as with a killed producer
     told_partition: int = -1
     offset: int = -1
     t_outcome: int = 0
 
     def at(self, partition: int, offset: int, **changes: Any) -> Record:
-        record = Record(self.session, self.seq, partition, offset, self.txn, self.key, self.partition)
+        record = Record(
+            self.session, self.seq, partition, offset, self.txn, self.key, self.partition, topic=self.topic
+        )
         return replace(record, **changes)
 
 
@@ -84,10 +88,14 @@ class LiteralRun:
     drained: bool = True
     reads: dict[str, bool] = field(default_factory=lambda: {"read_uncommitted": True, "read_committed": True})
     manifest: dict[str, Any] = field(default_factory=dict)
+    transform: Transform | None = None  # of a pipeline, whose input is topic 0
+    origins: dict[tuple[int, int, int], tuple[Record, int]] = field(
+        default_factory=dict
+    )  # topic, partition, offset of an effect -> the input it was made of, and its number
     _events: list[tuple[int, str, str, dict[str, Any]]] = field(default_factory=list)
     _sessions: dict[int, str] = field(default_factory=dict)
     _fates: dict[tuple[int, int], str] = field(default_factory=dict)
-    _next: dict[int, int] = field(default_factory=dict)
+    _next: dict[int, int] = field(default_factory=dict)  # by place: topic << 32 | partition
 
     def tick(self, seconds: float = 0.001) -> int:
         self.clock += int(seconds * SECOND)
@@ -112,19 +120,26 @@ class LiteralRun:
         return number
 
     def send(
-        self, session: int, partition: int = 0, *, key: int = -1, txn: int = 0, chosen: bool = False
+        self,
+        session: int,
+        partition: int = 0,
+        *,
+        key: int = -1,
+        txn: int = 0,
+        chosen: bool = False,
+        topic: int = 0,
     ) -> Sent:
         """Attempt the session's next message; `chosen`: the client picked the partition."""
         seq = sum(1 for s in self.sent if s.session == session)
-        one = Sent(session, seq, -1 if chosen else partition, key, txn, self.tick())
+        one = Sent(session, seq, -1 if chosen else partition, key, txn, self.tick(), topic)
         self.sent.append(one)
         return one
 
     def append(self, one: Sent, partition: int | None = None, *, ack: bool = True, gap: int = 0) -> Record:
         """The message reaches the log at the next offset (after `gap` markers) and is acked."""
         place = one.partition if partition is None else partition
-        offset = self._next.get(place, 0) + gap
-        self._next[place] = offset + 1
+        offset = self._next.get(one.topic << 32 | place, 0) + gap
+        self._next[one.topic << 32 | place] = offset + 1
         self.log.append(one.at(place, offset))
         if ack:
             self.ack(one, place, offset)
@@ -143,6 +158,19 @@ class LiteralRun:
         """Send, append and ack `count` messages."""
         made = (self.send(session, partition, key=key, txn=txn, chosen=chosen) for _ in range(count))
         return [self.append(one, partition) for one in made]
+
+    def copy(self, session: int, record: Record, partition: int = 0, *, txn: int = 0) -> list[Record]:
+        """A pipeline makes of this record what it has to, and all of it is written and acked."""
+        assert self.transform is not None
+        who = np.array([record.session]), np.array([record.seq])
+        topic = DEAD_LETTERS if self.transform.poison(*who)[0] else OUTPUT
+        made = [
+            self.append(self.send(session, partition, txn=txn, topic=topic))
+            for _ in range(int(self.transform.effects(*who)[0]))
+        ]
+        for number, one in enumerate(made):
+            self.origins[one.topic, one.partition, one.offset] = record, number
+        return made
 
     def end(
         self, session: int, txn: int, did: str | None = "commit", outcome: Outcome | None = Outcome.ACKED
@@ -189,7 +217,11 @@ class LiteralRun:
         """Write the run folder."""
         run = RunDir.create(self.root, self.name)
         committed = self._committed() if self.committed is None else self.committed
-        readable = committed if self.isolation == "read_committed" else self.log
+        readable = [
+            r
+            for r in (committed if self.isolation == "read_committed" else self.log)
+            if r.topic == INPUT or self.transform is None
+        ]
         given = self.deliveries if self.deliveries is not None else [("consumer-1.0", r) for r in readable]
         readers = dict.fromkeys(["consumer-1.0", *(reader for reader, _ in given)])
         told = {writer for _, writer, kind, _ in self._events if kind == "assignment"}
@@ -207,6 +239,8 @@ class LiteralRun:
             self._write_records(run.ledger / f"{reader}.deliveries", [r for who, r in given if who == reader])
         for isolation, rows in (("read_uncommitted", self.log), ("read_committed", committed)):
             self._write_records(run.ledger / f"final-reader.{isolation}.log", rows)
+            if self.transform is not None:
+                self._write_effects(run.ledger / f"final-reader.{isolation}.effects", rows)
         write_json(run.manifest, self._manifest(run))
         return run
 
@@ -223,10 +257,25 @@ class LiteralRun:
 
     def _tell_end(self) -> None:
         self.event("drain", complete=self.drained, detail="" if self.drained else "partition 0 at 3 of 9")
-        for partition in range(self.partitions):
-            end = max((r.offset + 1 for r in self.log if r.partition == partition), default=0)
-            start, stop, stable = self.bounds.get(partition, (0, end, end))
-            self.event("bounds", "final-reader", partition=partition, start=start, end=stop, stable=stable)
+        for topic, partition in sorted(
+            {(INPUT, partition) for partition in range(self.partitions)}
+            | {(r.topic, r.partition) for r in self.log}
+        ):
+            end = max(
+                (r.offset + 1 for r in self.log if (r.topic, r.partition) == (topic, partition)), default=0
+            )
+            start, stop, stable = (
+                self.bounds.get(partition, (0, end, end)) if topic == INPUT else (0, end, end)
+            )
+            self.event(
+                "bounds",
+                "final-reader",
+                topic=topic,
+                partition=partition,
+                start=start,
+                end=stop,
+                stable=stable,
+            )
         for isolation, complete in self.reads.items():
             self.event("read", "final-reader", isolation=isolation, complete=complete, detail="")
 
@@ -247,7 +296,7 @@ class LiteralRun:
         with patch.object(ledger, "now_ns", lambda: now):
             for one in (s for s in self.sent if s.session == number):
                 now = one.t
-                journal.attempt(one.seq, one.key, one.partition, one.txn)
+                journal.attempt(one.seq, one.key, one.partition, one.txn, 0, one.topic)
                 if one.outcome is not None:
                     now = one.t_outcome or one.t + 1
                     journal.outcome(one.seq, one.outcome, one.told_partition, one.offset, 0)
@@ -257,9 +306,25 @@ class LiteralRun:
         rows = np.zeros(len(records), dtype=ledger.DELIVERY)
         for i, r in enumerate(records):
             for name, value in vars(r).items():
-                rows[name][i] = value & ABORT_INTENDED if name == "intent" else value
+                rows[name][i] = value & (ABORT_INTENDED | EFFECT) if name == "intent" else value
+            rows["intended_topic"][i] = r.topic
         rows["t"] = [r.t or self.tick() for r in records]
         rows["leader_epoch"] = -1
+        journal = ledger.RowJournal(path)
+        journal.append(rows)
+        journal.close()
+
+    def _write_effects(self, path: Path, records: list[Record]) -> None:
+        made = [
+            (r, *self.origins[at])
+            for r in records
+            if (at := (r.topic, r.partition, r.offset)) in self.origins
+        ]
+        rows = np.zeros(len(made), dtype=ledger.EFFECT)
+        for i, (effect, origin, number) in enumerate(made):
+            rows["number"][i] = number
+            for name in ("offset", "seq", "session", "partition", "topic"):
+                rows[name][i], rows[f"origin_{name}"][i] = getattr(effect, name), getattr(origin, name)
         journal = ledger.RowJournal(path)
         journal.append(rows)
         journal.close()
@@ -273,5 +338,6 @@ class LiteralRun:
         clock = {"monotonic_ns": START_NS, "wall": "2026-01-01T00:00:00+0000"}
         return {
             "version": ledger.VERSION, "run_id": run.run_id, "scenario": scenario, "expected": self.expected,
-            "topic": "orders", "group": "orders-group", "clock": clock, "complete": True, **self.manifest,
+            "topic": "orders", "topics": ["orders", "orders-output", "orders-dead-letters"], "group": "orders-group",
+            "transform": asdict(self.transform) if self.transform is not None else None, "clock": clock, "complete": True, **self.manifest,
         }  # fmt: skip

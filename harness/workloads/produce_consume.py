@@ -7,6 +7,7 @@ from typing import Any
 
 from harness.contracts import Lane, Mode
 from harness.scenario import Scenario, TopicSettings
+from harness.transform import Transform
 
 
 class ProduceConsume:
@@ -21,6 +22,9 @@ class ProduceConsume:
 
     def more_topics(self) -> Sequence[tuple[str, TopicSettings]]:
         return ()
+
+    def transform(self) -> Transform | None:
+        return None
 
     def producers(self) -> list[Mapping[str, Any]]:
         scenario, settings = self._scenario, self._scenario.producers

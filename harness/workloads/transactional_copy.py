@@ -11,6 +11,7 @@ from typing import Any
 
 from harness.contracts import Lane
 from harness.scenario import Scenario, TopicSettings
+from harness.transform import Transform
 from harness.workloads.produce_consume import ProduceConsume
 
 
@@ -25,6 +26,9 @@ class TransactionalCopy:
     def more_topics(self) -> Sequence[tuple[str, TopicSettings]]:
         settings = self._scenario.pipeline.output
         return [(f"{self._topic}-output", settings), (f"{self._topic}-dead-letters", settings)]
+
+    def transform(self) -> Transform | None:
+        return self._scenario.pipeline.transform
 
     def _copiers(self) -> list[Mapping[str, Any]]:
         scenario, settings = self._scenario, self._scenario.pipeline

@@ -6,9 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from harness.contracts import Mode, Outcome
 from harness.message import BAD_KEY, BAD_PAYLOAD, FOREIGN_RUN
-from harness.testing.ledgers import LiteralRun
+from harness.testing.ledgers import LiteralRun, Record
+from harness.transform import DEAD_LETTERS, OUTPUT, Transform
 
 from .together import Finding
 
@@ -606,3 +609,78 @@ def key_reordered_by_new_partitions(root: Path) -> Case:
     old, new = run.write(1, 2, 0, key=3, chosen=True), run.write(1, 2, 1, key=3, chosen=True)
     run.give(READER, old[0], new[0], old[1], new[1])
     return run, {("key_reordered", (message(1, 1), message(1, 2)), (1, 0))}
+
+
+def pipeline(root: Path, aborted_first: bool = False) -> tuple[LiteralRun, list[list[Record]]]:
+    """Twelve inputs of which session 7 makes effects in one transaction; with what it made of each."""
+    run = LiteralRun(root, mode=Mode.EXACTLY_ONCE, transform=Transform(most=2, poison_share=0.2))
+    run.session(1)
+    run.session(7, "copier-1", idempotent=True, transactional_id="copier")
+    inputs = run.write(1, 12, 0)
+    if aborted_first:
+        for record in inputs:
+            run.copy(7, record, txn=1)
+        run.end(7, 1, "abort")
+    made = [run.copy(7, record, txn=2) for record in inputs]
+    run.end(7, 2)
+    counts = {len(effects) for effects in made}
+    assert counts == {0, 1, 2}, "the case needs inputs of every kind"
+    assert {one.topic for effects in made for one in effects} == {OUTPUT, DEAD_LETTERS}
+    return run, made
+
+
+@case
+def consistent_pipeline(root: Path) -> Case:
+    """What was made in an aborted transaction is made again, and stands in the promised log once."""
+    return pipeline(root, aborted_first=True)[0], set()
+
+
+@case
+def double_effect(root: Path) -> Case:
+    """A zombie worked on one input again, and its transaction was committed."""
+    run, made = pipeline(root)
+    number = next(number for number, effects in enumerate(made) if len(effects) == 2)
+    again = run.copy(7, run.log[number], txn=3)
+    run.end(7, 3)
+    planted: set[Finding] = {
+        (
+            "double_effect",
+            (message(1, number), f"copier-1.0-{first.seq}", f"copier-1.0-{second.seq}"),
+            (first.offset, second.offset),
+        )
+        for first, second in zip(made[number], again, strict=True)
+    }
+    return run, planted
+
+
+@case
+def missing_effect(root: Path) -> Case:
+    """A transaction with the offsets was committed, and one input had no effect: never sent, so nothing is lost."""
+    run, _ = pipeline(root)
+    assert run.transform is not None
+    more = run.write(1, 8, 0)
+    owed = run.transform.effects(np.full(8, 1), np.array([one.seq for one in more]))
+    left_out = [one for one, effects in zip(more, owed, strict=True) if effects > 0]
+    assert len(left_out) < len(more), "the case needs an input that has no effect"
+    return run, {("missing_effect", (message(1, one.seq),), (one.offset,)) for one in left_out}
+
+
+@case
+def missing_effect_of_the_second_only(root: Path) -> Case:
+    """Of two effects one is there."""
+    run, made = pipeline(root)
+    number = next(number for number, effects in enumerate(made) if len(effects) == 2)
+    second = made[number][1]
+    at = (second.topic, second.partition, second.offset)
+    del run.origins[at]  # another record stands there, that was made of nothing
+    return run, {("missing_effect", (message(1, number),), (run.log[number].offset,))}
+
+
+@case
+def inputs_that_were_not_passed_owe_nothing(root: Path) -> Case:
+    run, _ = pipeline(root)
+    given = list(run.log[:12])
+    run.write(1, 5, 0)
+    run.drained = False
+    run.give("copier-1.0", *given)
+    return run, set()

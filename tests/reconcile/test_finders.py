@@ -33,7 +33,7 @@ def test_each_finder_has_a_case(tmp_path: Path) -> None:
 def test_counts_agree_with_the_findings(name: str, outcomes: Mapping[str, Outcome]) -> None:
     counts = outcomes[name].result["counts"]
     found = Counter(anomaly for anomaly, _, _ in outcomes[name].found)
-    assert {anomaly: counts[anomaly] for anomaly in ASKED} == {anomaly: found[anomaly] for anomaly in ASKED}
+    assert {anomaly: counts.get(anomaly, 0) for anomaly in ASKED} == {a: found[a] for a in ASKED}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -43,17 +43,22 @@ def test_each_kind_is_explained_in_full(name: str, outcomes: Mapping[str, Outcom
     for finding in told:
         assert finding["text"].endswith(".")
         assert "None" not in finding["text"]
-        assert finding["topic"] == "orders"
+        assert finding["topic"].startswith("orders")
 
 
-def test_compared_counts_what_was_asked_about(outcomes: Mapping[str, Outcome]) -> None:
+def test_compared_counts_what_was_asked_about(outcomes: Mapping[str, Outcome], tmp_path: Path) -> None:
     plain = outcomes["consistent"].result["compared"]
     # Some count each time a record was met: in the log and delivered; acked, too.
     several = {"corrupted": 40, "offset_conflict": 60}
     # Steps are one fewer than deliveries in each partition; two partitions were committed; no keys, no transactions.
     steps = {"skipped": 18, "rewound": 18, "overcommitted": 2}
     none = dict.fromkeys(("key_reordered", "aborted_read", "premature_read", "torn"), 0)
-    assert plain == dict.fromkeys(ASKED, 20) | several | steps | none
+    of_pipelines = {"double_effect", "missing_effect"}
+    assert plain == dict.fromkeys(set(ASKED) - of_pipelines, 20) | several | steps | none
+    piped = outcomes["consistent_pipeline"].result["compared"]
+    run = CASES["consistent_pipeline"](tmp_path)[0]
+    committed = sum(1 for one in run.log if one.txn == 2)
+    assert (piped["missing_effect"], piped["double_effect"]) == (12, committed)
     transactional = outcomes["consistent_transactions"].result["compared"]
     assert (transactional["lost"], transactional["aborted_read"], transactional["duplicated"]) == (6, 12, 9)
 

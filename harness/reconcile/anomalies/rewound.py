@@ -1,4 +1,8 @@
-"""rewound: a reader saw a partition repeat or go backwards. After a rebalance it is excused, and counted (E5-E7)."""
+"""rewound: a reader saw a partition repeat or go backwards.
+
+After a rebalance it is excused, and counted (E5-E7). So it is after a rewind that the reader itself asked for and told
+of, as an application does after an aborted transaction.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +41,11 @@ class Rewound:
 
     def explain(self, row: Mapping[str, Any]) -> str:
         before, after = row["offsets"]
-        why = "after a rebalance" if row.get("excuse") else "without a rebalance that excuses it"
+        why = (
+            "after a rebalance or its own rewind"
+            if row.get("excuse")
+            else "without a rebalance that excuses it"
+        )
         return (
             f"{row.get('reader')} had got offset {before} of {row['topic']}/{row['partition']} and was then given offset "
             f"{after}, {when(row)}, {why}."
