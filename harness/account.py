@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.autopsy import classify
 from harness.contracts import Outcome
-from harness.journals import ISOLATIONS, Attempt, Event, Found, Identity, Journals, Position, Seen
+from harness.journals import ISOLATIONS, OBSERVED, Attempt, Event, Found, Identity, Journals, Position, Seen
 from harness.message import key_bytes
 
 OUTCOMES = {Outcome.UNKNOWN: "its outcome is unknown", Outcome.ACKED: "acked", Outcome.REJECTED: "rejected"}
@@ -127,9 +127,12 @@ class Teller:
     # --- the readers' side ---
 
     def _seen(self, seen: Seen, who: str = "") -> Moment:
-        what = "delivery" if seen.how == "delivered" else "reading"
-        reader = seen.reader if seen.how == "delivered" else f"the final {seen.how} reading"
-        verb = "got" if seen.how == "delivered" else "found"
+        what, reader, verb = "reading", f"the final {seen.how} reading", "found"
+        if seen.how == "delivered":
+            what, reader, verb = "delivery", seen.reader, "got"
+        elif seen.how == OBSERVED:
+            isolation = self.h.observers.get(seen.reader)
+            what, reader, verb = "observation", f"{seen.reader} (beside the group, {isolation})", "got"
         flags = f" with damage flags {seen.row['flags']}" if seen.row["flags"] else ""
         text = f"{reader} {verb} {who or 'it'} at {self.h.place(seen.position)}{flags}"
         return Moment(int(seen.row["t"]), what, text, {"reader": seen.reader, **_plain(seen.row)})

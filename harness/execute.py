@@ -22,7 +22,9 @@ from harness.message import run_number
 from harness.rundir import RunDir, write_json
 from harness.scenario import Scenario, TopicSettings
 from harness.topics import GroupWatch, partitions_now
-from harness.workers import Worker, Workers
+from harness.workers import OBSERVER, Worker, Workers
+
+OBSERVERS_LIMIT_S = 15.0  # until they have read to the end and stopped
 
 Say = Callable[[str], None]
 
@@ -70,7 +72,8 @@ def execute(
     with ExitStack() as stack:
         stack.callback(owned.disown, run.logs)
         book = stack.enter_context(ledger.Ledger(run.ledger, "harness"))
-        specs = _specs(scenario, cluster, run, workload.roles())
+        roles = [*workload.roles(), *_observers(scenario, topic, more_topics)]
+        specs = _specs(scenario, cluster, run, roles)
         workers = stack.enter_context(Workers(_workers(scenario, cluster, run, specs, book.events)))
         arena = RunArena(cluster, topic, group, workers, more_topics)
         try:
@@ -146,6 +149,7 @@ def _run(
         # What is read in the end is what is written: copiers have to be done with it.
         workers.stop(workers.copiers, timings.flush_limit_s + 10)
         events.write("step", step="drained")
+        workers.stop(workers.observers, OBSERVERS_LIMIT_S)
         # 9 the final reader reads the whole log with a fresh client, both ways
         say("reading the log")
         there = partitions_now(arena.cluster, arena.topic, partitions)  # an operator may have added some
@@ -197,6 +201,24 @@ def _specs(
             "bootstrap": cluster.bootstrap_servers(Lane(role["lane"])),
         }
         for role in roles
+    ]
+
+
+def _observers(
+    scenario: Scenario, topic: str, more_topics: Mapping[str, TopicSettings]
+) -> list[Mapping[str, Any]]:
+    """Two readers beside the group, one of each isolation, if the scenario wants them."""
+    topics = {topic: scenario.topic, **more_topics}
+    return [
+        {
+            "role": OBSERVER,
+            "name": f"{OBSERVER}-{reads}",
+            "lane": Lane.CONSUME,
+            "topics": [{"name": name, "partitions": made.partitions} for name, made in topics.items()],
+            "mode": scenario.mode,
+            "isolation": f"read_{reads}",
+        }
+        for reads in (("committed", "uncommitted") if scenario.observed else ())
     ]
 
 

@@ -20,6 +20,7 @@ from harness.message import BAD_PAYLOAD, FOREIGN_RUN, message_id
 from harness.rundir import RunDir
 
 ISOLATIONS = ("read_uncommitted", "read_committed")
+OBSERVED = "observed"
 Event = Mapping[str, Any]
 Row = Any  # one row of harness.ledger.ATTEMPT or DELIVERY
 
@@ -41,7 +42,7 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True)
 class Seen:
-    """One record as a reader got it; `how` is `delivered` or the isolation of a final reading."""
+    """One record as a reader got it; `how` is `delivered`, `observed` or the isolation of a final reading."""
 
     how: str
     reader: str
@@ -131,6 +132,11 @@ class Journals:
         }
 
     @cached_property
+    def observers(self) -> Mapping[str, str]:
+        """What each reader that is none of the group reads."""
+        return {str(e["writer"]): str(e["isolation"]) for e in self.of("observer")}
+
+    @cached_property
     def bounds(self) -> Mapping[tuple[int, int], Event]:
         """By topic and partition; of several readers the last."""
         return {(int(e.get("topic", 0)), int(e["partition"])): e for e in self.of("bounds")}
@@ -197,7 +203,8 @@ class Journals:
         return found
 
     def _records(self) -> Iterator[tuple[str, Any]]:
-        yield from (("delivered", path) for path in sorted(self.run.ledger.glob("*.deliveries")))
+        for path in sorted(self.run.ledger.glob("*.deliveries")):
+            yield OBSERVED if path.name.removesuffix(".deliveries") in self.observers else "delivered", path
         for isolation in ISOLATIONS:
             yield from ((isolation, path) for path in sorted(self.run.ledger.glob(f"*.{isolation}.log")))
 

@@ -150,12 +150,19 @@ class Scenario:
     pipeline: PipelineSettings = PipelineSettings()
     timings: Timings = Timings()
     produce_s: float = 4.0  # how long a run without faults produces
+    observed: bool = False  # two observers, one of each isolation, read every topic while it breaks
     seed: int = 1
 
     def __post_init__(self) -> None:
         if not self.name or not all(c.isalnum() or c in "_-." for c in self.name):
             raise ValueError(f"Scenario.name: letters, digits, '_', '-' and '.' only, not {self.name!r}")
         _positive("Scenario", produce_s=self.produce_s)
+        if self.observed and self.consumers.isolation != "read_committed":
+            # Jumps of all readers are judged by the log that the group reads; an observer of read_committed jumps over
+            # aborted records by design.
+            raise ValueError(
+                f"Scenario.observed needs a group that reads read_committed, not {self.consumers.isolation}"
+            )
 
     @property
     def guarantee(self) -> Mode:

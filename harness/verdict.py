@@ -120,6 +120,9 @@ def _doubts(reconciled: Mapping[str, Any], guarantee: Mode, settings: Settings) 
     for isolation, complete in seen["reads"].items():
         if not complete:
             yield f"the final {isolation} reading is not complete"
+    for observer, records in seen.get("observed", {}).items():
+        if not records:
+            yield f"{observer} was given nothing: nobody looked on while it broke"
     for gap in seen["gaps"]:
         yield f"the ledger has a gap: {gap}"
     for error in seen["errors"]:

@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 _PIPE_BYTES = 64 * 1024  # what a pipe keeps while nobody reads
 PRODUCERS = ("producer", "transactional_producer")  # roles
 READERS = ("consumer", "copier")
+OBSERVER = "observer"  # reads beside the group, and counts for nothing in the progress of a run
 
 
 class Worker:
@@ -186,12 +187,17 @@ class Workers:
     def consumers(self) -> list[Worker]:
         return self.of(*READERS)
 
+    @property
+    def observers(self) -> list[Worker]:
+        return self.of(OBSERVER)
+
     def start(self) -> None:
         for worker in self.all:
             worker.start()
 
     def counters(self) -> Counters:
-        each = [w.counters() for w in self.all]
+        """Of all who work; observers only look on."""
+        each = [w.counters() for w in self.all if w.role != OBSERVER]
         return Counters(*(sum(getattr(c, name) for c in each) for name in Counters.__dataclass_fields__))
 
     def check(self) -> None:

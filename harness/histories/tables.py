@@ -99,11 +99,11 @@ def tables(spark: SparkSession, histories: Sequence[Numbered], *, ww_deps: bool)
     )
     attempts = fixed(_testifying(local(spark, arrow["attempts"]), fates))
     log = fixed(_log(attempts, reads))
-    messages = fixed(_owed_when_passed(ledger.messages_of(attempts, log, reads, fates), reads))
+    messages = fixed(_owed_when_passed(ledger.messages_of(attempts, log, reads, fates, named), reads))
     places = log.select(*MESSAGE, "topic", "partition", "offset")
     return Tables(
         attempts=attempts, deliveries=reads, log=log, bounds=local(spark, arrow["bounds"]), names=named,
-        fates=fates, messages=messages, positions=ledger.positions_of(attempts, log, reads),
+        fates=fates, messages=messages, positions=ledger.positions_of(attempts, log, reads, named),
         claims=ledger.claims_of(attempts, no_log, reads), places=places,
         pairs=_pairs(attempts, log), keys=messages.where("false"),
         steps=_steps(reads), readable=places, overcommits=reads.where("false"), rest_of=lambda transactions: transactions, tells_all=True,

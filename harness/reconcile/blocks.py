@@ -15,12 +15,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from harness.transform import Transform
+
+if TYPE_CHECKING:
+    from harness.reconcile.observers import Observer
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -52,7 +55,8 @@ class Space(IntEnum):
     #              h0 contents sent against contents found, h1 places acked against places found, why: Why bits
     POSITION = 1  # place, offset block | m0 for the group to read, m1 passed by it, m2 logged, m3 delivered,
     #               m4 jumped over by a reader, n0 log rows, n1 deliveries,
-    #               h0 contents to read against contents delivered, why: Why bits
+    #               h0 contents to read against contents delivered, why: Why bits; h1 and n2 contents and records that
+    #               observers had to be given against those that they were given (harness.reconcile.observers)
     KEY = 2  # topic and key block, partition | m0 keys of the block that stand in this partition
     RUN_OF_ORDER = 3  # session and place, first offset | m0 last offset, m1 least seq, m2 highest seq, n0 1
     ACK_SLOTS = 4  # place, block of slots | m0 slots with an ack
@@ -118,6 +122,7 @@ class Why(IntFlag):
     JUMPED = 1024  # a reader jumped over a record that it could read
     PREMATURE = 2048  # read before its transaction was asked to commit
     KEYS_CROSSED = 4096  # keyed records may stand in another order than they were sent
+    OBSERVED = 8192  # an observer was given something else than the log holds
 
 
 class Fate(IntEnum):
@@ -161,6 +166,7 @@ class Facts:
     attempted: Ints = field(default_factory=_none)
     commits: Mapping[int, Commits] = field(default_factory=dict)  # by place
     transform: Transform | None = None  # of a pipeline
+    observers: Mapping[int, Observer] = field(default_factory=dict)  # by the number of the reader
 
     def fate_of(self, session: Ints, txn: Ints) -> Ints:
         """The fate of each record's transaction; OPEN for one that no event tells of."""
@@ -265,7 +271,7 @@ def weigh(s: Summary) -> Ints:
 
     Hashes of two sides can be compared only when both hold the same items, each once.
     """
-    m0, m1, m2, m3, m4 = (s[name] for name in MASKS[:5])
+    m0, m1, m2, m3 = (s[name] for name in MASKS[:4])
     logged, delivered = _bits(m2), _bits(m3)
     missing, extra_rows = (m1 & ~m3) != 0, s["n0"] != logged
     differ = (m0 != m2) | extra_rows
@@ -285,7 +291,8 @@ def weigh(s: Summary) -> Ints:
         | why_where(again, Why.REPEATED)
         | why_where(extra_rows, Why.PLACE)
         | why_where(apart | (s["h0"] != 0), Why.CONTENT)
-        | why_where((m4 & m0) != 0, Why.JUMPED)
+        | why_where(jumped_over(s) != 0, Why.JUMPED)
+        | why_where(_observed(s), Why.OBSERVED)
     )
     space = s["space"]
     effect = why_where(s["n0"] > s["n1"], Why.MISSING) | why_where(s["n0"] < s["n1"], Why.REPEATED)
@@ -297,6 +304,20 @@ def weigh(s: Summary) -> Ints:
     )
     why: Ints = merged | s["why"]
     return why
+
+
+def jumped_over(s: Summary) -> Ints:
+    """Of merged blocks of positions, those that a reader jumped over and could have read.
+
+    What stands in a topic that the group does not read, observers alone can have jumped over.
+    """
+    mask: Ints = s["m4"] & np.where(_observed(s), s["m2"], s["m0"])
+    return mask
+
+
+def _observed(s: Summary) -> Bools:
+    differs: Bools = (s["h1"] != 0) | (s["n2"] != 0)
+    return differs
 
 
 def _bits(mask: Ints) -> Ints:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from harness.reconcile.blocks import Count, Facts, Fate
+from harness.reconcile.observers import merged_by_name
 from harness.reconcile.screen import Screened
 from harness.reconcile.seal import Sealed
 
@@ -40,6 +41,7 @@ def coverage(sealed: Sealed, facts: Facts, screened: Screened) -> dict[str, Any]
         "commits": sealed.commits,
         "sessions": sealed.rows["sessions"],
         "readers": sealed.readers,
+        "observed": merged_by_name(sealed.observers),
         "in_flight": sealed.in_flight,
     }
 

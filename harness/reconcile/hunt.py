@@ -15,7 +15,7 @@ from harness.reconcile.source import Work
 from harness.reconcile.stitch import Doubts, Range
 from harness.reconcile.wanted import Kind, Wanted, doubted, isin
 
-STRANGERS = Why.NOBODYS | Why.CONTENT | Why.PLACE
+STRANGERS = Why.NOBODYS | Why.CONTENT | Why.PLACE | Why.OBSERVED
 HUNTED = "kind bigint, run bigint, x bigint, y bigint, sure bigint"  # sure: nobody can tell it better
 NEEDED: Mapping[str, tuple[str, ...]] = {
     "attempts": ("session", "seq", "topic", "told_partition", "offset"),

@@ -9,6 +9,7 @@ import numpy as np
 
 from harness.contracts import Outcome
 from harness.message import BAD_PAYLOAD, FOREIGN_RUN
+from harness.reconcile import observers
 from harness.reconcile.blocks import (
     ATTEMPTED_BIN,
     BIN,
@@ -118,6 +119,7 @@ def screen_log(c: Columns, facts: Facts) -> Summary:
         run, Space.POSITION, place, offset >> BITS,
         m0=bit_of(offset, for_group), m1=bit_of(offset, c["passed"]), m2=bit_of(offset),
         n0=np.ones_like(offset), h0=np.where(for_group, content, 0), why=why_where(c["flags"] != 0, Why.FLAGGED),
+        **observers.to_be_seen(c, place, content, facts),
     )  # fmt: skip
     ours = (c["flags"] & (BAD_PAYLOAD | FOREIGN_RUN)) == 0
     strange = total(run, Count.STRANGE, int((~ours).sum()))
@@ -241,18 +243,21 @@ def _order(c: Columns, facts: Facts, place: Ints) -> tuple[Summary, Bools]:
 
 
 def screen_deliveries(c: Columns, facts: Facts, trail: Trail) -> Summary:
-    """What the group was given: topic, partition, offset, session, seq, txn, key, flags, t, reader, generation."""
+    """What the group and observers were given: topic, partition, offset, session, seq, txn, key, flags, t, reader, generation."""
     run, offset, session, seq = facts.run, c["offset"], c["session"], c["seq"]
+    group = observers.of_group(c["reader"], facts)
+    content = mixed(session, seq, c["txn"], c["key"], offset)
     positions = folded(
         run, Space.POSITION, place_of(c["topic"], c["partition"]), offset >> BITS,
-        m3=bit_of(offset), n1=np.ones_like(offset),
-        h0=mixed(session, seq, c["txn"], c["key"], offset), why=why_where(c["flags"] != 0, Why.FLAGGED),
+        m3=bit_of(offset, group), n1=group.astype(np.int64),
+        h0=np.where(group, content, 0), why=why_where(c["flags"] != 0, Why.FLAGGED),
+        **observers.seen(c, content, group, facts),
     )  # fmt: skip
     ours = (c["flags"] & (BAD_PAYLOAD | FOREIGN_RUN)) == 0
-    in_txn = ours & (c["txn"] > 0)
+    in_txn = ours & (c["txn"] > 0) & observers.promised_committed(c["reader"], facts)
     doubtful = in_txn & (facts.fate_of(session, c["txn"]) != Fate.COMMITTED)
     early = in_txn & (c["t"] < facts.asked_at(session, c["txn"])) if in_txn.any() else in_txn
-    bucket = (c["t"] - facts.zero_ns) // BUCKET_NS
+    bucket = (c["t"][group] - facts.zero_ns) // BUCKET_NS
     parts = [
         positions,
         total(run, Count.STRANGE, int((~ours).sum())),
@@ -263,7 +268,8 @@ def screen_deliveries(c: Columns, facts: Facts, trail: Trail) -> Summary:
         if which.any():
             blocks = seq[which] >> BITS
             parts.append(folded(run, Space.MESSAGE, session[which], blocks, why=np.full_like(blocks, why)))
-    return joined([*parts, *_given_by_commits(c, facts), screen_steps(c, facts, trail)])
+    to_group = c if group.all() else {name: values[group] for name, values in c.items()}
+    return joined([*parts, *_given_by_commits(to_group, facts), screen_steps(c, facts, trail)])
 
 
 def _given_by_commits(c: Columns, facts: Facts) -> list[Summary]:

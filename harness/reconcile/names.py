@@ -7,7 +7,7 @@ names where it arrives: a look-up in the query costs a join for each finder, and
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
@@ -25,10 +25,30 @@ class Names:
     readers: Mapping[tuple[int, int], str]  # run, reader -> its name
     isolations: Mapping[int, str]  # run -> what its group reads
     unchanged: Mapping[int, bool]  # run -> whether its topic's number of partitions stayed the same
+    observers: Mapping[tuple[int, int], str] = field(default_factory=dict)  # run, reader -> what it reads
 
-    def isolation(self) -> str:
+    def group_isolation(self) -> str:
         """What the group of the row's run reads."""
         return _of_run(self.isolations)
+
+    def isolation(self) -> str:
+        """What the row's reader reads, one of the group or an observer."""
+        return f"coalesce({self._observed()}, {self.group_isolation()})"
+
+    def observes(self) -> str:
+        """Whether the row's reader is an observer."""
+        return f"{self._observed()} IS NOT NULL"
+
+    def sees_anything(self) -> str:
+        """Whether it is an observer of read_uncommitted, to which aborted records are shown by design."""
+        return f"coalesce({self._observed()} = 'read_uncommitted', false)"
+
+    def _observed(self) -> str:
+        """What an observer reads, null for a reader of the group."""
+        if not self.observers:
+            return "CAST(NULL AS string)"
+        text = "\\n".join(f"{run}.{reader}\\t{reads}" for (run, reader), reads in self.observers.items())
+        return f"try_element_at(str_to_map('{text}', '\\n', '\\t'), run || '.' || reader)"
 
     def is_unchanged(self) -> str:
         return _of_run({run: str(same).lower() for run, same in self.unchanged.items()}) + " = 'true'"

@@ -75,6 +75,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         ("reader", pa.int32()),  # its number in deliveries, commits and assignments
         ("name", pa.string()),
         ("isolation", pa.string()),
+        ("observer", pa.bool_()),  # none of the group
     ]),
     # Rows of one reader stand in the order in which it got them, in one file.
     "deliveries": pa.schema([

@@ -23,6 +23,7 @@ from harness.contracts import Outcome
 from harness.reconcile import blocks, kernels, steps
 from harness.reconcile.blocks import Commits, Count, Facts, Fate, Ints, Space, Summary, Why
 from harness.reconcile.fates import told
+from harness.reconcile.observers import Observer
 from harness.reconcile.schema import EFFECTS, SCHEMAS
 from harness.reconcile.seal import Sealed
 from harness.reconcile.source import Source, Work
@@ -220,6 +221,7 @@ def facts(small: Mapping[str, pa.Table], sealed: Sequence[Sealed]) -> list[Facts
                 one.run, one.zero_ns, one.group_isolation == "read_committed", one.topic_unchanged,
                 transactions, fate, asked, sessions[:, 0].copy(), sessions[:, 1].copy(),
                 commits.get(one.run, {}), Transform(**one.transform) if one.transform else None,
+                {observed.reader: Observer.of(observed) for observed in one.observers},
             )
         )  # fmt: skip
     return made

@@ -27,6 +27,7 @@ from harness.errors import LedgerError
 from harness.message import run_number
 from harness.reconcile import rows as make
 from harness.reconcile.merge import PIECE, side_by_side
+from harness.reconcile.observers import Observed, isolation_of
 from harness.reconcile.rows import Columns, Event, Reach
 from harness.reconcile.schema import SCHEMAS
 from harness.rundir import RunDir, write_json
@@ -66,7 +67,8 @@ class Sealed:
     rows: Counter[str] = field(default_factory=Counter)  # of each table
     in_log: int = 0  # records in the log that is owed
     in_log_uncommitted: int = 0
-    readers: int = 0
+    readers: int = 0  # of the group
+    observers: list[Observed] = field(default_factory=list)  # readers that are none of the group
     rebalances: int = 0
     commits: int = 0
     in_flight: int | None = None  # of every session; None: left to the client by at least one
@@ -74,12 +76,17 @@ class Sealed:
     events: list[Event] = field(default_factory=list)  # those that are rare in any run
 
     def to_json(self) -> dict[str, Any]:
-        return {**vars(self), "sessions": [asdict(one) for one in self.sessions]}
+        return {
+            **vars(self),
+            "sessions": [asdict(one) for one in self.sessions],
+            "observers": [asdict(one) for one in self.observers],
+        }
 
     @classmethod
     def from_json(cls, told: Mapping[str, Any]) -> Sealed:
         sessions = [Session(**one) for one in told["sessions"]]
-        return cls(**{**told, "rows": Counter(told["rows"]), "sessions": sessions})
+        observers = [Observed(**one) for one in told.get("observers", ())]
+        return cls(**{**told, "rows": Counter(told["rows"]), "sessions": sessions, "observers": observers})
 
 
 def seal(run: RunDir) -> Sealed:
@@ -294,17 +301,28 @@ class _Sealing:
             )
 
     def _seal_deliveries(self) -> None:
+        told = self._each("observer", lambda e: {"name": e["writer"], "isolation": isolation_of(e)})
+        isolations = {str(one["name"]): str(one["isolation"]) for one in told}
         for path in sorted(self._run.ledger.glob("*.deliveries")):
             rows = self._rows_of(path, path.stem)
-            self._sealed.readers += 1
             reader = self._reader(path.stem)
             touched = make.touched(self._assignments, reader)
-            self._write("deliveries", path.stem, (
-                make.deliveries(piece, reader, touched) for piece in self._own(rows)
-            ))  # fmt: skip
+            pieces = self._own(rows)
+            if path.stem in isolations:
+                observed = Observed(reader, path.stem, isolations[path.stem])
+                self._sealed.observers.append(observed)
+                pieces = map(observed.add, pieces)
+            else:
+                self._sealed.readers += 1
+            self._write(
+                "deliveries", path.stem, (make.deliveries(piece, reader, touched) for piece in pieces)
+            )
         self._sealed.reader_names = list(self._readers)
         self._rows("readers", [
-            {"reader": number, "name": name, "isolation": self._sealed.group_isolation}
+            {
+                "reader": number, "name": name, "isolation": isolations.get(name, self._sealed.group_isolation),
+                "observer": name in isolations,
+            }
             for name, number in self._readers.items()
         ])  # fmt: skip
         for event in self._events["commit"]:

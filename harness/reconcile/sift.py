@@ -24,7 +24,15 @@ from harness.reconcile.wanted import Kind, Wanted, doubted
 
 def sift(picked: Mapping[str, pa.Table], screened: Screened, facts: Sequence[Facts], sure: Wanted) -> Wanted:
     """What of the picked rows is still wanted: what is `sure`, and messages and positions that are not sound themselves."""
-    single = {fact.run: replace(fact, attempted=fact.attempted << BITS, commits={}) for fact in facts}
+    single = {
+        fact.run: replace(
+            fact,
+            attempted=fact.attempted << BITS,
+            commits={},
+            observers={number: one.with_a_block_each() for number, one in fact.observers.items()},
+        )
+        for fact in facts
+    }
     wanted = Wanted(dict(sure.keys))
     messages = _doubtful(picked, "by_message", Space.MESSAGE, single)
     positions = _doubtful(picked, "by_position", Space.POSITION, single)
@@ -75,6 +83,6 @@ def _single(c: Columns) -> Columns:
 def _jumped_over(screened: Screened) -> tuple[Ints, Ints, Ints]:
     """Run, place and offset of records that a reader jumped over and could have read."""
     s = screened.doubtful(Space.POSITION)
-    over = (s["m4"] & s["m0"])[:, None].view(np.uint64) >> np.arange(64, dtype=np.uint64) & np.uint64(1)
+    over = blocks.jumped_over(s)[:, None].view(np.uint64) >> np.arange(64, dtype=np.uint64) & np.uint64(1)
     row, bit = np.nonzero(over)
     return s["run"][row], s["a"][row], (s["b"][row] << BITS) + bit

@@ -57,11 +57,12 @@ class Tables:
     # One row a message that was attempted, found or delivered. Of the attempt (null without one): attempted, t,
     # t_outcome, outcome, txn, key, intended_topic, intended_partition, acked_partition, acked_offset, fate.
     # Of the log: in_log, in_committed, promised, damaged (booleans), topic_min/max, partition_min/max,
-    # offset_min/max. delivered: how often. altered: key or transaction differ from what was sent.
+    # offset_min/max. delivered: how often to the group. altered: key or transaction differ from what was sent.
     # owed: it must be in the log. visible: it is in the log that is owed.
     messages: DataFrame
     # One row a position: holder (session, seq), session_min/max, seq_min/max of those who claim it; acked, in_log, in_committed, promised,
-    # passed (booleans); delivered (how often), t_first, t_last of its deliveries; flags of all who read it.
+    # passed (booleans); delivered (how often), t_first, t_last of its deliveries to the group; t_seen: when any reader first got
+    # it; flags of all who read it.
     positions: DataFrame
     # run, session, seq, source (ack, final read or delivery), topic, partition, offset, t: who says that a message
     # stands at a position. What is in `places` stands there for sure: run, session, seq, topic, partition, offset.
@@ -93,6 +94,10 @@ class Tables:
         """Deliveries of records of ours, but for those that their own transaction got (told by `op`, if at all)."""
         reads = self.deliveries.where(OURS)
         return reads.where("op != txn") if "op" in reads.columns else reads
+
+    def to_group(self) -> DataFrame:
+        """Deliveries to the group, and none to observers."""
+        return self.deliveries.where(f"NOT {self.names.observes()}")
 
     def named(self, frame: DataFrame, *, session: str = "session", sender: str = "sender") -> DataFrame:
         """With the sender's name, or rather a mark for it that its findings are spelled with."""
@@ -153,6 +158,7 @@ def names(sealed: Sequence[Sealed]) -> Names:
         {(one.run, number): name for one in sealed for number, name in enumerate(one.reader_names)},
         {one.run: one.group_isolation for one in sealed},
         {one.run: one.topic_unchanged for one in sealed},
+        {(one.run, observed.reader): observed.isolation for one in sealed for observed in one.observers},
     )
 
 
@@ -174,13 +180,15 @@ def derive(
     )
     positions = kept(
         spark,
-        positions_of(by_position["attempts"], by_position["log"], by_position["deliveries"]),
+        positions_of(by_position["attempts"], by_position["log"], by_position["deliveries"], named),
         few=chosen.few,
     )
     harmed = _harmed(positions) if strange else None
     messages = kept(
         spark,
-        messages_of(by_message["attempts"], by_message["log"], by_message["deliveries"], fates, harmed),
+        messages_of(
+            by_message["attempts"], by_message["log"], by_message["deliveries"], fates, named, harmed
+        ),
         few=chosen.few,
     )
     return Tables(
@@ -224,7 +232,7 @@ def claims_of(attempts: DataFrame, log: DataFrame, deliveries: DataFrame) -> Dat
 
 def _readable(log: DataFrame, named: Names) -> DataFrame:
     identity = [f"CASE WHEN {OURS} THEN {name} END AS {name}" for name in ("session", "seq")]
-    committed = f"{named.isolation()} = 'read_committed'"
+    committed = f"{named.group_isolation()} = 'read_committed'"
     return log.where(f"CASE WHEN {committed} THEN committed ELSE uncommitted END").selectExpr(
         *POSITION, *identity
     )
@@ -255,14 +263,16 @@ def fates_of(told: DataFrame, log: DataFrame, deliveries: DataFrame, named: Name
     return told.join(proven, on=TRANSACTION, how="left").selectExpr(*TRANSACTION, fate, "asked_at")
 
 
-def positions_of(attempts: DataFrame, log: DataFrame, deliveries: DataFrame) -> DataFrame:
+def positions_of(attempts: DataFrame, log: DataFrame, deliveries: DataFrame, named: Names) -> DataFrame:
     # What is not ours has a position all the same, and its flags say what is wrong with it; who it is, it cannot say.
     identity = [f"CASE WHEN {OURS} THEN {name} END AS {name}" for name in ("session", "seq")]
     acks = attempts.where("offset IS NOT NULL").selectExpr(
         "run", "topic", "told_partition AS partition", "offset", "session", "seq", "true AS ack"
     )
     found = log.selectExpr(*POSITION, *identity, "flags", "promised", "passed", "uncommitted", "committed")
-    given = deliveries.selectExpr(*POSITION, *identity, "flags", "t", "1 AS delivery")
+    given = deliveries.selectExpr(
+        *POSITION, *identity, "flags", "t AS seen", f"CASE WHEN NOT {named.observes()} THEN t END AS t"
+    )
     return _stack(acks, found, given).groupBy(*POSITION).agg(*_exprs(
         # Of several who claim it the first one stands for the position in findings.
         "min(CASE WHEN session IS NOT NULL THEN struct(session, seq) END) AS holder",
@@ -272,7 +282,7 @@ def positions_of(attempts: DataFrame, log: DataFrame, deliveries: DataFrame) -> 
         "coalesce(bool_or(committed), false) AS in_committed",
         "coalesce(bool_or(promised), false) AS promised",
         "coalesce(bool_or(passed), false) AS passed",
-        "count(delivery) AS delivered", "min(t) AS t_first", "max(t) AS t_last",
+        "count(t) AS delivered", "min(t) AS t_first", "max(t) AS t_last", "min(seen) AS t_seen",
         "coalesce(bit_or(flags), 0) AS flags",
     ))  # fmt: skip
 
@@ -289,6 +299,7 @@ def messages_of(
     log: DataFrame,
     deliveries: DataFrame,
     fates: DataFrame,
+    named: Names,
     harmed: DataFrame | None = None,
 ) -> DataFrame:
     sent = attempts.selectExpr(
@@ -299,7 +310,9 @@ def messages_of(
     found = log.where(OURS).selectExpr(
         *MESSAGE, "topic", "partition", "offset", "txn", "key", "promised", "uncommitted", "committed",
     )  # fmt: skip
-    given = deliveries.where(OURS).selectExpr(*MESSAGE, "txn", "key", "1 AS delivery")
+    given = deliveries.where(OURS).selectExpr(
+        *MESSAGE, "txn", "key", f"CASE WHEN NOT {named.observes()} THEN 1 END AS delivery"
+    )
     harm = [harmed] if harmed is not None else []
     carried = (
         "t",

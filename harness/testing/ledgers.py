@@ -92,6 +92,7 @@ class LiteralRun:
     origins: dict[tuple[int, int, int], tuple[Record, int]] = field(
         default_factory=dict
     )  # topic, partition, offset of an effect -> the input it was made of, and its number
+    observed: dict[str, list[Record]] = field(default_factory=dict)  # by the observer's name
     _events: list[tuple[int, str, str, dict[str, Any]]] = field(default_factory=list)
     _sessions: dict[int, str] = field(default_factory=dict)
     _fates: dict[tuple[int, int], str] = field(default_factory=dict)
@@ -195,6 +196,13 @@ class LiteralRun:
         self.tick()
         self.deliveries += [(reader, replace(r, t=self.tick() if apart else self.clock)) for r in records]
 
+    def observe(self, reader: str, isolation: str, *records: Record) -> None:
+        """An observer, which is none of the group, gets these now."""
+        if reader not in self.observed:
+            self.observed[reader] = []
+            self.event("observer", reader, isolation=isolation, topics=["orders"])
+        self.observed[reader] += [replace(r, t=self.tick()) for r in records]
+
     def assign(self, reader: str, *partitions: int, how: str = "assigned") -> None:
         self.event("assignment", reader, reader=reader, how=how, partitions=list(partitions))
 
@@ -237,6 +245,8 @@ class LiteralRun:
             self._write_attempts(run, number, writer)
         for reader in readers:
             self._write_records(run.ledger / f"{reader}.deliveries", [r for who, r in given if who == reader])
+        for reader, seen in self.observed.items():
+            self._write_records(run.ledger / f"{reader}.deliveries", seen)
         for isolation, rows in (("read_uncommitted", self.log), ("read_committed", committed)):
             self._write_records(run.ledger / f"final-reader.{isolation}.log", rows)
             if self.transform is not None:

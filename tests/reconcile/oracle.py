@@ -26,10 +26,16 @@ _ACKED, _REJECTED = int(Outcome.ACKED), int(Outcome.REJECTED)
 _OURS = f"flags & {BAD_PAYLOAD | FOREIGN_RUN} = 0"
 _DAMAGED = f"flags & {BAD_PAYLOAD | BAD_KEY | BAD_HEADER | BAD_TIMESTAMP} <> 0"
 
-_ASKED = ("runs", "sessions", "attempts", "deliveries", "log", "transactions", "commits", "bounds")
+_ASKED = ("runs", "sessions", "readers", "attempts", "deliveries", "log", "transactions", "commits", "bounds")
 
 # Steps on the way, each a table. Names of columns are those of the sealed tables where they mean the same.
 _STEPS = {
+    # Observers are none of the group; one of read_uncommitted is meant to see what is not committed.
+    "to_group": """
+        SELECT * FROM deliveries SEMI JOIN (SELECT run, reader FROM readers WHERE NOT observer) USING (run, reader)""",
+    "promised": """
+        SELECT * FROM deliveries ANTI JOIN (
+            SELECT run, reader FROM readers WHERE observer AND isolation = 'read_uncommitted') USING (run, reader)""",
     # Who says that a message stands at a position.
     "claim": f"""
         SELECT run, topic, told_partition AS partition, "offset", session, seq FROM attempts WHERE "offset" IS NOT NULL
@@ -63,8 +69,8 @@ _STEPS = {
         ) ANTI JOIN attempts USING (run, session, seq) GROUP BY ALL""",
     "seen_committed": f"""
         SELECT run, session, txn FROM log WHERE committed AND txn > 0 AND {_OURS}
-        UNION SELECT run, session, txn FROM deliveries JOIN runs USING (run)
-        WHERE group_isolation = 'read_committed' AND txn > 0 AND {_OURS}""",
+        UNION SELECT run, session, txn FROM deliveries JOIN readers USING (run, reader)
+        WHERE isolation = 'read_committed' AND txn > 0 AND {_OURS}""",
     "fate": f"""
         SELECT run, session, txn, CASE
             WHEN bool_or(coalesce(step = 'ended' AND did = 'commit' AND outcome = {_ACKED}, false)) THEN 'committed'
@@ -115,7 +121,7 @@ _STEPS = {
     "keyed": f"""
         SELECT s.*, regexp_extract(s.sender, '^(.*)\\.([0-9]+)$', 1) AS producer,
                TRY_CAST(regexp_extract(s.sender, '^(.*)\\.([0-9]+)$', 2) AS BIGINT) AS incarnation,
-               (SELECT min(d.t) FROM deliveries d WHERE d.run = s.run AND d.session = s.session AND d.seq = s.seq
+               (SELECT min(d.t) FROM to_group d WHERE d.run = s.run AND d.session = s.session AND d.seq = s.seq
                                                         AND {_OURS.replace("flags", "d.flags")}) AS came
         FROM standing s WHERE s.key >= 0 AND s.partition < 0 AND s.partitions = 1""",
     "overtaken": f"""
@@ -188,11 +194,11 @@ _QUESTIONS = {
     "undelivered": """
         SELECT run, known([id]) AS messages, ["offset"] AS offsets
         FROM (SELECT DISTINCT run, topic, partition, "offset" FROM log WHERE passed)
-        ANTI JOIN deliveries USING (run, topic, partition, "offset")
+        ANTI JOIN to_group USING (run, topic, partition, "offset")
         LEFT JOIN named_holder USING (run, topic, partition, "offset")""",
     "redelivered": """
         SELECT run, known([any_value(id)]) AS messages, ["offset"] AS offsets
-        FROM deliveries LEFT JOIN named_holder USING (run, topic, partition, "offset")
+        FROM to_group LEFT JOIN named_holder USING (run, topic, partition, "offset")
         GROUP BY run, topic, partition, "offset" HAVING count(*) > 1""",
     "skipped": f"""
         SELECT g.run, known([g.previous_id, g.id] || list(r.id ORDER BY r."offset")[:{JUMPED_SHOWN}]) AS messages,
@@ -208,7 +214,7 @@ _QUESTIONS = {
         SELECT c.run, known(list(r.id ORDER BY r."offset")[:{OVERCOMMITTED_SHOWN}]) AS messages,
                known([c.committed, coalesce(c.given + 1, b.start)]) AS offsets
         FROM (SELECT DISTINCT run, t, reader, topic, partition, "offset" AS committed,
-                     (SELECT max(d."offset") FROM deliveries d WHERE d.run = o.run AND d.topic = o.topic
+                     (SELECT max(d."offset") FROM to_group d WHERE d.run = o.run AND d.topic = o.topic
                                                   AND d.partition = o.partition AND d.t <= o.t) AS given
               FROM commits o WHERE outcome = {_ACKED}) c
         JOIN readable r ON r.run = c.run AND r.topic = c.topic AND r.partition = c.partition
@@ -218,14 +224,14 @@ _QUESTIONS = {
     "aborted_read": f"""
         SELECT DISTINCT ON (run, session, seq, topic, partition, "offset", reader)
                run, [named(sender, session, seq)] AS messages, ["offset"] AS offsets
-        FROM (SELECT run, session, seq, topic, partition, "offset", reader FROM deliveries WHERE {_OURS}
+        FROM (SELECT run, session, seq, topic, partition, "offset", reader FROM promised WHERE {_OURS}
               UNION ALL SELECT run, session, seq, topic, partition, "offset", -1 FROM log WHERE committed AND {_OURS})
         JOIN told_txn USING (run, session, seq) JOIN fate USING (run, session, txn)
         LEFT JOIN sessions USING (run, session) WHERE fate = 'aborted'""",
     "premature_read": f"""
         SELECT DISTINCT ON (run, session, seq, topic, partition, "offset", reader)
                run, [named(sender, session, seq)] AS messages, ["offset"] AS offsets
-        FROM (SELECT run, t, session, seq, topic, partition, "offset", reader FROM deliveries WHERE {_OURS}) d
+        FROM (SELECT run, t, session, seq, topic, partition, "offset", reader FROM promised WHERE {_OURS}) d
         JOIN told_txn USING (run, session, seq) JOIN fate USING (run, session, txn)
         LEFT JOIN sessions USING (run, session) WHERE fate <> 'aborted' AND d.t < asked""",
     "torn": """

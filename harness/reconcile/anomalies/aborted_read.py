@@ -1,7 +1,7 @@
 """aborted_read: a reader got a record of a transaction that was certainly aborted or rejected.
 
 A read_committed reader must not. What a group that chose read_uncommitted got is excused by that choice: it
-is found and counted all the same, with the excuse `read_uncommitted`.
+is found and counted all the same, with the excuse `read_uncommitted`. An observer of read_uncommitted is not asked.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from harness.reconcile.findings import HISTORY, LEDGER, READ_UNCOMMITTED, findin
 from harness.reconcile.look import OURS
 from harness.reconcile.tables import ABORTED, MESSAGE, Tables
 
-_READ = "txn > 0 AND (in_committed OR delivered > 0)"
-_ABORTED = f"{_READ} AND fate = '{ABORTED}'"
+_ABORTED = f"txn > 0 AND fate = '{ABORTED}'"
 
 
 class AbortedRead:
@@ -29,7 +28,7 @@ class AbortedRead:
 
     def find(self, tables: Tables) -> DataFrame:
         columns = [*MESSAGE, "topic", "partition", "offset", "reader", "isolation", "t"]
-        given = tables.read_by(tables.deliveries.where(OURS)).select(*columns)
+        given = tables.deliveries.where(OURS).where(f"NOT {tables.names.sees_anything()}")
         final = (
             tables.log.where(OURS)
             .where("committed")
@@ -37,7 +36,9 @@ class AbortedRead:
         )
         aborted = tables.messages.where(_ABORTED).select(*MESSAGE, "txn")
         got = (
-            given.unionByName(final)
+            tables.read_by(given)
+            .select(*columns)
+            .unionByName(final)
             .join(aborted, on=MESSAGE, how="inner")
             .groupBy(*MESSAGE, "txn", "topic", "partition", "offset", "reader", "isolation")
             .agg(*map(f.expr, ("min(t) AS t", "count(1) AS times")))

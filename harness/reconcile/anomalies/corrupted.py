@@ -25,7 +25,7 @@ class Corrupted:
     compared: ClassVar[tuple[str, ...]] = ("LOG_ROWS", "DELIVERIES")
     woken_by: ClassVar[Mapping[Space, Why]] = {
         Space.MESSAGE: Why.CONTENT,
-        Space.POSITION: Why.CONTENT | Why.FLAGGED,
+        Space.POSITION: Why.CONTENT | Why.FLAGGED | Why.OBSERVED,
     }
 
     def find(self, tables: Tables) -> DataFrame:
@@ -33,7 +33,7 @@ class Corrupted:
         harmed = tables.positions.where(_HARMED).selectExpr("*", "holder.*")
         damaged = tables.named(harmed).selectExpr(*finding(
             self.anomaly,
-            messages=known(ID), t="t_first",
+            messages=known(ID), t="t_seen",
             evidence={"bad": f"concat_ws(',', {_WHAT})", "in_log": "in_log", "delivered": "delivered"},
         ))  # fmt: skip
         altered = tables.named(tables.messages.where(_ALTERED)).selectExpr(*finding(

@@ -46,7 +46,7 @@ class KeyReordered:
     woken_by: ClassVar[Mapping[Space, Why]] = {Space.KEY: Why.MISPLACED | Why.KEYS_CROSSED}
 
     def find(self, tables: Tables) -> DataFrame:
-        given = tables.deliveries.where(OURS).groupBy(*MESSAGE).agg(f.expr("min(t) AS given"))
+        given = tables.to_group().where(OURS).groupBy(*MESSAGE).agg(f.expr("min(t) AS given"))
         keyed = (
             tables.named(tables.messages.where(_KEYED))
             .join(given, on=MESSAGE, how="left")

@@ -23,7 +23,7 @@ class OffsetConflict:
     # where the log has it not.
     woken_by: ClassVar[Mapping[Space, Why]] = {
         Space.MESSAGE: Why.PLACE,
-        Space.POSITION: Why.PLACE | Why.CONTENT | Why.NOBODYS,
+        Space.POSITION: Why.PLACE | Why.CONTENT | Why.NOBODYS | Why.OBSERVED,
     }
 
     def find(self, tables: Tables) -> DataFrame:

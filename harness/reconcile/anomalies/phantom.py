@@ -21,7 +21,7 @@ class Phantom:
     compared: ClassVar[tuple[str, ...]] = ("LOGGED",)
     woken_by: ClassVar[Mapping[Space, Why]] = {
         Space.MESSAGE: Why.NOBODYS,
-        Space.POSITION: Why.NOBODYS | Why.FLAGGED,
+        Space.POSITION: Why.NOBODYS | Why.FLAGGED | Why.OBSERVED,
     }
 
     def find(self, tables: Tables) -> DataFrame:
@@ -32,7 +32,7 @@ class Phantom:
         ))  # fmt: skip
         foreign = tables.positions.where(_FOREIGN).selectExpr(*finding(
             self.anomaly,
-            messages="array()", sender="NULL", t="t_first",
+            messages="array()", sender="NULL", t="t_seen",
             evidence={"origin": "'another run'", "in_log": "in_log", "delivered": "delivered"},
         ))  # fmt: skip
         return nobodys.unionByName(foreign)

@@ -25,7 +25,7 @@ class PrematureRead:
     woken_by: ClassVar[Mapping[Space, Why]] = {Space.MESSAGE: Why.PREMATURE}
 
     def find(self, tables: Tables) -> DataFrame:
-        given = tables.deliveries.where(OURS).where("txn > 0")
+        given = tables.deliveries.where(OURS).where(f"txn > 0 AND NOT {tables.names.sees_anything()}")
         early = _TOO_EARLY
         if "op" in given.columns:
             early = f"{_TOO_EARLY} OR op = txn"

@@ -24,7 +24,7 @@ class Redelivered:
     def find(self, tables: Tables) -> DataFrame:
         again = tables.positions.where(_AGAIN).selectExpr("*", "holder.*")
         readers = (
-            tables.read_by(tables.deliveries)
+            tables.read_by(tables.to_group())
             .groupBy(*POSITION)
             .agg(f.expr("sort_array(collect_list(struct(t, reader))).reader AS readers"))
         )
