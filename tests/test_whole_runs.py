@@ -51,6 +51,18 @@ def test_an_honest_run_is_held_and_can_be_reconciled_again(campaign: Campaign) -
     assert reconciled["compared"] == result.reconciled["compared"]
 
 
+def test_observers_look_on_and_change_nothing(campaign: Campaign) -> None:
+    result = campaign.run(replace(HONEST, name="observed", observed=True)).result()
+    assert result.verdict is Verdict.HELD, result.explain()
+    acked = result.count("acked")
+    assert result.reconciled["coverage"]["observed"] == {
+        "observer-committed": acked,
+        "observer-uncommitted": acked,
+    }
+    assert result.reconciled["coverage"]["readers"] == 1
+    assert result.count("delivered") == acked > 0
+
+
 def test_every_lie_is_seen(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ONCEPROOF_LIE", "lose,repeat,swap,corrupt")
     result = campaign.run(replace(HONEST, name="lies", client="lying")).result()

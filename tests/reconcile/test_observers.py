@@ -1,0 +1,119 @@
+"""Observers as sealing and screening see them, without Spark: what is sound is let go, and what is not wakes its finder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from harness.errors import LedgerError
+from harness.reconcile import blocks, kernels, steps
+from harness.reconcile.blocks import Count, Facts, Space, Summary, Why
+from harness.reconcile.coverage import coverage
+from harness.reconcile.job import all_finders, woken
+from harness.reconcile.schema import EFFECTS
+from harness.reconcile.screen import READ, READ_EFFECTS, Screened, by_runs, facts
+from harness.reconcile.seal import Sealed, seal
+from harness.reconcile.stitch import Doubts, doubts
+from harness.reconcile.tables import read_small
+from harness.rundir import RunDir
+
+from .cases import CASES, LAX, READER, STRICT, observe, plain
+
+OBSERVED = [name for name in CASES if "observe" in name or name == "skipped_in_the_output"]
+SOUND = ("observed", "observed_pipeline", "observed_in_part")
+BATCH = 3  # rows at a time, so that every reader's trail goes over several batches
+
+
+def screened(run: RunDir) -> tuple[Sealed, Screened, Doubts]:
+    """As harness.reconcile.screen does it, without Spark."""
+    sealed = seal(run)
+    known = facts(read_small({run.tables: sealed}), [sealed])
+    parts: list[Summary] = []
+    for name, (kernel, columns) in {**READ, EFFECTS: READ_EFFECTS}.items():
+        trail = steps.Trail()
+        batches = pq.read_table(run.tables / name).to_batches(BATCH)
+        args = (trail,) if kernel is kernels.screen_deliveries else ()
+        parts += [kernel(c, known[0], *args) for _, c in by_runs(batches, columns)]
+        if args:
+            parts.append(steps.edges(known[0].run, trail))
+    rows = blocks.merged(blocks.joined(parts))
+    rows = blocks.joined([rows, blocks.counted(rows)])
+    found = Screened(rows, blocks.weigh(rows))
+    return sealed, found, doubts(found, known, [sealed])
+
+
+@pytest.mark.parametrize("name", OBSERVED)
+def test_what_observers_saw_wakes_the_finder_that_it_needs_and_nobody_without_need(
+    name: str, tmp_path: Path
+) -> None:
+    run, planted = CASES[name](tmp_path)
+    _, _, doubtful = screened(run.finish())
+    awake = {finder.anomaly for finder in woken(all_finders(), doubtful)}
+    assert awake >= {anomaly for anomaly, _, _ in planted}
+    if name in SOUND:
+        assert not doubtful.any, doubtful.reasons()
+
+
+@pytest.mark.parametrize("reader", [STRICT, LAX])
+@pytest.mark.parametrize("change", ["gone", "never given", "twice", "another"])
+def test_each_difference_of_one_record_is_seen(reader: str, change: str, tmp_path: Path) -> None:
+    run = plain(tmp_path)
+    log = run.log[:10]
+    seen = {
+        "gone": [*log[:5], run.send(1, 0).at(0, 100), *log[5:]],
+        "never given": [*log[:5], *log[6:]],
+        "twice": [*log[:5], *log[4:]],
+        "another": [*log[:5], run.send(1, 0).at(0, 5), *log[6:]],
+    }[change]
+    observe(run, reader, *seen)
+    _, found, _ = screened(run.finish())
+    assert found.reasons(Space.POSITION) & Why.OBSERVED
+
+
+def test_the_group_is_counted_without_its_observers(tmp_path: Path) -> None:
+    run = plain(tmp_path)
+    observe(run, STRICT, *run.log)
+    observe(run, LAX, *run.log[:7])
+    sealed, found, doubtful = screened(run.finish())
+    assert not doubtful.any
+    assert found.count(Count.DELIVERED) == found.count(Count.DELIVERIES) == 20
+    given = found.space(Space.BUCKET)
+    assert int(given["n0"][given["b"] == blocks.DELIVERED_BIN].sum()) == 20
+    assert found.count(Count.STEPS) == 18 + 18 + 6
+    seen = coverage(sealed, Facts(sealed.run, 0, True), found)
+    assert seen["readers"] == 1
+    assert seen["observed"] == {"observer-committed": 20, "observer-uncommitted": 7}
+
+
+def test_sealing_tells_who_observed_what(tmp_path: Path) -> None:
+    run = plain(tmp_path)
+    observe(run, STRICT, *run.log[3:10], *run.log[12:16])
+    run.observe("observer-committed.1", "read_committed")
+    folder = run.finish()
+    sealed = seal(folder)
+    assert [(one.name, one.isolation, one.records, one.spans) for one in sealed.observers] == [
+        (STRICT, "read_committed", 11, [[0, 0, 3, 10], [0, 1, 2, 6]]),
+        ("observer-committed.1", "read_committed", 0, []),
+    ]
+    told = json.loads(json.dumps(sealed.to_json()))
+    assert Sealed.from_json(told).observers == sealed.observers
+    readers = {row["name"]: row for row in pq.read_table(folder.tables / "readers").to_pylist()}
+    assert {name: (row["isolation"], row["observer"]) for name, row in readers.items()} == {
+        READER: ("read_committed", False),
+        STRICT: ("read_committed", True),
+        "observer-committed.1": ("read_committed", True),
+    }
+    deliveries = pq.read_table(folder.tables / "deliveries").to_pylist()
+    assert {row["generation"] for row in deliveries if row["reader"] == readers[STRICT]["reader"]} == {0}
+
+
+def test_an_observer_that_does_not_say_what_it_reads_is_an_error(tmp_path: Path) -> None:
+    run = plain(tmp_path)
+    run.observe(STRICT, "read_something", *run.log)
+    with pytest.raises(
+        LedgerError, match=r"observer-committed\.0\.events:1: a observer event without a good"
+    ):
+        seal(run.finish())
