@@ -69,6 +69,17 @@ def test_moments_are_in_order_and_count_from_the_start_of_the_run(tmp_path: Path
     assert [m["t_s"] for m in moments if m["what"] in ("attempt", "outcome")] == pytest.approx([0.003, 0.004])
 
 
+def test_an_observer_is_none_of_the_group(tmp_path: Path) -> None:
+    run = plain(tmp_path)
+    run.deliveries = []
+    run.observe("observer-committed.0", "read_committed", *run.log)
+    account = account_of_message(run.finish(), "producer-1.0-4")
+    assert told(account, "observation") == [
+        "observer-committed.0 (beside the group, read_committed) got it at partition 0 offset 4"
+    ]
+    assert told(account, "delivery") == ["no reader of the group got it"]
+
+
 def test_a_lost_record(tmp_path: Path) -> None:
     run = plain(tmp_path)
     run.log.pop(9)
