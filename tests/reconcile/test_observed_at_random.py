@@ -22,7 +22,7 @@ from .oracle import oracle_rows
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-RUNS = 40
+RUNS = 24
 Rows = list[Record]
 
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
 from harness.errors import LedgerError
-from harness.reconcile import blocks, kernels, steps
+from harness.reconcile import blocks, steps
 from harness.reconcile.blocks import Count, Facts, Space, Summary, Why
 from harness.reconcile.coverage import coverage
 from harness.reconcile.job import all_finders, woken
 from harness.reconcile.schema import EFFECTS
-from harness.reconcile.screen import READ, READ_EFFECTS, Screened, by_runs, facts
+from harness.reconcile.screen import READ, READ_EFFECTS, Kernel, Screened, by_runs, facts
 from harness.reconcile.seal import Sealed, seal
 from harness.reconcile.stitch import Doubts, doubts
 from harness.reconcile.tables import read_small
@@ -32,10 +33,11 @@ def screened(run: RunDir) -> tuple[Sealed, Screened, Doubts]:
     sealed = seal(run)
     known = facts(read_small({run.tables: sealed}), [sealed])
     parts: list[Summary] = []
-    for name, (kernel, columns) in {**READ, EFFECTS: READ_EFFECTS}.items():
+    asked: Mapping[str, tuple[Kernel, Sequence[str]]] = {**READ, EFFECTS: READ_EFFECTS}
+    for name, (kernel, columns) in asked.items():
         trail = steps.Trail()
         batches = pq.read_table(run.tables / name).to_batches(BATCH)
-        args = (trail,) if kernel is kernels.screen_deliveries else ()
+        args = (trail,) if name == "deliveries" else ()
         parts += [kernel(c, known[0], *args) for _, c in by_runs(batches, columns)]
         if args:
             parts.append(steps.edges(known[0].run, trail))
