@@ -362,6 +362,9 @@ class WorkerNode(Killable, Pausable, Protocol):
     @property
     def client_settings(self) -> Mapping[str, Any]: ...  # of its library, where the scenario names some
     def counters(self) -> Counters: ...  # of all its incarnations together
+    def stop_at(self, moment: str) -> None: ...  # wait there when it comes to it next (harness.moments)
+    def waits(self) -> bool: ...  # whether it does
+    def go_on(self) -> None: ...  # also of one that does not wait
 
 
 # --- clusters -------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 
 _LOOK_EVERY_S = 0.005
+BRIEFLY_S = 0.001  # a limit that is long enough to send a request, too short for its answer
 
 
 class Moment(StrEnum):

@@ -131,6 +131,25 @@ class PipelineSettings:
 
 
 @dataclass(frozen=True)
+class TransactionSettings:
+    """Of the workload transactional_produce."""
+
+    topics: int = 3  # that each transaction writes to
+    timed_out_share: float = (
+        0.0  # transactions whose producer wakes only when the coordinator has given them up
+    )
+    rivals: int = 0  # producers that from time to time take the transactional id of another one
+
+    def __post_init__(self) -> None:
+        _positive("TransactionSettings", topics=self.topics)
+        if not 0 <= self.timed_out_share <= 1 or self.rivals < 0:
+            raise ValueError(
+                f"TransactionSettings: timed_out_share from 0 to 1 and rivals of 0 or more, "
+                f"not {self.timed_out_share} and {self.rivals}"
+            )
+
+
+@dataclass(frozen=True)
 class Scenario:
     """One experiment. `judged_as` differs from `mode` in controls that have to be VIOLATED."""
 
@@ -148,6 +167,7 @@ class Scenario:
     producers: ProducerSettings = ProducerSettings()
     consumers: ConsumerSettings = ConsumerSettings()
     pipeline: PipelineSettings = PipelineSettings()
+    transactions: TransactionSettings = TransactionSettings()
     timings: Timings = Timings()
     produce_s: float = 4.0  # how long a run without faults produces
     seed: int = 1
@@ -185,4 +205,4 @@ class Scenario:
         }
 
 
-_PARTS = ("topic", "producers", "consumers", "pipeline", "timings")
+_PARTS = ("topic", "producers", "consumers", "pipeline", "transactions", "timings")

@@ -15,6 +15,7 @@ from harness import libraries, tether
 from harness.board import Board, Counters
 from harness.errors import OnceproofError, UsageError
 from harness.ledger import EventLog
+from harness.moments import Moment, Moments
 from harness.roles._sending import transactional_id
 from harness.rundir import RunDir
 from harness.waiting import wait_until
@@ -123,6 +124,19 @@ class Worker:
 
     def paused(self) -> bool:
         return self.running() and tether.is_stopped(self._process.pid if self._process else 0)
+
+    def stop_at(self, moment: str) -> None:
+        self._moments.stop_at(Moment(moment))
+
+    def waits(self) -> bool:
+        return self._moments.reached()
+
+    def go_on(self) -> None:
+        self._moments.go_on()
+
+    @property
+    def _moments(self) -> Moments:
+        return Moments(self.board.path)
 
     # --- watching ---
 

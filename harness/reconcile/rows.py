@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from harness.contracts import Outcome
 from harness.message import message_id
+from harness.reconcile.fates import FENCED
 from harness.reconcile.schema import SCHEMAS
 from harness.transform import INPUT
 
@@ -154,6 +155,27 @@ def transaction(e: Event) -> Columns:
         "t": e["t"], "session": int(e["session"]), "txn": int(e["txn"]), "step": e["step"], "did": did,
         "outcome": None if outcome is None else int(outcome),
     }  # fmt: skip
+
+
+def fenced(sessions: list[Event], ready: list[Event], transactions: list[Columns]) -> list[Columns]:
+    """Transactions that their producer asked to commit when a later producer of its transactional id was ready already.
+
+    The coordinator then refuses whatever the earlier one asks for: they are certainly not committed.
+    """
+    ready_at = {int(e["session"]): int(e["t"]) for e in ready}
+    lives: dict[str, list[tuple[int, int]]] = defaultdict(list)  # by id: when ready, and which session
+    ids = {int(e["session"]): str(e.get("transactional_id") or "") for e in sessions}
+    for session, name in ids.items():
+        if name and session in ready_at:
+            lives[name].append((ready_at[session], session))
+    late: dict[tuple[int, int], Columns] = {}
+    for row in transactions:
+        session = row["session"]
+        if row["step"] != "end" or row["did"] != "commit" or session not in ready_at:
+            continue
+        if any(ready_at[session] < t < row["t"] for t, _ in lives[ids.get(session, "")]):
+            late.setdefault((session, row["txn"]), {**row, "step": FENCED, "outcome": None})
+    return list(late.values())
 
 
 def commit(e: Event, reader: int) -> list[Columns]:

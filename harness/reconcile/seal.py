@@ -35,7 +35,7 @@ ISOLATIONS = ("read_uncommitted", "read_committed")
 GROUP_ROWS = 1 << 16  # at least, in each group of a file but the last
 _COMPARED_TIMES = 1000  # rows of a piece whose time is compared with that of their attempt
 _NO_CLOCK = "the ledger's writers do not share a clock, and what it says about times proves nothing"
-COUNTED_ONLY = ("txn", "commit", "assignment", "bounds", "session")  # may be many: told as numbers
+COUNTED_ONLY = ("txn", "commit", "assignment", "bounds", "session", "ready")  # may be many: told as numbers
 
 
 @dataclass(frozen=True)
@@ -227,7 +227,9 @@ class _Sealing:
         if windows:
             self._span = min(w["opened"] for w in windows), max(w["closed"] for w in windows)
         self._rows("sessions", sessions)
-        self._rows("transactions", self._each("txn", make.transaction))
+        transactions = self._each("txn", make.transaction)
+        transactions += make.fenced(self._events["session"], self._events["ready"], transactions)
+        self._rows("transactions", transactions)
         self._rows("commits", commits)
         self._rows("assignments", assignments)
         self._rows("bounds", bounds)

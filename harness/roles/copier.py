@@ -26,7 +26,7 @@ from harness.contracts import (
     Transactional,
 )
 from harness.ledger import Ledger
-from harness.moments import Moment, Moments
+from harness.moments import BRIEFLY_S, Moment, Moments
 from harness.roles._sending import Session
 from harness.scenario import Pipeline
 from harness.transform import Transform
@@ -34,7 +34,6 @@ from harness.transform import Transform
 POLL_S = 0.1
 END_LIMIT_S = 30.0
 ASK_LIMIT_S = 10.0
-_BRIEFLY_S = 0.001  # long enough to send a request, too short for its answer
 
 
 class CopierRole:
@@ -138,7 +137,7 @@ class CopierRole:
 
     def _commit(self, producer: Transactional) -> Outcome:
         if self._moments.wanted(Moment.DURING_COMMIT):
-            producer.commit(_BRIEFLY_S)
+            producer.commit(BRIEFLY_S)
             self._moments.come_to(Moment.DURING_COMMIT)
         return producer.commit(END_LIMIT_S)
 

@@ -684,3 +684,34 @@ def inputs_that_were_not_passed_owe_nothing(root: Path) -> Case:
     run.drained = False
     run.give("copier-1.0", *given)
     return run, set()
+
+
+def two_lives(root: Path, *, late: bool) -> LiteralRun:
+    """One transactional id, two producers; the first asks to commit before the second is ready, or after it."""
+    run = LiteralRun(root, mode=Mode.EXACTLY_ONCE)
+    for number in (1, 2):
+        run.session(number, transactional_id="one-id", idempotent=True)
+    run.event("ready", "producer-1.0", session=1)
+    run.write(1, 3, 0, txn=1)
+    if not late:
+        run.end(1, 1)
+    run.event("ready", "producer-2.0", session=2)
+    if late:
+        run.end(1, 1)  # and it is told that all is well
+    run.write(2, 3, 0, txn=1)
+    run.end(2, 1)
+    return run
+
+
+@case
+def aborted_read_of_a_fenced_producer(root: Path) -> Case:
+    """A zombie: whatever it is told, what it asks for after it was fenced must not be seen."""
+    run = two_lives(root, late=True)
+    run.committed = [r for r in run.log if r.session == 2]
+    run.give(READER, *run.log)
+    return run, {("aborted_read", (message(1, seq),), (seq,)) for seq in range(3)}
+
+
+@case
+def a_producer_that_was_fenced_when_it_was_done(root: Path) -> Case:
+    return two_lives(root, late=False), set()
