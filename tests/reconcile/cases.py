@@ -715,3 +715,35 @@ def aborted_read_of_a_fenced_producer(root: Path) -> Case:
 @case
 def a_producer_that_was_fenced_when_it_was_done(root: Path) -> Case:
     return two_lives(root, late=False), set()
+
+
+def handed_over(root: Path, *, early: bool, how: str = "revoked") -> LiteralRun:
+    """A reader has partition 0; it is given to another one, before the first has given it back or after that."""
+    run = LiteralRun(root)
+    run.session(1)
+    records = run.write(1, 10, 0)
+    run.assign(READER, 0, 1)
+    run.assign(OTHER, 2)
+    run.give(READER, *records[:5])
+    if early:
+        run.assign(OTHER, 0)
+    run.assign(READER, 0, how=how)
+    if not early:
+        run.assign(OTHER, 0)
+    run.give(OTHER, *records[5:])
+    return run
+
+
+@case
+def two_owners(root: Path) -> Case:
+    return handed_over(root, early=True), {("two_owners", (), ())}
+
+
+@case
+def one_owner_after_the_other(root: Path) -> Case:
+    return handed_over(root, early=False), set()
+
+
+@case
+def an_owner_that_had_lost_it_could_not_know(root: Path) -> Case:
+    return handed_over(root, early=True, how="lost"), set()

@@ -28,10 +28,12 @@ _ACKED, _REJECTED = int(Outcome.ACKED), int(Outcome.REJECTED)
 _OURS = f"flags & {BAD_PAYLOAD | FOREIGN_RUN} = 0"
 _DAMAGED = f"flags & {BAD_PAYLOAD | BAD_KEY | BAD_HEADER | BAD_TIMESTAMP} <> 0"
 
-_ASKED = ("runs", "sessions", "attempts", "deliveries", "log", "effects", "transactions", "commits", "bounds")
+_ASKED = ("runs", "sessions", "attempts", "deliveries", "log", "effects", "transactions", "commits", "bounds",
+          "assignments")  # fmt: skip
 
 # Steps on the way, each a table. Names of columns are those of the sealed tables where they mean the same.
 _STEPS = {
+    "handing": "SELECT run, t, reader, how, topic, unnest(partitions) AS partition FROM assignments",
     # Who says that a message stands at a position.
     "claim": f"""
         SELECT run, topic, told_partition AS partition, "offset", session, seq FROM attempts WHERE "offset" IS NOT NULL
@@ -114,6 +116,12 @@ _STEPS = {
                lag(CASE WHEN {_OURS} THEN named(s.sender, d.session, d.seq) END) OVER steps AS previous_id
         FROM deliveries d LEFT JOIN sessions s USING (run, session)
         WINDOW steps AS (PARTITION BY d.run, d.reader, d.topic, d.partition ORDER BY d.file_row_number)""",
+    # Who had a partition from when to when, and how that ended; until is null for one that nothing ended.
+    "owned": """
+        SELECT g.run, g.topic, g.partition, g.reader, g.t AS since, min(e.t) AS until, arg_min(e.how, e.t) AS ended
+        FROM handing g LEFT JOIN handing e ON e.run = g.run AND e.topic = g.topic AND e.partition = g.partition
+             AND e.reader = g.reader AND e.t > g.t AND e.how IN ('revoked', 'lost')
+        WHERE g.how = 'assigned' GROUP BY ALL""",
     # Messages whose order a key promises: the client chose the partition by it.
     "keyed": f"""
         SELECT s.*, regexp_extract(s.sender, '^(.*)\\.([0-9]+)$', 1) AS producer,
@@ -238,6 +246,10 @@ _QUESTIONS = {
               FROM sent s LEFT JOIN missing m ON m.run = s.run AND m.session = s.session AND m.seq = s.seq
               WHERE s.txn > 0 AND s.fate = 'committed')
         GROUP BY run, session, txn HAVING bool_or(visible) AND bool_or(coalesce(kind = 'lost', false))""",
+    "two_owners": """
+        SELECT a.run, [] AS messages, [] AS offsets FROM owned a JOIN owned b USING (run, topic, partition)
+        WHERE a.reader <> b.reader AND a.ended = 'revoked' AND b.since >= a.since AND b.since < a.until
+              AND (b.until IS NULL OR b.until > a.until)""",
     "double_effect": """
         SELECT e.run, [named(any_value(o.sender), origin_session, origin_seq)]
                       || list(named(s.sender, e.session, e.seq) ORDER BY e.topic, e.partition, e."offset") AS messages,
