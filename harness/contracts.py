@@ -485,6 +485,7 @@ class Batch:
 class Consumer(Protocol):
     def poll(self, timeout_s: float, at_most: int = 1000) -> Batch: ...
     def commit(self, positions: Mapping[int, int]) -> tuple[Outcome, str]: ...  # and the error's name
+    def store(self, positions: Mapping[int, int]) -> None: ...  # for the library to commit in its own time
     def rewind(
         self, timeout_s: float
     ) -> list[int]: ...  # go on from what the group has committed; the partitions that are read so
@@ -534,6 +535,7 @@ class ConsumerSpec:
     assign: Mapping[int, int] | None = None
     topic_number: int = 0
     effects: bool = False  # tell what records were made of
+    auto_commit: bool = False  # commit in its own time what was stored
     check_headers_every: int = (
         1  # the header of each n-th record is compared; reading headers is the dear part
     )

@@ -65,6 +65,8 @@ class ProducerSettings:
 class ConsumerSettings:
     members: int = 2
     isolation: str = "read_committed"
+    static: bool = False  # each member has a group.instance.id, and is known again when it comes back
+    auto_commit: bool = False  # the library commits in its own time what was worked on
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -73,6 +75,19 @@ class ConsumerSettings:
             raise ValueError(
                 f"ConsumerSettings.isolation: read_committed or read_uncommitted, not {self.isolation!r}"
             )
+
+
+@dataclass(frozen=True)
+class ChurnSettings:
+    """Of the workload group_churn: how its members come and go."""
+
+    for_s: float = 10.0  # from the start on; then they stay
+    stay_s: float = 2.0  # about
+    away_s: float = 0.5
+    stall_s: float = 0.0  # above 0: every other time it stops polling for so long instead of leaving
+
+    def __post_init__(self) -> None:
+        _positive("ChurnSettings", for_s=self.for_s, stay_s=self.stay_s, away_s=self.away_s)
 
 
 @dataclass(frozen=True)
@@ -168,6 +183,7 @@ class Scenario:
     consumers: ConsumerSettings = ConsumerSettings()
     pipeline: PipelineSettings = PipelineSettings()
     transactions: TransactionSettings = TransactionSettings()
+    churn: ChurnSettings = ChurnSettings()
     timings: Timings = Timings()
     produce_s: float = 4.0  # how long a run without faults produces
     seed: int = 1
@@ -176,6 +192,10 @@ class Scenario:
         if not self.name or not all(c.isalnum() or c in "_-." for c in self.name):
             raise ValueError(f"Scenario.name: letters, digits, '_', '-' and '.' only, not {self.name!r}")
         _positive("Scenario", produce_s=self.produce_s)
+        if self.consumers.auto_commit and self.mode is Mode.AT_MOST_ONCE:
+            raise ValueError(
+                "Scenario: at_most_once commits before it works, ConsumerSettings.auto_commit after it"
+            )
 
     @property
     def guarantee(self) -> Mode:
@@ -205,4 +225,4 @@ class Scenario:
         }
 
 
-_PARTS = ("topic", "producers", "consumers", "pipeline", "transactions", "timings")
+_PARTS = ("topic", "producers", "consumers", "pipeline", "transactions", "churn", "timings")

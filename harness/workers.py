@@ -23,7 +23,7 @@ from harness.waiting import wait_until
 ROOT = Path(__file__).resolve().parent.parent
 _PIPE_BYTES = 64 * 1024  # what a pipe keeps while nobody reads
 PRODUCERS = ("producer", "transactional_producer")  # roles
-READERS = ("consumer", "copier")
+READERS = ("consumer", "churning_consumer", "copier")
 
 
 class Worker:

@@ -95,6 +95,15 @@ CONSUMER: Mapping[str, Any] = {
     "fetch.error.backoff.ms": 100,
     "fetch.queue.backoff.ms": 10,  # the default of 1000 stalls a fast reader
 }
+AUTO_COMMIT: Mapping[str, Any] = {
+    "enable.auto.commit": True,
+    "enable.auto.offset.store": False,  # else what was handed over counts as worked on
+    "auto.commit.interval.ms": 200,
+}
+SET_BY_THE_GROUP = (
+    "session.timeout.ms",
+    "heartbeat.interval.ms",
+)  # with group.protocol=consumer, on the broker
 OPEN_LIMIT_S = 60.0  # after kills a fresh transactional producer was seen to take 10 s
 
 
@@ -142,6 +151,11 @@ def consumer_settings(spec: ConsumerSpec) -> dict[str, Any]:
     settings["group.id"] = (
         spec.group or "onceproof-unused"
     )  # the library wants one even for assignment by hand
+    if spec.auto_commit:
+        settings |= AUTO_COMMIT
+    if spec.extra.get("group.protocol") == "consumer":
+        for name in SET_BY_THE_GROUP:
+            settings.pop(name, None)
     return settings | dict(spec.extra)
 
 
@@ -342,6 +356,11 @@ class ConfluentConsumer:
         except KafkaException as problem:
             return commit_outcome(problem.args[0]), problem.args[0].name()
         return Outcome.ACKED, ""
+
+    def store(self, positions: Mapping[int, int]) -> None:
+        for partition, offset in positions.items():
+            with suppress(KafkaException):  # it was taken away meanwhile: not ours to commit any more
+                self._consumer.store_offsets(offsets=[TopicPartition(self._topic, partition, offset)])
 
     def for_transaction(self, positions: Mapping[int, int]) -> tuple[list[TopicPartition], Any]:
         """What a producer sends with a transaction to commit these positions for this member of the group."""

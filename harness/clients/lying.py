@@ -36,6 +36,9 @@ class LyingConsumer:
     def commit(self, positions: Mapping[int, int]) -> tuple[Outcome, str]:
         return self._inner.commit(positions)
 
+    def store(self, positions: Mapping[int, int]) -> None:
+        self._inner.store(positions)
+
     def rewind(self, timeout_s: float) -> list[int]:
         return self._inner.rewind(timeout_s)
 
