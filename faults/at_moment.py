@@ -1,6 +1,6 @@
 """Another fault at a chosen moment of a worker's transaction: it waits there, by a hook in its code, while the fault begins.
 
-Moments: after_produce, after_send_offsets, during_commit (harness.moments). The fault is given as data, as its `describe`
+Moments: after_produce, after_send_offsets, during_commit, after_commit (harness.moments). The fault is given as data, as its `describe`
 tells it, and is held on the nodes that the target picks; the worker is one that works in transactions, a copier.
 """
 
@@ -32,6 +32,8 @@ class AtMoment:
     moment: str = Moment.AFTER_PRODUCE.value
     worker: str = "copier-1"
     stay_s: float = 1.0
+    # One and the same from its hold to its healing: some remember what they found.
+    inner: Fault = field(init=False, repr=False, compare=False)
 
     needs: ClassVar[type] = Node
     ways: ClassVar[Mapping[str, str]] = {
@@ -41,11 +43,7 @@ class AtMoment:
 
     def __post_init__(self) -> None:
         Moment(self.moment)  # says which there are
-        _ = self.inner
-
-    @property
-    def inner(self) -> Fault:
-        return fault_of(self.what)
+        object.__setattr__(self, "inner", fault_of(self.what))
 
     @contextmanager
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:

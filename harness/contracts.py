@@ -462,6 +462,8 @@ class Transactional(Protocol):
     ) -> Outcome: ...  # of a member of a group; REJECTED: the group refuses them, abort the transaction
     def commit(self, timeout_s: float) -> Outcome: ...  # REJECTED: certainly not committed, abort it
     def abort(self, timeout_s: float) -> Outcome: ...
+    @property
+    def trouble(self) -> str: ...  # the name of what the last one met that was not acked, and more in words
 
 
 @runtime_checkable
@@ -488,7 +490,9 @@ class Consumer(Protocol):
     def store(self, positions: Mapping[int, int]) -> None: ...  # for the library to commit in its own time
     def rewind(
         self, timeout_s: float
-    ) -> list[int]: ...  # go on from what the group has committed; the partitions that are read so
+    ) -> (
+        list[int] | None
+    ): ...  # go on from what the group has committed, in these partitions; None: it is not told now
     def bounds(
         self, partition: int, timeout_s: float
     ) -> tuple[int, int]: ...  # log start; end for this isolation

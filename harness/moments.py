@@ -22,6 +22,7 @@ class Moment(StrEnum):
     AFTER_PRODUCE = "after_produce"  # its records are in the log
     AFTER_SEND_OFFSETS = "after_send_offsets"
     DURING_COMMIT = "during_commit"  # asked for, and not answered yet
+    AFTER_COMMIT = "after_commit"  # answered; whoever commits offsets apart from it has not done so yet
 
 
 class Moments:

@@ -107,6 +107,11 @@ SET_BY_THE_GROUP = (
 OPEN_LIMIT_S = 60.0  # after kills a fresh transactional producer was seen to take 10 s
 
 
+def told(error: KafkaError) -> str:
+    """By its name, which stays the same, and in words."""
+    return f"{error.name()}: {error.str()}"
+
+
 def send_outcome(error: KafkaError | None) -> Outcome:
     """What a delivery report says about a record."""
     if error is None:
@@ -163,6 +168,7 @@ class ConfluentProducer:
     def __init__(self, spec: ProducerSpec) -> None:
         settings = producer_settings(spec)
         self._topic, self._topics = spec.topic, (spec.topic, *spec.more_topics)
+        self.trouble = ""
         self._positions_told = str(settings.get("acks")) != "0"  # with acks=0 offsets are absent or invented
         self._producer = Producer(settings)
         if spec.transactional_id:
@@ -221,13 +227,13 @@ class ConfluentProducer:
         try:
             return int(call(timeout_s))
         except KafkaException as problem:  # the library tells of a fatal error by whatever is called next
-            raise ProducerLost(f"{call.__name__}: {problem.args[0].str()}") from problem
+            raise ProducerLost(f"{call.__name__}: {told(problem.args[0])}") from problem
 
     def begin(self) -> None:
         try:
             self._producer.begin_transaction()
         except KafkaException as problem:
-            raise ProducerLost(f"begin_transaction: {problem.args[0].str()}") from problem
+            raise ProducerLost(f"begin_transaction: {told(problem.args[0])}") from problem
 
     def send_offsets(self, positions: Mapping[int, int], consumer: Any, timeout_s: float) -> Outcome:
         """The consumer has to be one of this library."""
@@ -235,6 +241,7 @@ class ConfluentProducer:
             offsets, member = consumer.for_transaction(positions)
             self._producer.send_offsets_to_transaction(offsets, member, timeout_s)
         except KafkaException as problem:
+            self.trouble = told(problem.args[0])
             return transaction_outcome(problem.args[0])
         return Outcome.ACKED
 
@@ -248,6 +255,7 @@ class ConfluentProducer:
         try:
             call(timeout_s)
         except KafkaException as problem:
+            self.trouble = told(problem.args[0])
             return transaction_outcome(problem.args[0])
         return Outcome.ACKED
 
@@ -367,12 +375,14 @@ class ConfluentConsumer:
         offsets = [TopicPartition(self._topic, p, o) for p, o in positions.items()]
         return offsets, self._consumer.consumer_group_metadata()
 
-    def rewind(self, timeout_s: float) -> list[int]:
+    def rewind(self, timeout_s: float) -> list[int] | None:
         mine = self._consumer.assignment()
-        for place in self._consumer.committed(mine, timeout=timeout_s) if mine else []:
-            self._consumer.seek(
-                place if place.offset >= 0 else TopicPartition(place.topic, place.partition, OFFSET_BEGINNING)
-            )
+        try:
+            for place in self._consumer.committed(mine, timeout=timeout_s) if mine else []:
+                offset = place.offset if place.offset >= 0 else OFFSET_BEGINNING
+                self._consumer.seek(TopicPartition(place.topic, place.partition, offset))
+        except KafkaException:  # the coordinator moves, or does not answer
+            return None
         return [place.partition for place in mine]
 
     def bounds(self, partition: int, timeout_s: float) -> tuple[int, int]:

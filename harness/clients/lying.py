@@ -39,7 +39,7 @@ class LyingConsumer:
     def store(self, positions: Mapping[int, int]) -> None:
         self._inner.store(positions)
 
-    def rewind(self, timeout_s: float) -> list[int]:
+    def rewind(self, timeout_s: float) -> list[int] | None:
         return self._inner.rewind(timeout_s)
 
     def bounds(self, partition: int, timeout_s: float) -> tuple[int, int]:

@@ -69,6 +69,9 @@ class Sealed:
     readers: int = 0
     rebalances: int = 0
     commits: int = 0
+    transactions: Counter[str] = field(
+        default_factory=Counter
+    )  # how they came to their ends, as their producers tell
     in_flight: int | None = None  # of every session; None: left to the client by at least one
     sessions: list[Session] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)  # those that are rare in any run
@@ -79,7 +82,8 @@ class Sealed:
     @classmethod
     def from_json(cls, told: Mapping[str, Any]) -> Sealed:
         sessions = [Session(**one) for one in told["sessions"]]
-        return cls(**{**told, "rows": Counter(told["rows"]), "sessions": sessions})
+        counters = {name: Counter(told[name]) for name in ("rows", "transactions")}
+        return cls(**{**told, **counters, "sessions": sessions})
 
 
 def seal(run: RunDir) -> Sealed:
@@ -240,6 +244,7 @@ class _Sealing:
         sealed, in_flight = self._sealed, {s["in_flight"] for s in sessions}
         sealed.rebalances = sum(1 for a in assignments if a["how"] == "assigned")
         sealed.commits = len(self._events["commit"])
+        sealed.transactions = make.ends(self._events)
         sealed.in_flight = None if None in in_flight else max(in_flight, default=None)
         sealed.events = [
             {k: v for k, v in e.items() if k != "_at"} for e in every if e["event"] not in COUNTED_ONLY

@@ -42,6 +42,7 @@ class TransactionalProducerRole:
     def _transact_until(
         self, session: Session, producer: Producer, ledger: Ledger, until: Callable[[], bool], done: Counters
     ) -> None:
+        assert isinstance(producer, Transactional)
         size = self._spec["records_per_transaction"]
         pace = Pace(self._spec["records_per_s"], at_most=size)
         txn, owed = 0, 0
@@ -61,10 +62,16 @@ class TransactionalProducerRole:
             if outcome is Outcome.UNKNOWN:
                 # Trying to end it again on the same producer could end the next transaction instead, should
                 # the first request be late. A new producer fences the old one, late requests included.
-                raise ProducerLost(f"the end of transaction {txn} is unknown")
+                raise ProducerLost(f"the end of transaction {txn} is unknown: {producer.trouble}")
 
     def _transact(
-        self, session: Session, producer: Producer, ledger: Ledger, txn: int, size: int, abort_intended: bool
+        self,
+        session: Session,
+        producer: Producer,
+        ledger: Ledger,
+        txn: int,
+        size: int,
+        abort_intended: bool,
     ) -> Outcome:
         assert isinstance(producer, Transactional)
         tell = ledger.events.write
@@ -79,6 +86,7 @@ class TransactionalProducerRole:
         self._moments.come_to(Moment.AFTER_PRODUCE)
         if slow:
             self._outsleep_the_coordinator(producer)
+            tell("outslept", session=session.number, txn=txn)
         did = intent
         tell("txn", session=session.number, txn=txn, step="end", intent=intent, did=did)
         outcome = producer.abort(END_LIMIT_S) if abort_intended else self._commit(producer)
