@@ -89,7 +89,7 @@ class AtMoment:
         }
 
     def __str__(self) -> str:
-        return f"{self.inner}-{self.moment}"
+        return f"at_moment-{self.moment}-{self.inner}"
 
     def _worker(self, arena: Arena) -> WorkerNode:
         for node in arena.nodes():

@@ -695,7 +695,7 @@ class _Group:
     def play(self, built: Built, history: History, log: _Log) -> None:
         self._built, self._log = built, log
         for reader in READERS:
-            self._assign(reader, *range(PARTITIONS))
+            self._assign(reader, *(p for p, owner in self._owner.items() if owner == reader))
         self._poll(Poll(((0, 0),) * history.before, 0))
         for action in history.actions:
             if isinstance(action, Poll):
