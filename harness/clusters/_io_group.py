@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from harness.clusters._control_group import Home
+from harness.clusters._control_group import Home, home_of
 from harness.errors import FaultError
 
 _DISKS = Path("/sys/dev/block")
@@ -52,6 +52,19 @@ class IoGroup:
 
     def _file(self, io: Io) -> Path:
         return self.home.folder / ("io.max" if self.home.version == 2 else f"blkio.throttle.{io}_bps_device")
+
+
+def trouble(folder: Path) -> str | None:
+    """Why what processes read and write there cannot be limited; None: it can."""
+    if os.geteuid() != 0:
+        return "only root may limit reads and writes"
+    if home_of(os.getpid(), "blkio") is None:
+        return "there is no control group for disks"
+    try:
+        disk_of(folder)
+    except FaultError as error:
+        return str(error)
+    return None
 
 
 def disk_of(folder: Path) -> str:

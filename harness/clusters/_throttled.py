@@ -1,7 +1,7 @@
 """The power over how much a container's broker reads and writes in a second: DiskThrottleable, by its control group.
 
 All that is on the same disk as its data is slowed, its metadata too. The engine knows no such limit for a container that
-runs, so that it is written into the group itself, and again into the next one when the container is started anew.
+runs, so that it is written into the group itself, and again into the next one when the container was started anew.
 """
 
 from __future__ import annotations
@@ -29,10 +29,13 @@ _IO = {DiskHarm.SLOW_FSYNC: Io.WRITE, DiskHarm.SLOW_READ: Io.READ}
 
 
 class Throttled(Disked, KafkaContainer):
-    def launch(self) -> None:
-        super().launch()
-        for harm, rate_kb_s in self._rates_kb_s.items():  # its group is a new one
-            self._io_group().limit(_IO[harm], rate_kb_s * _KB)
+    def restart(self) -> None:
+        """It starts at full speed: at the rate it could not even load Java in time, nor recover its logs."""
+        began = not self.running()
+        super().restart()
+        if began:
+            for harm, rate_kb_s in self._rates_kb_s.items():
+                self._io_group().limit(_IO[harm], rate_kb_s * _KB)
 
     def residue(self) -> list[str]:
         left = super().residue()
