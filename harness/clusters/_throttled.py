@@ -60,8 +60,13 @@ class Throttled(Disked, KafkaContainer):
         return "blkio"
 
     def release_disk(self, harm: DiskHarm) -> None:
-        if self._rates_kb_s.pop(harm, None) is not None and self.running():
+        if self._rates_kb_s.pop(harm, None) is None or not self.running():
+            return
+        try:
             self._io_group().limit(_IO[harm], None)
+        except FaultError:
+            if self.running():  # else the limit is gone with its group
+                raise
 
     def disk_rate_kb_s(self, harm: DiskHarm, size_kb: int) -> float:
         """An append of one record that waits for its fsync, or a fetch of it when it is not in memory any more."""

@@ -234,6 +234,7 @@ def test_the_group_of_a_process_is_found_by_controller(
     assert home_of(7, "memory") == Home(one / "a" / "b", 1)
     assert place_for(7, "memory") == Place(one / "a" / "b", one / "a" / "b", 1)
     assert home_of(7, "blkio") is None
+    assert home_of(8, "memory") is None, "there is no such process"
     (two / "d" / "e").mkdir(parents=True)
     (two / "d" / "e" / "cgroup.controllers").write_text("io pids\n")
     assert home_of(7, "blkio") == Home(two / "d" / "e", 2)
