@@ -309,6 +309,19 @@ class DiskBreakable(Node, Protocol):
 
 
 @runtime_checkable
+class DiskThrottleable(Node, Protocol):
+    """A broker that gets no more than so many KB a second to its disk or from it; what stays in memory is as quick as ever."""
+
+    def throttle_disk(
+        self, harm: DiskHarm, rate_kb_s: int
+    ) -> str: ...  # slow_fsync or slow_read; the way that was taken: blkio
+    def release_disk(self, harm: DiskHarm) -> None: ...  # idempotent
+    def disk_rate_kb_s(
+        self, harm: DiskHarm, size_kb: int
+    ) -> float: ...  # a probe of the very thing with so many KB at once
+
+
+@runtime_checkable
 class FolderBreakable(DiskBreakable, Stoppable, Protocol):
     """A broker that keeps its logs in several folders."""
 
