@@ -8,10 +8,13 @@ from dataclasses import replace
 
 from faults._measure import able, wait_whole
 from harness.contracts import Arena, Bite, Healing, Killable, Memory, MemoryStarvable, Node
-from harness.errors import FaultError
+from harness.errors import FaultError, WaitTimeout
+from harness.waiting import wait_until
 
 _BEFORE_S = 1.5
 _DURING_S = 3.0
+_AFTER_S = 1.0
+_GO_ON_LIMIT_S = 30.0
 _SLACK_MB = 1.0  # the kernel counts in bundles
 
 
@@ -30,10 +33,23 @@ def hold(left_mb: float, nodes: Sequence[Node]) -> Iterator[Bite]:
 
 
 def _give_back(node: MemoryStarvable) -> None:
-    """A node that has died of it is started again."""
+    """A node that has died of it is started again, also one that gets the memory only to end: it was refused before."""
     node.give_memory()
-    if isinstance(node, Killable):
-        node.restart()
+    if not isinstance(node, Killable):
+        return
+    try:
+        wait_until(lambda: not node.running() or _goes_on(node), _GO_ON_LIMIT_S, "")
+    except WaitTimeout:
+        node.kill()
+    node.restart()
+
+
+def _goes_on(node: MemoryStarvable) -> bool:
+    try:
+        node.memory_under_load(_AFTER_S)
+    except FaultError:
+        return False
+    return not isinstance(node, Killable) or node.running()
 
 
 def _bite(targets: Sequence[MemoryStarvable], before: Sequence[Memory], way: str) -> Bite:

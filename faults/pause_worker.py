@@ -75,7 +75,11 @@ def _idle(workers: Sequence[WorkerNode]) -> list[str]:
     before = done(workers)
 
     def still() -> list[str]:
-        return [name for name, count in done(workers).items() if count == before[name]]
+        # One that waits at a moment of its work has come there by working.
+        waiting = {worker.name for worker in workers if worker.waits()}
+        return [
+            name for name, count in done(workers).items() if count == before[name] and name not in waiting
+        ]
 
     with suppress(WaitTimeout):
         wait_until(lambda: not still(), _MOVE_LIMIT_S, "")

@@ -1,22 +1,25 @@
 """A slow disk: appending, fsyncing or reading takes longer, each by itself.
 
 Kafka does not wait for fsync unless told to (`flush.messages`), so it is the append that producers feel. Reads are
-what consumers and followers wait for, and through followers producers with acks=all.
+what consumers and followers wait for, and through followers producers with acks=all. A rate instead of a delay holds for all
+that the broker has on that disk. It slows fsyncs, and reads of what is not in memory, as of old records; appends go to memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from faults._disk import WAYS, wait_takes_records
 from faults._measure import able, wait_whole
+from faults._throttled_disk import Throttle
 from harness.contracts import Arena, Bite, DiskBreakable, DiskFault, DiskHarm, Healing, Node
 from harness.errors import ClusterError, UsageError
 
 _SAMPLES = 7
+_LEAST_KB_S, _MOST_KB_S = 32, 800  # a second's worth has to fit into one record
 _HARMS = {"append": DiskHarm.SLOW_APPEND, "fsync": DiskHarm.SLOW_FSYNC, "read": DiskHarm.SLOW_READ}
 
 
@@ -25,16 +28,22 @@ class SlowDisk:
     """Bites when none of some appends, fsyncs or reads at each target is quicker than `delay_ms`.
 
     The quickest counts, not the median: a busy machine makes some slower, but only a slow disk leaves none out.
-    Before, the quickest has to take less than half of it; else the two cannot be told apart.
+    Before, the quickest has to take less than half of it; else the two cannot be told apart. With `rate_kb_s` nothing is
+    delayed, but fsyncs or reads pass no more than so many KB a second.
     """
 
     delay_ms: int = 50
     harm: str = "append"
+    rate_kb_s: int = 0
     needs: ClassVar[type] = DiskBreakable
-    ways: ClassVar[Mapping[str, str]] = WAYS
+    ways: ClassVar[Mapping[str, str]] = {
+        **WAYS,
+        "blkio": "root, containers with their data on a disk, and that not behind FUSE; the only one with `rate_kb_s`",
+    }
     bites_when: ClassVar[str] = (
         f"none of {_SAMPLES} appends, fsyncs or reads at each target is quicker than the delay;"
-        " before, the quickest took less than half of it"
+        " before, the quickest took less than half of it; with a rate: as many bytes as it allows in a second are not"
+        " passed faster, but were passed twice as fast before"
     )
 
     def __post_init__(self) -> None:
@@ -42,9 +51,22 @@ class SlowDisk:
             raise UsageError(f"slow_disk: delay_ms={self.delay_ms} cannot be told from noise; at least 10")
         if self.harm not in _HARMS:
             raise UsageError(f"slow_disk: harm={self.harm!r} is unknown; there are: {', '.join(_HARMS)}")
+        if self.rate_kb_s and not _LEAST_KB_S <= self.rate_kb_s <= _MOST_KB_S:
+            raise UsageError(
+                f"slow_disk: rate_kb_s={self.rate_kb_s} cannot be shown; {_LEAST_KB_S} to {_MOST_KB_S}"
+            )
+        if self.rate_kb_s and self.harm == "append":
+            raise UsageError("slow_disk: rate_kb_s is for harm=fsync or harm=read: appends go to memory")
+
+    def hold(self, arena: Arena, nodes: Sequence[Node]) -> AbstractContextManager[Bite]:
+        return self._throttle.hold(arena, nodes) if self.rate_kb_s else self._hold_delay(arena, nodes)
+
+    @property
+    def _throttle(self) -> Throttle:
+        return Throttle(_HARMS[self.harm], self.harm, self.rate_kb_s)
 
     @contextmanager
-    def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
+    def _hold_delay(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
         targets = _breakable(nodes)
         for node in targets:
             wait_takes_records(arena, node)
@@ -70,6 +92,8 @@ class SlowDisk:
 
     def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
         """One below the delay is proof enough: while the disk is slow none is that quick."""
+        if self.rate_kb_s:
+            return self._throttle.healed(arena, nodes)
         targets = _breakable(nodes)
         quickest: dict[str, float] = {}
 
@@ -91,10 +115,16 @@ class SlowDisk:
         return min(node.disk_latency_ms(_HARMS[self.harm]) for _ in range(_SAMPLES))
 
     def describe(self) -> Mapping[str, Any]:
-        return {"fault": "slow_disk", "harm": self.harm, "delay_ms": self.delay_ms}
+        return {
+            "fault": "slow_disk",
+            "harm": self.harm,
+            "delay_ms": self.delay_ms,
+            "rate_kb_s": self.rate_kb_s,
+        }
 
     def __str__(self) -> str:
-        return "slow_disk" if self.harm == "append" else f"slow_disk-{self.harm}"
+        word = "slow_disk" if self.harm == "append" else f"slow_disk-{self.harm}"
+        return f"{word}-rate" if self.rate_kb_s else word
 
 
 def _breakable(nodes: Sequence[Node]) -> list[DiskBreakable]:

@@ -32,7 +32,7 @@ class Starve:
     memory_mb: float | None = None
     needs: ClassVar[type] = Starvable
     ways: ClassVar[Mapping[str, str]] = {
-        "cgroup": "root, and a control group with a limit (version 1 or 2); of memory: a cluster with Options(memory=True)",
+        "cgroup": "root, and a control group with a limit (version 1 or 2); of memory: containers, or processes of a cluster with Options(memory=True)",
         "signals": "nothing; not of memory",
     }
     bites_when: ClassVar[str] = (

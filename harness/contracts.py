@@ -309,6 +309,19 @@ class DiskBreakable(Node, Protocol):
 
 
 @runtime_checkable
+class DiskThrottleable(Node, Protocol):
+    """A broker that gets no more than so many KB a second to its disk or from it; what stays in memory is as quick as ever."""
+
+    def throttle_disk(
+        self, harm: DiskHarm, rate_kb_s: int
+    ) -> str: ...  # slow_fsync or slow_read; the way that was taken: blkio
+    def release_disk(self, harm: DiskHarm) -> None: ...  # idempotent
+    def disk_rate_kb_s(
+        self, harm: DiskHarm, size_kb: int
+    ) -> float: ...  # a probe of the very thing with so many KB at once
+
+
+@runtime_checkable
 class FolderBreakable(DiskBreakable, Stoppable, Protocol):
     """A broker that keeps its logs in several folders."""
 
@@ -362,6 +375,9 @@ class WorkerNode(Killable, Pausable, Protocol):
     @property
     def client_settings(self) -> Mapping[str, Any]: ...  # of its library, where the scenario names some
     def counters(self) -> Counters: ...  # of all its incarnations together
+    def stop_at(self, moment: str) -> None: ...  # wait there when it comes to it next (harness.moments)
+    def waits(self) -> bool: ...  # whether it does
+    def go_on(self) -> None: ...  # also of one that does not wait
 
 
 # --- clusters -------------------------------------------------------------------------------------
@@ -459,6 +475,8 @@ class Transactional(Protocol):
     ) -> Outcome: ...  # of a member of a group; REJECTED: the group refuses them, abort the transaction
     def commit(self, timeout_s: float) -> Outcome: ...  # REJECTED: certainly not committed, abort it
     def abort(self, timeout_s: float) -> Outcome: ...
+    @property
+    def trouble(self) -> str: ...  # the name of what the last one met that was not acked, and more in words
 
 
 @runtime_checkable
@@ -482,9 +500,12 @@ class Batch:
 class Consumer(Protocol):
     def poll(self, timeout_s: float, at_most: int = 1000) -> Batch: ...
     def commit(self, positions: Mapping[int, int]) -> tuple[Outcome, str]: ...  # and the error's name
+    def store(self, positions: Mapping[int, int]) -> None: ...  # for the library to commit in its own time
     def rewind(
         self, timeout_s: float
-    ) -> list[int]: ...  # go on from what the group has committed; the partitions that are read so
+    ) -> (
+        list[int] | None
+    ): ...  # go on from what the group has committed, in these partitions; None: it is not told now
     def bounds(
         self, partition: int, timeout_s: float
     ) -> tuple[int, int]: ...  # log start; end for this isolation
@@ -531,6 +552,7 @@ class ConsumerSpec:
     assign: Mapping[int, int] | None = None
     topic_number: int = 0
     effects: bool = False  # tell what records were made of
+    auto_commit: bool = False  # commit in its own time what was stored
     check_headers_every: int = (
         1  # the header of each n-th record is compared; reading headers is the dear part
     )

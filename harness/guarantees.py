@@ -124,6 +124,9 @@ TABLE: Mapping[str, Mapping[Mode, Cell | Unless]] = MappingProxyType({
                     _SKIPPED, _SKIPPED, _SKIPPED),
     "rewound": _row(forbidden("offsets are committed before processing, so no reader goes back behind them"),
                     _REWOUND, _REWOUND, _REWOUND),
+    "two_owners": _in_every_mode(
+        forbidden("a partition is given to another member only when the one that has it gave it back, or is taken for dead")
+    ),
     "overcommitted": _row(
         counted("committing before processing is what the mode is"),
         forbidden(_WORK_FIRST), forbidden(_WORK_FIRST), forbidden(_WORK_FIRST),

@@ -13,6 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 
 _LOOK_EVERY_S = 0.005
+BRIEFLY_S = 0.001  # a limit that is long enough to send a request, too short for its answer
 
 
 class Moment(StrEnum):
@@ -21,6 +22,7 @@ class Moment(StrEnum):
     AFTER_PRODUCE = "after_produce"  # its records are in the log
     AFTER_SEND_OFFSETS = "after_send_offsets"
     DURING_COMMIT = "during_commit"  # asked for, and not answered yet
+    AFTER_COMMIT = "after_commit"  # answered; whoever commits offsets apart from it has not done so yet
 
 
 class Moments:

@@ -65,6 +65,8 @@ class ProducerSettings:
 class ConsumerSettings:
     members: int = 2
     isolation: str = "read_committed"
+    static: bool = False  # each member has a group.instance.id, and is known again when it comes back
+    auto_commit: bool = False  # the library commits in its own time what was worked on
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -73,6 +75,19 @@ class ConsumerSettings:
             raise ValueError(
                 f"ConsumerSettings.isolation: read_committed or read_uncommitted, not {self.isolation!r}"
             )
+
+
+@dataclass(frozen=True)
+class ChurnSettings:
+    """Of the workload group_churn: how its members come and go."""
+
+    for_s: float = 10.0  # from the start on; then they stay
+    stay_s: float = 2.0  # about
+    away_s: float = 0.5
+    stall_s: float = 0.0  # above 0: every other time it stops polling for so long instead of leaving
+
+    def __post_init__(self) -> None:
+        _positive("ChurnSettings", for_s=self.for_s, stay_s=self.stay_s, away_s=self.away_s)
 
 
 @dataclass(frozen=True)
@@ -131,6 +146,25 @@ class PipelineSettings:
 
 
 @dataclass(frozen=True)
+class TransactionSettings:
+    """Of the workload transactional_produce."""
+
+    topics: int = 3  # that each transaction writes to
+    timed_out_share: float = (
+        0.0  # transactions whose producer wakes only when the coordinator has given them up
+    )
+    rivals: int = 0  # producers that from time to time take the transactional id of another one
+
+    def __post_init__(self) -> None:
+        _positive("TransactionSettings", topics=self.topics)
+        if not 0 <= self.timed_out_share <= 1 or self.rivals < 0:
+            raise ValueError(
+                f"TransactionSettings: timed_out_share from 0 to 1 and rivals of 0 or more, "
+                f"not {self.timed_out_share} and {self.rivals}"
+            )
+
+
+@dataclass(frozen=True)
 class Scenario:
     """One experiment. `judged_as` differs from `mode` in controls that have to be VIOLATED."""
 
@@ -148,6 +182,8 @@ class Scenario:
     producers: ProducerSettings = ProducerSettings()
     consumers: ConsumerSettings = ConsumerSettings()
     pipeline: PipelineSettings = PipelineSettings()
+    transactions: TransactionSettings = TransactionSettings()
+    churn: ChurnSettings = ChurnSettings()
     timings: Timings = Timings()
     produce_s: float = 4.0  # how long a run without faults produces
     observed: bool = False  # two observers, one of each isolation, read every topic while it breaks
@@ -157,6 +193,10 @@ class Scenario:
         if not self.name or not all(c.isalnum() or c in "_-." for c in self.name):
             raise ValueError(f"Scenario.name: letters, digits, '_', '-' and '.' only, not {self.name!r}")
         _positive("Scenario", produce_s=self.produce_s)
+        if self.consumers.auto_commit and self.mode is Mode.AT_MOST_ONCE:
+            raise ValueError(
+                "Scenario: at_most_once commits before it works, ConsumerSettings.auto_commit after it"
+            )
         if self.observed and self.consumers.isolation != "read_committed":
             # Jumps of all readers are judged by the log that the group reads; an observer of read_committed jumps over
             # aborted records by design.
@@ -192,4 +232,4 @@ class Scenario:
         }
 
 
-_PARTS = ("topic", "producers", "consumers", "pipeline", "timings")
+_PARTS = ("topic", "producers", "consumers", "pipeline", "transactions", "churn", "timings")

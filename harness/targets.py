@@ -9,8 +9,9 @@ from typing import Any
 
 from harness.contracts import Arena, EnsembleView, Node, PartitionState
 from harness.errors import UsageError
+from harness.transform import output_of
 
-WORKER_ROLES = ("producer", "consumer")
+WORKER_ROLES = ("producer", "consumer", "copier")
 
 
 @dataclass(frozen=True)
@@ -97,9 +98,15 @@ def group_coordinator() -> Target:
     return Target("group_coordinator")
 
 
-def transaction_coordinator(producer: int = 1) -> Target:
-    """The broker that coordinates the transactions of a producer of the run."""
-    return Target("transaction_coordinator", (("producer", producer),))
+def transaction_coordinator(producer: int = 1, role: str = "producer") -> Target:
+    """The broker that coordinates the transactions of a producer of the run, or of another worker that has some."""
+    others = (("role", role),) if role != "producer" else ()
+    return Target("transaction_coordinator", (("producer", producer), *others))
+
+
+def output_leader(partition: int = 0) -> Target:
+    """The leader of a partition of the output of the run's pipeline."""
+    return Target("output_leader", (("partition", partition),))
 
 
 def producer(number: int = 1) -> Target:
@@ -110,6 +117,11 @@ def producer(number: int = 1) -> Target:
 def consumer(number: int = 1) -> Target:
     """A consumer worker."""
     return Target("consumer", (("number", number),))
+
+
+def copier(number: int = 1) -> Target:
+    """A member of a pipeline's group."""
+    return Target("copier", (("number", number),))
 
 
 def minority(seed: int = 0) -> Target:
@@ -145,6 +157,10 @@ def some_brokers(count: int, seed: int) -> Target:
 def _leader(arena: Arena, partition: int) -> Iterable[str]:
     leader = _partition(arena, partition).leader
     return [] if leader is None else [leader]
+
+
+def _output_leader(arena: Arena, partition: int) -> Iterable[str]:
+    return _found(_partition(arena, partition, output_of(arena.topic)).leader)
 
 
 def _follower(arena: Arena, partition: int) -> Iterable[str]:
@@ -192,9 +208,9 @@ def _group_coordinator(arena: Arena) -> Iterable[str]:
     return _found(arena.cluster.view().coordinator(arena.group, transaction=False))
 
 
-def _transaction_coordinator(arena: Arena, producer: int) -> Iterable[str]:
+def _transaction_coordinator(arena: Arena, producer: int, role: str = "producer") -> Iterable[str]:
     # Transactional ids are made of the topic and the worker's name (harness.roles).
-    name = f"{arena.topic}-producer-{producer}"
+    name = f"{arena.topic}-{role}-{producer}"
     return _found(arena.cluster.view().coordinator(name, transaction=True))
 
 
@@ -233,6 +249,7 @@ ROLES: Mapping[str, Callable[..., Iterable[str]]] = {
     "zookeeper_majority": _zookeeper_majority,
     "group_coordinator": _group_coordinator,
     "transaction_coordinator": _transaction_coordinator,
+    "output_leader": _output_leader,
     **{role: _worker(role) for role in WORKER_ROLES},
     "minority": _minority,
     "majority": _majority,
@@ -242,13 +259,14 @@ ROLES: Mapping[str, Callable[..., Iterable[str]]] = {
 }
 
 
-def _partition(arena: Arena, number: int) -> PartitionState:
-    states = arena.cluster.view().partitions(arena.topic)
+def _partition(arena: Arena, number: int, topic: str = "") -> PartitionState:
+    topic = topic or arena.topic
+    states = arena.cluster.view().partitions(topic)
     for state in states:
         if state.partition == number:
             return state
     there = ", ".join(str(state.partition) for state in states) or "none"
-    raise UsageError(f"{arena.topic} has no partition {number}; there are: {there}")
+    raise UsageError(f"{topic} has no partition {number}; there are: {there}")
 
 
 def _found(name: str | None) -> Iterable[str]:

@@ -12,6 +12,15 @@ INPUT, OUTPUT, DEAD_LETTERS = 0, 1, 2  # numbers of the topics of a pipeline
 _PARTS = 1 << 20
 
 
+def output_of(topic: str) -> str:
+    """The name of the topic that a pipeline makes of this one."""
+    return f"{topic}-output"
+
+
+def dead_letters_of(topic: str) -> str:
+    return f"{topic}-dead-letters"
+
+
 @dataclass(frozen=True)
 class Transform:
     """Each input has 0 to `most` effects in the output, or is poison and has one among the dead letters."""

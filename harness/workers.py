@@ -15,6 +15,7 @@ from harness import libraries, tether
 from harness.board import Board, Counters
 from harness.errors import OnceproofError, UsageError
 from harness.ledger import EventLog
+from harness.moments import Moment, Moments
 from harness.roles._sending import transactional_id
 from harness.rundir import RunDir
 from harness.waiting import wait_until
@@ -22,7 +23,7 @@ from harness.waiting import wait_until
 ROOT = Path(__file__).resolve().parent.parent
 _PIPE_BYTES = 64 * 1024  # what a pipe keeps while nobody reads
 PRODUCERS = ("producer", "transactional_producer")  # roles
-READERS = ("consumer", "copier")
+READERS = ("consumer", "churning_consumer", "copier")
 OBSERVER = "observer"  # reads beside the group, and counts for nothing in the progress of a run
 
 
@@ -124,6 +125,19 @@ class Worker:
 
     def paused(self) -> bool:
         return self.running() and tether.is_stopped(self._process.pid if self._process else 0)
+
+    def stop_at(self, moment: str) -> None:
+        self._moments.stop_at(Moment(moment))
+
+    def waits(self) -> bool:
+        return self._moments.reached()
+
+    def go_on(self) -> None:
+        self._moments.go_on()
+
+    @property
+    def _moments(self) -> Moments:
+        return Moments(self.board.path)
 
     # --- watching ---
 

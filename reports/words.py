@@ -21,6 +21,7 @@ MEANINGS = {
     "corrupted": "the content is not what was sent",
     "offset_conflict": "one offset is claimed by two different messages",
     "undelivered": "in the log, but the group never got it",
+    "two_owners": "a partition belonged to two members of the group at once",
     "redelivered": "the group got one log position more than once",
     "skipped": "a reader jumped over records that exist",
     "rewound": "a reader saw a partition repeat or go backwards",

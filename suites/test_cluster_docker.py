@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from harness.campaign import Campaign, Execute
+from harness.clusters import _io_group, _squeezed
 from harness.clusters._containers_left import sweep_containers
 from harness.clusters._labels import OWNER
 from harness.clusters.docker import DockerCluster
@@ -25,14 +26,22 @@ from harness.errors import ClusterError
 from harness.provision import engine as engines
 from harness.provision.engine_place import left_behind
 from harness.provision.own_engine import OwnEngine
+from harness.scenario import Scenario
 from harness.testing.check_cluster import check_cluster, check_started, check_stop
 from harness.testing.leftovers import mounts_of, processes_of
 from harness.waiting import wait_until
+from suites.docker_cases import short_of_memory, throttled
 from suites.matrix import MODES, crossed
 from suites.sessions import started_campaign
 
 ROOT = Path(__file__).resolve().parents[1]
-PROVE = "./onceproof prove --cluster docker --combined --only {name} --seed {seed}"
+AGAIN = "pytest suites/test_cluster_docker.py -k {name} --seed {seed}"
+LITTLE = [
+    pytest.param(throttled(Mode.AT_LEAST_ONCE, "fsync"), marks=pytest.mark.docker),
+    pytest.param(throttled(Mode.EXACTLY_ONCE, "fsync"), marks=pytest.mark.conformance),
+    pytest.param(throttled(Mode.AT_LEAST_ONCE, "read"), marks=pytest.mark.conformance),
+    *(pytest.param(short_of_memory(mode), marks=pytest.mark.conformance) for mode in MODES),
+]
 HARNESS = """
 import sys
 from pathlib import Path
@@ -60,7 +69,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def campaign(request: pytest.FixtureRequest, cluster: Cluster) -> Iterator[Campaign]:
-    with started_campaign(request.config, cluster, PROVE) as campaign:
+    with started_campaign(request.config, cluster, AGAIN) as campaign:
         yield campaign
 
 
@@ -74,6 +83,20 @@ def test_promises_hold_in_containers(execute: Execute, mode: Mode, fault: str) -
     result = execute(crossed(mode, fault))
     assert result.verdict is Verdict.HELD, result.explain()
     assert result.count("acked") > 0
+
+
+@pytest.mark.parametrize("scenario", LITTLE, ids=lambda scenario: scenario.name)
+def test_promises_hold_in_containers_that_get_little(
+    execute: Execute, scenario: Scenario, cluster: Cluster, tmp_path: Path
+) -> None:
+    if why := _io_group.trouble(tmp_path) if "slow_disk" in scenario.name else _squeezed.trouble():
+        pytest.skip(why)
+    result = execute(scenario)
+    assert result.verdict is Verdict.HELD, result.explain()
+    assert result.count("acked") > 0
+    (window,) = result.reconciled["coverage"]["windows"]
+    print(f"\n{window['proof']}; longest without an ack {result.reconciled['unavailable_s_max']} s")
+    assert list(cluster.residue()) == []
 
 
 @pytest.mark.docker

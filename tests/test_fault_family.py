@@ -17,6 +17,7 @@ PROMISED = {
     "full_disk", "broken_disk", "power_loss", "truncate_log", "flip_bits", "skew_clock", "starve",
     "transfer_leadership", "reassign", "add_partitions", "unclean_election", "delete_records", "short_retention",
     "kill_worker", "pause_worker", "fence_producer", "rebalance", "rolling_upgrade",
+    "at_moment",
 }  # fmt: skip
 
 

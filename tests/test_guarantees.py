@@ -17,7 +17,7 @@ EXPECTED = {
     "redelivered": (F, C, C, C),
     "reordered": (C, C, F, F),
     "skipped": (C, F, F, F), "rewound": (F, F, F, F),
-    "overcommitted": (C, F, F, F),
+    "overcommitted": (C, F, F, F), "two_owners": (F, F, F, F),
     "aborted_read": (N, N, N, F), "premature_read": (N, N, N, F), "torn": (N, N, N, F), "read_cycle": (N, N, N, F),
     "double_effect": (N, N, N, F),
     "phantom": (F, F, F, F), "corrupted": (F, F, F, F), "misplaced": (F, F, F, F), "offset_conflict": (F, F, F, F),

@@ -95,7 +95,21 @@ CONSUMER: Mapping[str, Any] = {
     "fetch.error.backoff.ms": 100,
     "fetch.queue.backoff.ms": 10,  # the default of 1000 stalls a fast reader
 }
+AUTO_COMMIT: Mapping[str, Any] = {
+    "enable.auto.commit": True,
+    "enable.auto.offset.store": False,  # else what was handed over counts as worked on
+    "auto.commit.interval.ms": 200,
+}
+SET_BY_THE_GROUP = (
+    "session.timeout.ms",
+    "heartbeat.interval.ms",
+)  # with group.protocol=consumer, on the broker
 OPEN_LIMIT_S = 60.0  # after kills a fresh transactional producer was seen to take 10 s
+
+
+def told(error: KafkaError) -> str:
+    """By its name, which stays the same, and in words."""
+    return f"{error.name()}: {error.str()}"
 
 
 def send_outcome(error: KafkaError | None) -> Outcome:
@@ -142,6 +156,11 @@ def consumer_settings(spec: ConsumerSpec) -> dict[str, Any]:
     settings["group.id"] = (
         spec.group or "onceproof-unused"
     )  # the library wants one even for assignment by hand
+    if spec.auto_commit:
+        settings |= AUTO_COMMIT
+    if spec.extra.get("group.protocol") == "consumer":
+        for name in SET_BY_THE_GROUP:
+            settings.pop(name, None)
     return settings | dict(spec.extra)
 
 
@@ -149,6 +168,7 @@ class ConfluentProducer:
     def __init__(self, spec: ProducerSpec) -> None:
         settings = producer_settings(spec)
         self._topic, self._topics = spec.topic, (spec.topic, *spec.more_topics)
+        self.trouble = ""
         self._positions_told = str(settings.get("acks")) != "0"  # with acks=0 offsets are absent or invented
         self._producer = Producer(settings)
         if spec.transactional_id:
@@ -207,13 +227,13 @@ class ConfluentProducer:
         try:
             return int(call(timeout_s))
         except KafkaException as problem:  # the library tells of a fatal error by whatever is called next
-            raise ProducerLost(f"{call.__name__}: {problem.args[0].str()}") from problem
+            raise ProducerLost(f"{call.__name__}: {told(problem.args[0])}") from problem
 
     def begin(self) -> None:
         try:
             self._producer.begin_transaction()
         except KafkaException as problem:
-            raise ProducerLost(f"begin_transaction: {problem.args[0].str()}") from problem
+            raise ProducerLost(f"begin_transaction: {told(problem.args[0])}") from problem
 
     def send_offsets(self, positions: Mapping[int, int], consumer: Any, timeout_s: float) -> Outcome:
         """The consumer has to be one of this library."""
@@ -221,6 +241,7 @@ class ConfluentProducer:
             offsets, member = consumer.for_transaction(positions)
             self._producer.send_offsets_to_transaction(offsets, member, timeout_s)
         except KafkaException as problem:
+            self.trouble = told(problem.args[0])
             return transaction_outcome(problem.args[0])
         return Outcome.ACKED
 
@@ -234,6 +255,7 @@ class ConfluentProducer:
         try:
             call(timeout_s)
         except KafkaException as problem:
+            self.trouble = told(problem.args[0])
             return transaction_outcome(problem.args[0])
         return Outcome.ACKED
 
@@ -343,17 +365,24 @@ class ConfluentConsumer:
             return commit_outcome(problem.args[0]), problem.args[0].name()
         return Outcome.ACKED, ""
 
+    def store(self, positions: Mapping[int, int]) -> None:
+        for partition, offset in positions.items():
+            with suppress(KafkaException):  # it was taken away meanwhile: not ours to commit any more
+                self._consumer.store_offsets(offsets=[TopicPartition(self._topic, partition, offset)])
+
     def for_transaction(self, positions: Mapping[int, int]) -> tuple[list[TopicPartition], Any]:
         """What a producer sends with a transaction to commit these positions for this member of the group."""
         offsets = [TopicPartition(self._topic, p, o) for p, o in positions.items()]
         return offsets, self._consumer.consumer_group_metadata()
 
-    def rewind(self, timeout_s: float) -> list[int]:
+    def rewind(self, timeout_s: float) -> list[int] | None:
         mine = self._consumer.assignment()
-        for place in self._consumer.committed(mine, timeout=timeout_s) if mine else []:
-            self._consumer.seek(
-                place if place.offset >= 0 else TopicPartition(place.topic, place.partition, OFFSET_BEGINNING)
-            )
+        try:
+            for place in self._consumer.committed(mine, timeout=timeout_s) if mine else []:
+                offset = place.offset if place.offset >= 0 else OFFSET_BEGINNING
+                self._consumer.seek(TopicPartition(place.topic, place.partition, offset))
+        except KafkaException:  # the coordinator moves, or does not answer
+            return None
         return [place.partition for place in mine]
 
     def bounds(self, partition: int, timeout_s: float) -> tuple[int, int]:

@@ -36,7 +36,10 @@ class LyingConsumer:
     def commit(self, positions: Mapping[int, int]) -> tuple[Outcome, str]:
         return self._inner.commit(positions)
 
-    def rewind(self, timeout_s: float) -> list[int]:
+    def store(self, positions: Mapping[int, int]) -> None:
+        self._inner.store(positions)
+
+    def rewind(self, timeout_s: float) -> list[int] | None:
         return self._inner.rewind(timeout_s)
 
     def bounds(self, partition: int, timeout_s: float) -> tuple[int, int]:

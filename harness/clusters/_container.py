@@ -11,17 +11,17 @@ from docker.errors import APIError, DockerException, NotFound
 from docker.models.containers import Container
 
 from harness import tether
-from harness.clusters._container_limits import limit_cpu
 from harness.clusters._jvm import Jvm
 from harness.clusters._links import Links
 from harness.clusters._mesh import Member
 from harness.clusters._options import Options
 from harness.clusters._server import STOP_LIMIT_S, Server
 from harness.clusters._yard import Wanted, Yard, complain, host_pid
-from harness.errors import ClusterError
+from harness.errors import ClusterError, FaultError
 from harness.waiting import wait_until
 
 _GONE_LIMIT_S = 30.0
+_PERIOD_US = 100_000
 
 
 class Contained:
@@ -98,7 +98,7 @@ class Contained:
         return self.running() and bool(self._state().get("Paused"))
 
     def limit_cpu(self, share: float | None) -> None:
-        """None: no limit. It stays over restarts."""
+        """To this share of one processor; None: no limit."""
         if self._container is not None:
             limit_cpu(self._container, share)
 
@@ -145,6 +145,15 @@ class Contained:
 
         self._listener = threading.Thread(target=write, name=f"log-{self.wanted.name}", daemon=True)
         self._listener.start()
+
+
+def limit_cpu(container: Container, share: float | None) -> None:
+    """By the engine, so that it outlives a restart. None takes the limit away."""
+    quota_us = -1 if share is None else max(1000, round(share * _PERIOD_US))
+    try:
+        container.update(cpu_period=_PERIOD_US, cpu_quota=quota_us)
+    except DockerException as error:
+        raise FaultError(f"{container.name} cannot be limited: {error}") from error
 
 
 class KafkaContainer(Server):

@@ -6,16 +6,19 @@ from functools import cached_property, partial
 
 from harness.clusters._container import KafkaContainer
 from harness.clusters._container_links import ContainerLinks
-from harness.clusters._disked import Disked
 from harness.clusters._engine_mount import EngineMount
 from harness.clusters._holding import Holding
 from harness.clusters._linked import Linked
 from harness.clusters._mesh import LANE_PORTS
 from harness.clusters._mount import Mount
+from harness.clusters._squeezed import Squeezed
 from harness.clusters._starved import busy, cpu_under_load
+from harness.clusters._throttled import Throttled
 from harness.contracts import Lane
+from harness.errors import ClusterError, FaultError
 
 _FIRST_HOLDER_PORT = 24000
+_RECORDS, _RECORD_KB = 20, 800  # twice of what starve leaves by default, and more
 
 
 class StarvedContainer(KafkaContainer):
@@ -37,7 +40,7 @@ class StarvedContainer(KafkaContainer):
         return super().residue() + starved
 
 
-class ContainerNode(Linked, StarvedContainer):
+class ContainerNode(Linked, Squeezed, StarvedContainer):
     """A node; as it stands, a controller."""
 
     links_of_cluster: ContainerLinks
@@ -47,7 +50,7 @@ class ContainerNode(Linked, StarvedContainer):
         self.links_of_cluster.renew(self.name)  # cuts are gone with the network that it had before
 
 
-class ContainerBroker(Disked, Holding, ContainerNode):
+class ContainerBroker(Throttled, Holding, ContainerNode):
     """A broker, also one that is a controller as well."""
 
     def launch(self) -> None:
@@ -55,6 +58,24 @@ class ContainerBroker(Disked, Holding, ContainerNode):
             self._mount.ensure()
             self._mount.be(self._orders())  # if it was started anew, the disk is as bad as before
         super().launch()
+
+    def ask_for_memory(self, for_s: float) -> None:
+        """It has to read a log from the disk as well, which fills the page cache.
+
+        A container that was started again has a new control group, where the page cache from before does not count: there
+        would be none of it to take away, and Java would be all that waits for memory.
+        """
+        try:
+            while len(self._read_again) < _RECORDS:
+                self._read_again.append(self.append_kb(_RECORD_KB)[0])
+            self.fetch_from_disk(self._read_again)
+        except ClusterError as error:
+            raise FaultError(str(error)) from error
+        super().ask_for_memory(for_s)
+
+    @cached_property
+    def _read_again(self) -> list[int]:
+        return []
 
     @cached_property
     def _mount(self) -> Mount:

@@ -122,9 +122,13 @@ def sweep_groups() -> list[Path]:
 
 
 def _where(pid: int, controller: str) -> Home | None:
-    """By the older version, if it has the controller: then the newer one does not."""
+    """By the older version, if it has the controller: then the newer one does not. None also if the process has ended."""
     mounts = list(_hierarchies())
-    for line in (_PROCESSES / str(pid) / "cgroup").read_text(encoding="utf-8").splitlines():
+    try:
+        told = (_PROCESSES / str(pid) / "cgroup").read_text(encoding="utf-8")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    for line in told.splitlines():
         _number, controllers, path = line.split(":", 2)
         if controllers and controller not in controllers.split(","):
             continue

@@ -20,11 +20,11 @@ from harness.contracts import Outcome
 from harness.histories.parse import ASSIGN, SUBSCRIBE, History, Label, Operation
 from harness.reconcile import tables as ledger
 from harness.reconcile.fates import TRANSACTION, told
-from harness.reconcile.look import kept
+from harness.reconcile.look import PARTITION, kept
 from harness.reconcile.names import Names
 from harness.reconcile.rows_here import local
 from harness.reconcile.schema import SCHEMAS
-from harness.reconcile.tables import COMMITTED, MESSAGE, PARTITION, POSITION, Tables
+from harness.reconcile.tables import COMMITTED, MESSAGE, POSITION, Tables
 
 # What a history says of a read besides what a ledger does: which operation it belongs to and where in it, whether it
 # moves the reader's position (E5), how often that position was forgotten (E6) and how many rebalances had touched

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from harness.reconcile.owners import NOBODY, Ownership
 from harness.transform import Transform
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ class Space(IntEnum):
     KEY_SENT = 11  # place, slot of time | x minus the lowest offset of a keyed record attempted in it
     EFFECT = 12  # place of an input, offset block | n0 effects that its passed inputs have to have, n1 effects found,
     #              h0 those against these
+    OWNER = 13  # no rows: who owned a partition is asked of the events (harness.reconcile.owners)
 
 
 ATTEMPTED_BIN, DELIVERED_BIN = -(1 << 30), -(1 << 30) + 1
@@ -104,6 +106,7 @@ class Count(IntEnum):
     NEVER_ACKED = 24  # messages that nobody acked and that are not in the log
     INPUTS = 25  # of a pipeline, that its group has passed
     EFFECTS = 26  # found in the log that is owed
+    ASSIGNED = 27  # how often a partition was given to a member of the group
 
 
 class Why(IntFlag):
@@ -166,6 +169,7 @@ class Facts:
     attempted: Ints = field(default_factory=_none)
     commits: Mapping[int, Commits] = field(default_factory=dict)  # by place
     transform: Transform | None = None  # of a pipeline
+    owned: Ownership = NOBODY
     observers: Mapping[int, Observer] = field(default_factory=dict)  # by the number of the reader
 
     def fate_of(self, session: Ints, txn: Ints) -> Ints:

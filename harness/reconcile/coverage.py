@@ -36,7 +36,8 @@ def coverage(sealed: Sealed, facts: Facts, screened: Screened) -> dict[str, Any]
                 ("aborted", Fate.ABORTED),
                 ("unknown", Fate.OPEN),
             )
-        },
+        }
+        | dict(sealed.transactions),
         "rebalances": sealed.rebalances,
         "commits": sealed.commits,
         "sessions": sealed.rows["sessions"],

@@ -11,12 +11,14 @@ import pyarrow as pa
 from harness.contracts import Outcome
 
 TRANSACTION = ["run", "session", "txn"]
+FENCED = "fenced"  # a step that no worker tells of: sealing adds it
 
 
 def told(transactions: pa.Table) -> pa.Table:
     """run, session, txn, the booleans asked (to commit), committed and aborted, and asked_at, 0 for never.
 
-    Certainly not committed: an acked abort, a rejected commit, or (NOT asked) a commit that nobody asked for.
+    Certainly not committed: an acked abort, a rejected commit, (NOT asked) a commit that nobody asked for, or one that was
+    asked for when the producer was fenced already, whatever it was told then.
     """
     c = {
         name: transactions.column(name).to_numpy(zero_copy_only=False)
@@ -31,13 +33,14 @@ def told(transactions: pa.Table) -> pa.Table:
         if len(order)
         else order
     )
-    to_commit, ended = c["did"] == "commit", c["step"] == "ended"
-    begun = (c["step"] == "end") & to_commit
-    acked, rejected = outcome == Outcome.ACKED, outcome == Outcome.REJECTED
-    never = np.iinfo(np.int64).max
 
     def in_any(which: npt.NDArray[np.bool_]) -> Any:
         return np.logical_or.reduceat(which[order], starts) if len(order) else which
+
+    to_commit, ended, fenced = c["did"] == "commit", c["step"] == "ended", in_any(c["step"] == FENCED)
+    begun = (c["step"] == "end") & to_commit
+    acked, rejected = outcome == Outcome.ACKED, outcome == Outcome.REJECTED
+    never = np.iinfo(np.int64).max
 
     first = np.where(begun, t, never)
     asked_at = np.minimum.reduceat(first[order], starts) if len(order) else first
@@ -45,8 +48,8 @@ def told(transactions: pa.Table) -> pa.Table:
         {name: pa.array(key[starts], pa.int64()) for name, key in zip(TRANSACTION, keys, strict=True)}
         | {
             "asked": in_any(to_commit),
-            "committed": in_any(ended & to_commit & acked),
-            "aborted": in_any(ended & ((to_commit & rejected) | ((c["did"] == "abort") & acked))),
+            "committed": in_any(ended & to_commit & acked) & ~fenced,
+            "aborted": in_any(ended & ((to_commit & rejected) | ((c["did"] == "abort") & acked))) | fenced,
             "asked_at": pa.array(np.where(asked_at == never, 0, asked_at), pa.int64()),
         }
     )

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from harness.message import BAD_PAYLOAD, FOREIGN_RUN
 from harness.reconcile import provenance, trails
 from harness.reconcile.blocks import BITS, Facts, Space
 from harness.reconcile.hunt import HUNTED, NEEDED, Hunt, claimed_place
+from harness.reconcile.owners import Shared
 from harness.reconcile.rows_here import local
 from harness.reconcile.schema import LARGE, SCHEMAS, spark_schema
 from harness.reconcile.screen import arrays_of, by_runs
@@ -37,6 +38,7 @@ OURS = f"flags & {BAD_PAYLOAD | FOREIGN_RUN} = 0"
 FEW_BLOCKS = 1 << 13  # of 64 messages or positions
 TINY_ROWS = 30_000
 AT_A_TIME = 2
+PARTITION = ["run", "topic", "partition"]
 _MARKS = ["by_message", "by_position"]
 
 
@@ -53,6 +55,7 @@ class Chosen:
     overcommits: DataFrame  # run, topic, partition, reader, t, offset, given (null: nothing yet)
     inputs: DataFrame  # of pipelines, as harness.reconcile.provenance gives them
     effects: DataFrame
+    shared: DataFrame  # as in harness.reconcile.owners
 
     def unpersist(self) -> None:
         for frame in self.either.values():
@@ -94,6 +97,7 @@ def choose(spark: SparkSession, source: Source, doubts: Doubts, facts: Sequence[
         tiny,
         _overcommits(spark, doubts.overcommits),
         *provenance.rows_in_doubt(spark, source, doubts, facts),
+        _shared(spark, doubts.shared),
     )
 
 
@@ -103,12 +107,22 @@ def kept(spark: SparkSession, frame: DataFrame, *, few: bool) -> DataFrame:
 
 
 def _overcommits(spark: SparkSession, found: Sequence[Overcommit]) -> DataFrame:
-    columns = {name: pa.array([getattr(o, name) for o in found], pa.int64())
-               for name in ("run", "place", "reader", "t", "offset", "given")}  # fmt: skip
+    return _at_places(spark, found, Overcommit).selectExpr(
+        *PARTITION, "CAST(reader AS int) AS reader", "t", "offset", "nullif(given, 0) AS given"
+    )
+
+
+def _shared(spark: SparkSession, found: Sequence[Shared]) -> DataFrame:
+    return _at_places(spark, found, Shared).selectExpr(*PARTITION, "first", "second", "t", "until")
+
+
+def _at_places(spark: SparkSession, found: Sequence[Any], kind: type) -> DataFrame:
+    """What was found on the driver, with topic and partition for the place."""
+    names = [field.name for field in fields(kind)]
+    columns = {name: pa.array([getattr(one, name) for one in found], pa.int64()) for name in names}
     return local(spark, pa.table(columns)).selectExpr(
-        "run", "CAST(shiftright(place, 32) AS int) AS topic", "CAST(place & 4294967295 AS int) AS partition",
-        "CAST(reader AS int) AS reader", "t", "offset", "nullif(given, 0) AS given",
-    )  # fmt: skip
+        "*", "CAST(shiftright(place, 32) AS int) AS topic", "CAST(place & 4294967295 AS int) AS partition"
+    )
 
 
 def _doubtful_blocks(doubts: Doubts) -> Wanted:

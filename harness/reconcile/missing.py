@@ -6,7 +6,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from harness.reconcile.findings import finding, known
-from harness.reconcile.tables import PARTITION, Tables
+from harness.reconcile.look import PARTITION
+from harness.reconcile.tables import Tables
 
 LOST, EXPIRED, LATE = "lost", "expired", "late"
 

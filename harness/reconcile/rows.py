@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from harness.contracts import Outcome
 from harness.message import message_id
+from harness.reconcile.fates import FENCED
 from harness.reconcile.schema import SCHEMAS
 from harness.transform import INPUT
 
@@ -154,6 +155,46 @@ def transaction(e: Event) -> Columns:
         "t": e["t"], "session": int(e["session"]), "txn": int(e["txn"]), "step": e["step"], "did": did,
         "outcome": None if outcome is None else int(outcome),
     }  # fmt: skip
+
+
+def fenced(sessions: list[Event], ready: list[Event], transactions: list[Columns]) -> list[Columns]:
+    """Transactions that their producer asked to commit when a later producer of its transactional id was ready already.
+
+    The coordinator then refuses whatever the earlier one asks for: they are certainly not committed.
+    """
+    ready_at = {int(e["session"]): int(e["t"]) for e in ready}
+    lives: dict[str, list[tuple[int, int]]] = defaultdict(list)  # by id: when ready, and which session
+    ids = {int(e["session"]): str(e.get("transactional_id") or "") for e in sessions}
+    for session, name in ids.items():
+        if name and session in ready_at:
+            lives[name].append((ready_at[session], session))
+    late: dict[tuple[int, int], Columns] = {}
+    for row in transactions:
+        session = row["session"]
+        if row["step"] != "end" or row["did"] != "commit" or session not in ready_at:
+            continue
+        if any(ready_at[session] < t < row["t"] for t, _ in lives[ids.get(session, "")]):
+            late.setdefault((session, row["txn"]), {**row, "step": FENCED, "outcome": None})
+    return list(late.values())
+
+
+FENCING = ("_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH")  # names of errors
+
+
+def ends(events: Mapping[str, list[Event]]) -> Counter[str]:
+    """How often transactions were aborted on purpose and for other reasons, timed out, and producers were fenced."""
+    found: Counter[str] = Counter(aborted_by_intent=0, aborted_by_fault=0, timed_out=0, fencings=0)
+    acked = set()
+    for e in events.get("txn", ()):
+        if e.get("step") == "ended" and int(e.get("outcome", Outcome.UNKNOWN)) == Outcome.ACKED:
+            if e.get("did") == "abort":
+                found["aborted_by_intent" if e.get("intent") == "abort" else "aborted_by_fault"] += 1
+            else:
+                acked.add((e["session"], e["txn"]))
+    found["timed_out"] = sum((e["session"], e["txn"]) not in acked for e in events.get("outslept", ()))
+    lost = [str(e.get("text")) for e in events.get("lost_producer", ())]
+    found["fencings"] = sum(any(name in text for name in FENCING) for text in lost)
+    return found
 
 
 def commit(e: Event, reader: int) -> list[Columns]:

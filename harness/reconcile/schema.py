@@ -156,4 +156,4 @@ def spark_schema(table: str) -> StructType:
 
 LARGE = ("attempts", "log", "deliveries")  # for Spark
 EFFECTS = "effects"  # of pipelines; may be large, too
-SMALL = ("transactions", "commits", "bounds")  # what else the job asks: read here, as they are
+SMALL = ("transactions", "commits", "bounds", "assignments")  # what else the job asks: read here, as they are

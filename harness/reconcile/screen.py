@@ -24,6 +24,7 @@ from harness.reconcile import blocks, kernels, steps
 from harness.reconcile.blocks import Commits, Count, Facts, Fate, Ints, Space, Summary, Why
 from harness.reconcile.fates import told
 from harness.reconcile.observers import Observer
+from harness.reconcile.owners import NOBODY, ownership
 from harness.reconcile.schema import EFFECTS, SCHEMAS
 from harness.reconcile.seal import Sealed
 from harness.reconcile.source import Source, Work
@@ -135,12 +136,16 @@ def arrays_of(frame: DataFrame) -> Summary:
 
 
 def _counted_here(rows: Summary, facts: Facts) -> Summary:
-    """What no task can count: commits, and steps of readers from one task to the next."""
+    """What no task can count: commits, assignments, and steps of readers from one task to the next."""
     edges = (rows["run"] == facts.run) & (rows["space"] == Space.READING)
     between = int(rows["n0"][edges].sum()) - len(np.unique(rows["a"][edges]))
     commits = sum(len(commits.t) for commits in facts.commits.values())
     return blocks.joined(
-        [blocks.total(facts.run, Count.STEPS, between), blocks.total(facts.run, Count.COMMITS, commits)]
+        [
+            blocks.total(facts.run, Count.STEPS, between),
+            blocks.total(facts.run, Count.COMMITS, commits),
+            blocks.total(facts.run, Count.ASSIGNED, facts.owned.assigned),
+        ]
     )
 
 
@@ -210,6 +215,7 @@ def _kept_of(rows: Summary) -> Summary:
 def facts(small: Mapping[str, pa.Table], sealed: Sequence[Sealed]) -> list[Facts]:
     """What the kernels have to know of each run."""
     fates, commits = told_fates(small["transactions"]), _commits(small["commits"])
+    owned = ownership(small["assignments"])
     none = np.zeros(0, dtype=np.int64)
     made = []
     for one in sealed:
@@ -221,6 +227,7 @@ def facts(small: Mapping[str, pa.Table], sealed: Sequence[Sealed]) -> list[Facts
                 one.run, one.zero_ns, one.group_isolation == "read_committed", one.topic_unchanged,
                 transactions, fate, asked, sessions[:, 0].copy(), sessions[:, 1].copy(),
                 commits.get(one.run, {}), Transform(**one.transform) if one.transform else None,
+                owned.get(one.run, NOBODY),
                 {observed.reader: Observer.of(observed) for observed in one.observers},
             )
         )  # fmt: skip

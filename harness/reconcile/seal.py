@@ -36,7 +36,7 @@ ISOLATIONS = ("read_uncommitted", "read_committed")
 GROUP_ROWS = 1 << 16  # at least, in each group of a file but the last
 _COMPARED_TIMES = 1000  # rows of a piece whose time is compared with that of their attempt
 _NO_CLOCK = "the ledger's writers do not share a clock, and what it says about times proves nothing"
-COUNTED_ONLY = ("txn", "commit", "assignment", "bounds", "session")  # may be many: told as numbers
+COUNTED_ONLY = ("txn", "commit", "assignment", "bounds", "session", "ready")  # may be many: told as numbers
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,9 @@ class Sealed:
     observers: list[Observed] = field(default_factory=list)  # readers that are none of the group
     rebalances: int = 0
     commits: int = 0
+    transactions: Counter[str] = field(
+        default_factory=Counter
+    )  # how they came to their ends, as their producers tell
     in_flight: int | None = None  # of every session; None: left to the client by at least one
     sessions: list[Session] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)  # those that are rare in any run
@@ -86,7 +89,8 @@ class Sealed:
     def from_json(cls, told: Mapping[str, Any]) -> Sealed:
         sessions = [Session(**one) for one in told["sessions"]]
         observers = [Observed(**one) for one in told.get("observers", ())]
-        return cls(**{**told, "rows": Counter(told["rows"]), "sessions": sessions, "observers": observers})
+        counters = {name: Counter(told[name]) for name in ("rows", "transactions")}
+        return cls(**{**told, **counters, "sessions": sessions, "observers": observers})
 
 
 def seal(run: RunDir) -> Sealed:
@@ -234,7 +238,9 @@ class _Sealing:
         if windows:
             self._span = min(w["opened"] for w in windows), max(w["closed"] for w in windows)
         self._rows("sessions", sessions)
-        self._rows("transactions", self._each("txn", make.transaction))
+        transactions = self._each("txn", make.transaction)
+        transactions += make.fenced(self._events["session"], self._events["ready"], transactions)
+        self._rows("transactions", transactions)
         self._rows("commits", commits)
         self._rows("assignments", assignments)
         self._rows("bounds", bounds)
@@ -245,6 +251,7 @@ class _Sealing:
         sealed, in_flight = self._sealed, {s["in_flight"] for s in sessions}
         sealed.rebalances = sum(1 for a in assignments if a["how"] == "assigned")
         sealed.commits = len(self._events["commit"])
+        sealed.transactions = make.ends(self._events)
         sealed.in_flight = None if None in in_flight else max(in_flight, default=None)
         sealed.events = [
             {k: v for k, v in e.items() if k != "_at"} for e in every if e["event"] not in COUNTED_ONLY

@@ -14,6 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from harness.reconcile.blocks import BITS, Count, Facts, Ints, Space, Summary, Why
+from harness.reconcile.owners import Shared
 from harness.reconcile.screen import Screened
 from harness.reconcile.seal import Sealed
 
@@ -53,6 +54,7 @@ class Doubts:
     overcommits: tuple[Overcommit, ...]
     crossed: tuple[Range, ...]  # where keyed records may stand in another order than they were sent
     split: Summary  # run, a: topic and key of keys that stand in several partitions
+    shared: tuple[Shared, ...]  # partitions that two members of a group owned at once
 
     @property
     def any(self) -> bool:
@@ -63,7 +65,7 @@ class Doubts:
         """Runs of which something is not sound."""
         blocks = self.screened.rows["run"][self.screened.why != 0]
         ranges = {found.run for found in (*self.jumped, *self.crossed)}
-        ranges |= {found.run for found in self.overcommits}
+        ranges |= {over.run for over in self.overcommits} | {one.run for one in self.shared}
         rows = np.concatenate([blocks, self.breaks["run"], self.split["run"]])
         return set(np.unique(rows).tolist()) | ranges | self.rewound
 
@@ -82,6 +84,8 @@ class Doubts:
             reasons[Space.READING] |= Why.REPEATED
         if self.overcommits:
             reasons[Space.GIVEN] |= Why.MISSING
+        if self.shared:
+            reasons[Space.OWNER] |= Why.REPEATED
         if self.crossed:
             reasons[Space.KEY] |= Why.KEYS_CROSSED
         if len(self.split["a"]):
@@ -111,6 +115,7 @@ def doubts(screened: Screened, facts: Sequence[Facts], sealed: Sequence[Sealed])
             for found in (*_late_acks(mine), *_late_sessions(mine, one))
         ),
         split_keys(screened.space(Space.KEY)),
+        tuple(shared for fact in facts for shared in fact.owned.shared),
     )
 
 

@@ -32,7 +32,6 @@ from harness.reconcile.source import Source
 
 MESSAGE = ["run", "session", "seq"]
 POSITION = ["run", "topic", "partition", "offset"]
-PARTITION = ["run", "topic", "partition"]
 
 COMMITTED, ABORTED, UNKNOWN = "committed", "aborted", "unknown"
 _LIVES = pa.schema(
@@ -81,6 +80,8 @@ class Tables:
     # Of transactions (run, session, txn), how many of their records are visible in the whole log: as `there`.
     rest_of: Callable[[DataFrame], DataFrame]
     tells_all: bool  # findings list everything that they concern, however much it is
+    # run, topic, partition, first, second (readers), t, until: as in harness.reconcile.owners.
+    shared: DataFrame | None = None
     # Of pipelines only, as in harness.reconcile.provenance.
     inputs: DataFrame | None = None
     effects: DataFrame | None = None
@@ -199,7 +200,7 @@ def derive(
         pairs=_pairs(messages), keys=_keys(messages, named),
         steps=chosen.steps, readable=_readable(either["log"], named), overcommits=chosen.overcommits,
         rest_of=lambda transactions: rest_of(source, transactions), tells_all=False,
-        inputs=chosen.inputs, effects=chosen.effects,
+        inputs=chosen.inputs, effects=chosen.effects, shared=chosen.shared,
     )  # fmt: skip
 
 

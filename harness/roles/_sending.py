@@ -24,8 +24,12 @@ SESSIONS_PER_WORKER = 1000
 
 
 def transactional_id(spec: Mapping[str, Any]) -> str:
-    """Of a producer; the same for all its incarnations, so that a new one fences the old one. Empty: it has none."""
-    return f"{spec['topic']}-{spec['name']}" if spec["mode"] == Mode.EXACTLY_ONCE else ""
+    """Of a producer; the same for all its incarnations, so that a new one fences the old one. Empty: it has none.
+
+    A rival takes the id of another worker, on purpose.
+    """
+    name = spec.get("rival_of") or spec["name"]
+    return f"{spec['topic']}-{name}" if spec["mode"] == Mode.EXACTLY_ONCE else ""
 
 
 def named_anew(spec: Mapping[str, Any]) -> bool:
@@ -44,6 +48,7 @@ class Session:
         self._next_seq = 0
         self._next_partition = spec["number"]
         self._partitions = PartitionCount(spec["partitions"])
+        self._ledger = ledger
         self.journal: AttemptJournal = ledger.attempts(self.number)
         extra = spec["extra"]
         mode = Mode(spec["mode"])
@@ -79,22 +84,34 @@ class Session:
                 extra=spec["extra"],
             )
         )
+        if self.transactional_id:
+            # From here on every other producer of this id is fenced, whatever it still sends.
+            self._ledger.events.write("ready", session=self.number)
         if not spec.get("keyed", True) and isinstance(producer, Counting):
             self._partitions.follow(producer)
         return producer
 
     def next_messages(self, count: int, txn: int = 0, abort_intended: bool = False) -> list[Message]:
         """The next `count` messages of this session."""
+        topics = [0] * count
         if self._spec["keyed"]:
             keys = self._random.choices(range(self._spec["keys"]), k=count)
             partitions = [-1] * count
+        elif many := self._spec.get("more_topics"):
+            # One after the other, so that a transaction of some size has records in all of them.
+            keys = [-1] * count
+            places = range(self._next_partition, self._next_partition + count)
+            partitions = [place % self._partitions.count for place in places]
+            topics = [place // self._partitions.count % (1 + len(many)) for place in places]
+            self._next_partition += count
         else:
             # Runs of one partition, as batching clients send them; the next run goes to the next partition.
             keys = [-1] * count
             self._next_partition += 1
             partitions = [self._next_partition % self._partitions.count] * count
         first, self._next_seq = self._next_seq, self._next_seq + count
-        return self._builder.build(first, keys, partitions, time.time_ns() // 1_000_000, txn, abort_intended)
+        now_ms = time.time_ns() // 1_000_000
+        return self._builder.build(first, keys, partitions, now_ms, txn, abort_intended, topics)
 
     def effects(
         self, inputs: npt.NDArray[np.void], transform: Transform, txn: int = 0, abort_intended: bool = False

@@ -27,8 +27,24 @@ class ConsumerRole:
         self._last_commit = 0.0
 
     def work(self, client: Client, ledger: Ledger, until: Callable[[], bool]) -> None:
+        self._be_a_member(client, ledger, ledger.deliveries(), until)
+
+    def _be_a_member(
+        self, client: Client, ledger: Ledger, journal: RowJournal, until: Callable[[], bool]
+    ) -> None:
+        """From joining the group until leaving it."""
+        consumer = self._open(client, ledger)
+        take = self._commit_then_work if self._spec["mode"] == Mode.AT_MOST_ONCE else self._work_then_commit
+        try:
+            while not until():
+                take(consumer.poll(POLL_S), consumer, journal, ledger)
+                self._board.show(self._counters)
+            self._commit(consumer, ledger)
+        finally:
+            consumer.close()
+
+    def _open(self, client: Client, ledger: Ledger) -> Consumer:
         spec, name = self._spec, self._spec["name"]
-        journal = ledger.deliveries()
 
         def on_assignment(how: str, partitions: list[int]) -> None:
             ledger.events.write("assignment", reader=name, how=how, partitions=partitions)
@@ -37,7 +53,7 @@ class ConsumerRole:
                 self._uncommitted.pop(partition, None)
                 self._committed.pop(partition, None)
 
-        consumer = client.open_consumer(
+        return client.open_consumer(
             ConsumerSpec(
                 bootstrap=spec["bootstrap"],
                 security=spec.get("security", {}),
@@ -47,18 +63,11 @@ class ConsumerRole:
                 isolation=spec["isolation"],
                 group=spec["group"],
                 check_headers_every=16,  # the final reader compares them all
+                auto_commit=spec.get("auto_commit", False),
                 extra=spec["extra"],
             ),
             on_assignment,
         )
-        take = self._commit_then_work if spec["mode"] == Mode.AT_MOST_ONCE else self._work_then_commit
-        try:
-            while not until():
-                take(consumer.poll(POLL_S), consumer, journal, ledger)
-                self._board.show(self._counters)
-            self._commit(consumer, ledger)
-        finally:
-            consumer.close()
 
     def _work_then_commit(
         self, batch: Batch, consumer: Consumer, journal: RowJournal, ledger: Ledger
@@ -92,6 +101,10 @@ class ConsumerRole:
         if not self._uncommitted:
             return Outcome.ACKED
         offsets, self._uncommitted = self._uncommitted, {}
+        if self._spec.get("auto_commit"):
+            consumer.store(offsets)  # when they are committed is up to the library: nothing to tell yet
+            self._committed |= offsets
+            return Outcome.ACKED
         outcome, error = consumer.commit(offsets)
         self._last_commit = time.monotonic()
         ledger.events.write(

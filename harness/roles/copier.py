@@ -7,6 +7,7 @@ The other modes differ in when the position is committed: after the output was a
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -26,7 +27,7 @@ from harness.contracts import (
     Transactional,
 )
 from harness.ledger import Ledger
-from harness.moments import Moment, Moments
+from harness.moments import BRIEFLY_S, Moment, Moments
 from harness.roles._sending import Session
 from harness.scenario import Pipeline
 from harness.transform import Transform
@@ -34,7 +35,7 @@ from harness.transform import Transform
 POLL_S = 0.1
 END_LIMIT_S = 30.0
 ASK_LIMIT_S = 10.0
-_BRIEFLY_S = 0.001  # long enough to send a request, too short for its answer
+ASK_AGAIN_S = 0.1
 
 
 class CopierRole:
@@ -47,7 +48,7 @@ class CopierRole:
         self._committed: dict[int, int] = {}  # what this member knows to be committed
 
     def work(self, client: Client, ledger: Ledger, until: Callable[[], bool]) -> None:
-        self._ledger, self._journal = ledger, ledger.deliveries()
+        self._ledger, self._journal, self._until = ledger, ledger.deliveries(), until
         consumer = client.open_consumer(self._consumer_spec(), self._on_assignment)
         self._speaks_for_it: Consumer = consumer
         if self._spec["kind"] == Pipeline.NO_GROUP_METADATA:
@@ -66,7 +67,6 @@ class CopierRole:
                         producer.close()
                 except ProducerLost as lost:
                     ledger.events.write("lost_producer", session=session.number, text=str(lost))
-                    self._rewind(consumer)
                 self._counters = session.show(self._counters)
                 incarnation += 1
         finally:
@@ -118,7 +118,7 @@ class CopierRole:
         self._moments.come_to(Moment.AFTER_SEND_OFFSETS)
         did = "commit" if sent is Outcome.ACKED and not abort_intended else "abort"
         if sent is Outcome.UNKNOWN:
-            raise ProducerLost(f"whether transaction {txn} has its offsets is unknown")
+            raise ProducerLost(f"whether transaction {txn} has its offsets is unknown: {producer.trouble}")
         tell("txn", session=session.number, txn=txn, step="end", intent=intent, did=did)
         outcome = self._commit(producer) if did == "commit" else producer.abort(END_LIMIT_S)
         if outcome is Outcome.REJECTED:
@@ -130,7 +130,8 @@ class CopierRole:
             self._tell_commit(positions, outcome, "")
         if outcome is not Outcome.ACKED:
             # The next producer of this id ends what this one left open, and fences it, late requests included.
-            raise ProducerLost(f"the end of transaction {txn} is {outcome.name.lower()}")
+            raise ProducerLost(f"the end of transaction {txn} is {outcome.name.lower()}: {producer.trouble}")
+        self._moments.come_to(Moment.AFTER_COMMIT)
         if did == "commit" and by_consumer:
             outcome, error = consumer.commit(positions)
             self._tell_commit(positions, outcome, error)
@@ -138,7 +139,7 @@ class CopierRole:
 
     def _commit(self, producer: Transactional) -> Outcome:
         if self._moments.wanted(Moment.DURING_COMMIT):
-            producer.commit(_BRIEFLY_S)
+            producer.commit(BRIEFLY_S)
             self._moments.come_to(Moment.DURING_COMMIT)
         return producer.commit(END_LIMIT_S)
 
@@ -191,7 +192,9 @@ class CopierRole:
 
     def _rewind(self, consumer: Consumer) -> None:
         """Read again from what the group has committed. That the reader goes back is its own wish, and told."""
-        if partitions := consumer.rewind(ASK_LIMIT_S):
+        while (partitions := consumer.rewind(ASK_LIMIT_S)) is None and not self._until():
+            time.sleep(ASK_AGAIN_S)
+        if partitions:
             self._tell_assignment("rewound", partitions)
 
     def _tell_commit(self, positions: Mapping[int, int], outcome: Outcome, error: str) -> None:

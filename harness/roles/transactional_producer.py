@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from harness.board import Board, Counters
 from harness.contracts import Client, Outcome, Producer, ProducerLost, Transactional
 from harness.ledger import Ledger
+from harness.moments import BRIEFLY_S, Moment, Moments
 from harness.pace import Pace
 from harness.roles._sending import Session
 
@@ -19,6 +21,7 @@ class TransactionalProducerRole:
     def __init__(self, spec: Mapping[str, Any], board: Board) -> None:
         self._spec, self._board = spec, board
         self._random = random.Random(spec["seed"])
+        self._moments = Moments(board.path)
 
     def work(self, client: Client, ledger: Ledger, until: Callable[[], bool]) -> None:
         incarnation = self._spec["incarnation"]
@@ -39,6 +42,7 @@ class TransactionalProducerRole:
     def _transact_until(
         self, session: Session, producer: Producer, ledger: Ledger, until: Callable[[], bool], done: Counters
     ) -> None:
+        assert isinstance(producer, Transactional)
         size = self._spec["records_per_transaction"]
         pace = Pace(self._spec["records_per_s"], at_most=size)
         txn, owed = 0, 0
@@ -52,13 +56,22 @@ class TransactionalProducerRole:
             abort_intended = self._random.random() < self._spec["aborted_share"]
             outcome = self._transact(session, producer, ledger, txn, size, abort_intended)
             session.show(done)
+            if txn == self._spec.get("transactions_per_session"):
+                time.sleep(self._spec["rest_s"])
+                return
             if outcome is Outcome.UNKNOWN:
                 # Trying to end it again on the same producer could end the next transaction instead, should
                 # the first request be late. A new producer fences the old one, late requests included.
-                raise ProducerLost(f"the end of transaction {txn} is unknown")
+                raise ProducerLost(f"the end of transaction {txn} is unknown: {producer.trouble}")
 
     def _transact(
-        self, session: Session, producer: Producer, ledger: Ledger, txn: int, size: int, abort_intended: bool
+        self,
+        session: Session,
+        producer: Producer,
+        ledger: Ledger,
+        txn: int,
+        size: int,
+        abort_intended: bool,
     ) -> Outcome:
         assert isinstance(producer, Transactional)
         tell = ledger.events.write
@@ -66,18 +79,35 @@ class TransactionalProducerRole:
         tell("txn", session=session.number, txn=txn, step="begin", intent=intent)
         producer.begin()
         session.send(producer, session.next_messages(size, txn, abort_intended), abort_intended)
-        if abort_intended:
+        slow = not abort_intended and self._random.random() < self._spec.get("timed_out_share", 0)
+        if abort_intended or slow or self._moments.wanted(Moment.AFTER_PRODUCE):
             # Aborting drops what is still in the local queue; flushed, the records really stand in the log.
             producer.flush(END_LIMIT_S)
+        self._moments.come_to(Moment.AFTER_PRODUCE)
+        if slow:
+            self._outsleep_the_coordinator(producer)
+            tell("outslept", session=session.number, txn=txn)
         did = intent
         tell("txn", session=session.number, txn=txn, step="end", intent=intent, did=did)
-        outcome = producer.abort(END_LIMIT_S) if abort_intended else producer.commit(END_LIMIT_S)
+        outcome = producer.abort(END_LIMIT_S) if abort_intended else self._commit(producer)
         if outcome is Outcome.REJECTED:
             did = "abort"
             tell("txn", session=session.number, txn=txn, step="end", intent=intent, did=did)
             outcome = producer.abort(END_LIMIT_S)
         tell("txn", session=session.number, txn=txn, step="ended", intent=intent, did=did, outcome=outcome)
         return outcome
+
+    def _outsleep_the_coordinator(self, producer: Producer) -> None:
+        """Until it has surely given the transaction up: its timeout, and how often the coordinator looks."""
+        wake = time.monotonic() + self._spec["give_up_s"]
+        while time.monotonic() < wake:
+            producer.poll(0.1)
+
+    def _commit(self, producer: Transactional) -> Outcome:
+        if self._moments.wanted(Moment.DURING_COMMIT):
+            producer.commit(BRIEFLY_S)
+            self._moments.come_to(Moment.DURING_COMMIT)
+        return producer.commit(END_LIMIT_S)
 
 
 role_class = TransactionalProducerRole

@@ -63,7 +63,11 @@ class ProduceConsume:
                 "group": self._group,
                 "mode": scenario.mode,
                 "isolation": settings.isolation,
-                "extra": dict(settings.extra),
+                "auto_commit": settings.auto_commit,
+                "extra": {
+                    **({"group.instance.id": f"consumer-{number + 1}"} if settings.static else {}),
+                    **settings.extra,
+                },
             }
             for number in range(settings.members)
         ]

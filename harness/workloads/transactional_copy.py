@@ -11,7 +11,7 @@ from typing import Any
 
 from harness.contracts import Lane
 from harness.scenario import Scenario, TopicSettings
-from harness.transform import Transform
+from harness.transform import Transform, dead_letters_of, output_of
 from harness.workloads.produce_consume import ProduceConsume
 
 
@@ -25,7 +25,7 @@ class TransactionalCopy:
 
     def more_topics(self) -> Sequence[tuple[str, TopicSettings]]:
         settings = self._scenario.pipeline.output
-        return [(f"{self._topic}-output", settings), (f"{self._topic}-dead-letters", settings)]
+        return [(output_of(self._topic), settings), (dead_letters_of(self._topic), settings)]
 
     def transform(self) -> Transform | None:
         return self._scenario.pipeline.transform

@@ -11,18 +11,12 @@ from pathlib import Path
 import pytest
 from docker.models.containers import Container
 
-from harness.clusters._container_limits import (
-    Io,
-    cpu_limit,
-    disk_of,
-    io_limit,
-    limit_cpu,
-    limit_io,
-    limit_memory,
-    memory_limit,
-)
+from harness.clusters._container import limit_cpu
+from harness.clusters._control_group import Home, home_of
+from harness.clusters._io_group import Io, IoGroup, disk_of
 from harness.clusters._labels import labels, sweep_labelled
-from harness.errors import FaultError
+from harness.clusters._memory_group import MemoryGroup
+from harness.clusters._yard import host_pid
 from harness.provision.engine import engine, trouble
 
 NO_ENGINE = trouble()
@@ -83,6 +77,27 @@ def run(container: Container, command: str) -> tuple[float, int | None]:
     return time.monotonic() - begun, code
 
 
+def home(container: Container, controller: str) -> Home:
+    """Its control group."""
+    pid = host_pid(container)
+    assert pid is not None
+    found = home_of(pid, controller)
+    assert found is not None
+    return found
+
+
+def cpu_limit(container: Container) -> float | None:
+    """As the kernel tells."""
+    group = home(container, "cpu")
+    if group.version == 2:
+        quota, period = (group.folder / "cpu.max").read_text(encoding="ascii").split()
+        return None if quota == "max" else int(quota) / int(period)
+    quota_us, period_us = (
+        int((group.folder / f"cpu.cfs_{name}_us").read_text(encoding="ascii")) for name in ("quota", "period")
+    )
+    return None if quota_us < 0 else quota_us / period_us
+
+
 def cpu_used(container: Container, command: str) -> float:
     """Of one processor, while it ran: what others on this machine do changes the time, not the share."""
     _code, output = container.exec_run(["/bin/bash", "-c", f"TIMEFORMAT='%R %U %S'; time {{ {command}; }}"])
@@ -105,20 +120,29 @@ def test_the_processors(container: Container) -> None:
 
 
 def test_the_memory(container: Container) -> None:
-    """What can be taken back is, and the rest is not given: who wants it is killed."""
-    assert memory_limit(container) is None
-    limit_memory(container, 16 * MIB)
-    assert memory_limit(container) == 16 * MIB
-    wanting = "dd if=/dev/zero of=/dev/null bs=64M count=1"
-    assert run(container, wanting)[1] == 137
-    assert run(container, "dd if=/dev/zero of=/data/cached bs=1M count=64")[1] == 0, (
+    """What can be taken back is, and who wants the rest waits for it. A restart is a new group, without a limit."""
+    assert run(container, "dd if=/dev/zero of=/data/cached bs=1M count=32")[1] == 0
+    memory = MemoryGroup(home(container, "memory"))
+    before = memory.look()
+    assert before.limit_mb is None
+    assert before.cache_mb > 16
+    memory.squeeze(8)
+    squeezed = memory.look()
+    assert squeezed.limit_mb is not None
+    assert squeezed.limit_mb == pytest.approx(before.has_mb - before.cache_mb + 8, abs=1)
+    assert run(container, "dd if=/dev/zero of=/data/cached bs=1M count=64 conv=fsync")[1] == 0, (
         "page cache is given back"
     )
+    during = memory.look()
+    print(f"\n{before}, squeezed {squeezed}, under load {during}")
+    assert during.refused > squeezed.refused
+    assert during.has_mb <= squeezed.limit_mb + 1
+    memory.release()
+    assert memory.look().limit_mb is None
+    assert run(container, "dd if=/dev/zero of=/dev/null bs=64M count=1")[1] == 0
+    memory.squeeze(8)
     container.restart(timeout=0)
-    assert memory_limit(container) == 16 * MIB, "it outlives a restart"
-    limit_memory(container, None)
-    assert memory_limit(container) is None
-    assert run(container, wanting)[1] == 0
+    assert MemoryGroup(home(container, "memory")).look().limit_mb is None
 
 
 @pytest.mark.parametrize(
@@ -133,26 +157,30 @@ def test_the_memory(container: Container) -> None:
 def test_the_disk(container: Container, folder: Path, kind: Io, command: str) -> None:
     """2 MiB at 0.5 MiB a second."""
     (folder / "file").write_bytes(bytes(2 * MIB))
-    assert io_limit(container, kind, folder) is None
-    limit_io(container, kind, folder, MIB // 2)
-    assert io_limit(container, kind, folder) == MIB // 2
+    group = IoGroup(home(container, "blkio"), disk_of(folder))
+    assert group.limited(kind) is None
+    group.limit(kind, MIB // 2)
+    assert group.limited(kind) == MIB // 2
     slow_s, _ = run(container, command)
-    limit_io(container, kind, folder, None)
-    assert io_limit(container, kind, folder) is None
+    group.limit(kind, None)
+    assert group.limited(kind) is None
     fast_s, _ = run(container, command)
     print(f"\n{kind}: {slow_s:.2f} s, {fast_s:.2f} s without the limit")
     assert slow_s > 3.0
     assert fast_s < slow_s
 
 
-def test_what_is_on_no_disk_cannot_be_limited() -> None:
-    with pytest.raises(FaultError, match="/proc is on no disk"):
-        disk_of(Path("/proc"))
-
-
-def test_a_container_that_does_not_run_is_named(container: Container) -> None:
-    container.kill()
-    container.wait()
-    with pytest.raises(FaultError, match=f"{container.name} cannot be limited: it does not run"):
-        cpu_limit(container)
-    container.start()
+def test_limits_of_one_kind_leave_the_others_alone(container: Container, folder: Path) -> None:
+    """The engine writes into the same groups when it limits the processors or pauses."""
+    group, memory = IoGroup(home(container, "blkio"), disk_of(folder)), MemoryGroup(home(container, "memory"))
+    group.limit(Io.WRITE, MIB)
+    memory.squeeze(8)
+    limited_mb = memory.look().limit_mb
+    limit_cpu(container, 0.5)
+    container.pause()
+    container.unpause()
+    assert (group.limited(Io.WRITE), memory.look().limit_mb) == (MIB, limited_mb)
+    limit_cpu(container, None)
+    group.limit(Io.WRITE, None)
+    memory.release()
+    assert (group.limited(Io.WRITE), memory.look().limit_mb) == (None, None)

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from faults import _workers, fence_producer, kill_worker, pause_worker, rebalance
+from faults import _workers, at_moment, fence_producer, kill_worker, pause_worker, rebalance
+from faults.at_moment import AtMoment
 from faults.fence_producer import FenceProducer
 from faults.kill_worker import KillWorker
 from faults.pause_worker import PauseWorker
@@ -21,11 +22,12 @@ from harness.board import Counters
 from harness.clients.confluent import ConfluentProducer
 from harness.clusters.memory import PARTITIONS, MemoryCluster
 from harness.contracts import Bite, Fault, Lane, Mode, Node, ProducerLost, ProducerSpec, WorkerNode
-from harness.errors import FaultError
+from harness.errors import FaultError, UsageError
 from harness.ledger import EventLog
 from harness.message import run_number
 from harness.rundir import RunDir
 from harness.scenario import ProducerSettings, Scenario, TopicSettings
+from harness.schedule import fault_of
 from harness.testing.check_fault import check_fault
 from harness.waiting import wait_until
 from harness.wire_transactions import ProducerIdentity, init_producer_id
@@ -126,7 +128,7 @@ def test_a_fenced_producer_is_lost_and_can_be_closed(monkeypatch: pytest.MonkeyP
     producer = ConfluentProducer(ProducerSpec("localhost:1", "t", Mode.IDEMPOTENT, extra={"log_level": 0}))
     monkeypatch.setattr(producer, "_producer", FencedLibrary())
     for call in (producer.poll, producer.flush):
-        with pytest.raises(ProducerLost, match=f"{call.__name__}: fenced"):
+        with pytest.raises(ProducerLost, match=f"{call.__name__}: _FENCED: fenced"):
             call(0.1)
     producer.close()
 
@@ -161,6 +163,16 @@ class FakeWorker:
     stopped: bool = False
     sessions: int = 1
     records: int = 0
+    moment: str = ""  # at which it waits, as soon as it is asked to
+
+    def stop_at(self, moment: str) -> None:
+        self.moment = "" if self.lazy else moment
+
+    def waits(self) -> bool:
+        return bool(self.moment)
+
+    def go_on(self) -> None:
+        self.moment = ""
 
     def kill(self) -> None:
         self.alive = self.stubborn
@@ -266,6 +278,41 @@ def test_kill_and_pause_say_what_is_left(arena: WorkersArena) -> None:
     assert "producer-1 not running" in KillWorker().healed(arena, arena.fakes).proof
     arena.fakes[0].stopped = True
     assert "producer-1 still stopped" in PauseWorker().healed(arena, arena.fakes).proof
+
+
+# --- at a moment ----------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("inner", [KillWorker(), PauseWorker()], ids=str)
+def test_a_fault_begins_when_the_worker_waits_and_lets_it_go(arena: WorkersArena, inner: Fault) -> None:
+    fault = AtMoment(inner.describe(), moment="during_commit", worker="producer-1", stay_s=0.01)
+    worker = arena.fakes[0]
+    with fault.hold(arena, [worker]) as bite:
+        assert bite.bit, bite.proof
+        assert bite.proof.startswith("producer-1 waited at during_commit after")
+        wait_until(lambda: not worker.waits(), 5.0, "it still waits")
+    assert fault.healed(arena, [worker]).healed
+    assert fault_of(fault.describe()) == fault
+    assert str(fault) == f"at_moment-during_commit-{inner}"
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_moment_that_does_not_come_is_no_bite(arena: WorkersArena, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(at_moment, "_REACH_LIMIT_S", 0.05)
+    arena.fakes[0].lazy = True
+    bite = held(AtMoment(worker="producer-1"), arena, arena.fakes[0])
+    assert (bite.bit, bite.proof) == (False, "producer-1 did not come to after_produce in 0.05 s")
+    assert arena.fakes[0].alive, "the fault did not begin"
+
+
+def test_a_moment_needs_its_worker_and_a_name_that_is_known(arena: WorkersArena) -> None:
+    with pytest.raises(FaultError, match="no worker copier-1"):
+        held(AtMoment(), arena, arena.fakes[0])
+    with pytest.raises(ValueError, match="never"):
+        AtMoment(moment="never")
+    with pytest.raises(UsageError, match="no_such_fault"):
+        AtMoment({"fault": "no_such_fault"})
 
 
 # --- fencing --------------------------------------------------------------------------------------

@@ -191,7 +191,12 @@ def test_bad_settings_are_named() -> None:
 
 
 def test_settings_are_described() -> None:
-    assert SlowDisk(80, "read").describe() == {"fault": "slow_disk", "harm": "read", "delay_ms": 80}
+    assert SlowDisk(80, "read").describe() == {
+        "fault": "slow_disk",
+        "harm": "read",
+        "delay_ms": 80,
+        "rate_kb_s": 0,
+    }
     assert (
         json.dumps(dict(BrokenDisk(read_only=True).describe()))
         == '{"fault": "broken_disk", "read_only": true, "folder": 0}'

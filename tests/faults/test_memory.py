@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from faults import _measure
+from faults import _measure, _short_of_memory
 from faults.starve import Starve
 from harness import tether
 from harness.clusters import _control_group
@@ -29,12 +29,15 @@ FAULT = Starve(memory_mb=8)
 
 @dataclass
 class ForgetfulNode(FakeNode):
-    """Has 150 MB, a tenth of it page cache; with its memory taken, `mute` ones take no load and `mortal` ones end."""
+    """Has 150 MB, a tenth of it page cache; with its memory taken, `mute` ones take no load, `mortal` ones
+    end, and `doomed` ones end as soon as they get it back.
+    """
 
     left_mb: float | None = None
     always_short: bool = False
     mute: bool = False
     mortal: bool = False
+    doomed: bool = False
 
     def starve(self, cpu_share: float) -> str:
         raise AssertionError("the processors are left alone")
@@ -55,6 +58,8 @@ class ForgetfulNode(FakeNode):
         self.left_mb = None
 
     def memory_under_load(self, for_s: float) -> Memory:
+        if self.doomed and "give_memory" in self.calls and "restart" not in self.calls:
+            self.alive = False
         if self.left_mb is None:
             return Memory(150, 15, None, int(self.always_short))
         if self.mortal:
@@ -109,6 +114,31 @@ def test_a_node_that_dies_of_it_is_started_again() -> None:
         assert not nodes[1].running()
     assert nodes[1].calls[-2:] == ["give_memory", "restart"]
     assert nodes[1].running()
+
+
+def test_a_node_that_ends_when_it_gets_memory_back_is_started_again() -> None:
+    """What was refused before may be the end of it, but it has to wait even for that."""
+    arena, nodes = arena_of()
+    nodes[1].doomed = True
+    with FAULT.hold(arena, [nodes[1]]) as bite:
+        assert bite.bit, bite.proof
+        assert nodes[1].running()
+    assert nodes[1].calls[-2:] == ["give_memory", "restart"]
+    assert FAULT.healed(arena, [nodes[1]]).healed
+
+
+def test_a_node_that_still_takes_no_load_with_its_memory_back_is_killed_and_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    arena, nodes = arena_of()
+    monkeypatch.setattr(_short_of_memory, "_GO_ON_LIMIT_S", 0.2)
+
+    def refuse(for_s: float) -> Memory:
+        raise FaultError("it takes no load")
+
+    with FAULT.hold(arena, [nodes[1]]):
+        monkeypatch.setattr(nodes[1], "memory_under_load", refuse)
+    assert nodes[1].calls[-3:] == ["give_memory", "kill", "restart"]
 
 
 @pytest.mark.usefixtures("impatient")
@@ -204,6 +234,7 @@ def test_the_group_of_a_process_is_found_by_controller(
     assert home_of(7, "memory") == Home(one / "a" / "b", 1)
     assert place_for(7, "memory") == Place(one / "a" / "b", one / "a" / "b", 1)
     assert home_of(7, "blkio") is None
+    assert home_of(8, "memory") is None, "there is no such process"
     (two / "d" / "e").mkdir(parents=True)
     (two / "d" / "e" / "cgroup.controllers").write_text("io pids\n")
     assert home_of(7, "blkio") == Home(two / "d" / "e", 2)

@@ -687,6 +687,69 @@ def inputs_that_were_not_passed_owe_nothing(root: Path) -> Case:
     return run, set()
 
 
+def two_lives(root: Path, *, late: bool) -> LiteralRun:
+    """One transactional id, two producers; the first asks to commit before the second is ready, or after it."""
+    run = LiteralRun(root, mode=Mode.EXACTLY_ONCE)
+    for number in (1, 2):
+        run.session(number, transactional_id="one-id", idempotent=True)
+    run.event("ready", "producer-1.0", session=1)
+    run.write(1, 3, 0, txn=1)
+    if not late:
+        run.end(1, 1)
+    run.event("ready", "producer-2.0", session=2)
+    if late:
+        run.end(1, 1)  # and it is told that all is well
+    run.write(2, 3, 0, txn=1)
+    run.end(2, 1)
+    return run
+
+
+@case
+def aborted_read_of_a_fenced_producer(root: Path) -> Case:
+    """A zombie: whatever it is told, what it asks for after it was fenced must not be seen."""
+    run = two_lives(root, late=True)
+    run.committed = [r for r in run.log if r.session == 2]
+    run.give(READER, *run.log)
+    return run, {("aborted_read", (message(1, seq),), (seq,)) for seq in range(3)}
+
+
+@case
+def a_producer_that_was_fenced_when_it_was_done(root: Path) -> Case:
+    return two_lives(root, late=False), set()
+
+
+def handed_over(root: Path, *, early: bool, how: str = "revoked") -> LiteralRun:
+    """A reader has partition 0; it is given to another one, before the first has given it back or after that."""
+    run = LiteralRun(root)
+    run.session(1)
+    records = run.write(1, 10, 0)
+    run.assign(READER, 0, 1)
+    run.assign(OTHER, 2)
+    run.give(READER, *records[:5])
+    if early:
+        run.assign(OTHER, 0)
+    run.assign(READER, 0, how=how)
+    if not early:
+        run.assign(OTHER, 0)
+    run.give(OTHER, *records[5:])
+    return run
+
+
+@case
+def two_owners(root: Path) -> Case:
+    return handed_over(root, early=True), {("two_owners", (), ())}
+
+
+@case
+def one_owner_after_the_other(root: Path) -> Case:
+    return handed_over(root, early=False), set()
+
+
+@case
+def an_owner_that_had_lost_it_could_not_know(root: Path) -> Case:
+    return handed_over(root, early=True, how="lost"), set()
+
+
 # --- observers ------------------------------------------------------------------------------------
 
 

@@ -12,10 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import duckdb
+import numpy as np
 
 from harness.contracts import Outcome
 from harness.message import BAD_HEADER, BAD_KEY, BAD_PAYLOAD, BAD_TIMESTAMP, FOREIGN_RUN
 from harness.rundir import RunDir
+from harness.transform import Transform
 
 from .together import Finding
 
@@ -26,10 +28,12 @@ _ACKED, _REJECTED = int(Outcome.ACKED), int(Outcome.REJECTED)
 _OURS = f"flags & {BAD_PAYLOAD | FOREIGN_RUN} = 0"
 _DAMAGED = f"flags & {BAD_PAYLOAD | BAD_KEY | BAD_HEADER | BAD_TIMESTAMP} <> 0"
 
-_ASKED = ("runs", "sessions", "readers", "attempts", "deliveries", "log", "transactions", "commits", "bounds")
+_ASKED = ("runs", "sessions", "readers", "attempts", "deliveries", "log", "effects", "transactions", "commits", "bounds",
+          "assignments")  # fmt: skip
 
 # Steps on the way, each a table. Names of columns are those of the sealed tables where they mean the same.
 _STEPS = {
+    "handing": "SELECT run, t, reader, how, topic, unnest(partitions) AS partition FROM assignments",
     # Observers are none of the group; one of read_uncommitted is meant to see what is not committed.
     "to_group": """
         SELECT * FROM deliveries SEMI JOIN (SELECT run, reader FROM readers WHERE NOT observer) USING (run, reader)""",
@@ -73,6 +77,7 @@ _STEPS = {
         WHERE isolation = 'read_committed' AND txn > 0 AND {_OURS}""",
     "fate": f"""
         SELECT run, session, txn, CASE
+            WHEN bool_or(step = 'fenced') THEN 'aborted'
             WHEN bool_or(coalesce(step = 'ended' AND did = 'commit' AND outcome = {_ACKED}, false)) THEN 'committed'
             WHEN bool_or(coalesce(step = 'ended' AND did = 'abort' AND outcome = {_ACKED}, false)) THEN 'aborted'
             WHEN bool_or(coalesce(step = 'ended' AND did = 'commit' AND outcome = {_REJECTED}, false)) THEN 'aborted'
@@ -117,6 +122,12 @@ _STEPS = {
                lag(CASE WHEN {_OURS} THEN named(s.sender, d.session, d.seq) END) OVER steps AS previous_id
         FROM deliveries d LEFT JOIN sessions s USING (run, session)
         WINDOW steps AS (PARTITION BY d.run, d.reader, d.topic, d.partition ORDER BY d.file_row_number)""",
+    # Who had a partition from when to when, and how that ended; until is null for one that nothing ended.
+    "owned": """
+        SELECT g.run, g.topic, g.partition, g.reader, g.t AS since, min(e.t) AS until, arg_min(e.how, e.t) AS ended
+        FROM handing g LEFT JOIN handing e ON e.run = g.run AND e.topic = g.topic AND e.partition = g.partition
+             AND e.reader = g.reader AND e.t > g.t AND e.how IN ('revoked', 'lost')
+        WHERE g.how = 'assigned' GROUP BY ALL""",
     # Messages whose order a key promises: the client chose the partition by it.
     "keyed": f"""
         SELECT s.*, regexp_extract(s.sender, '^(.*)\\.([0-9]+)$', 1) AS producer,
@@ -241,6 +252,26 @@ _QUESTIONS = {
               FROM sent s LEFT JOIN missing m ON m.run = s.run AND m.session = s.session AND m.seq = s.seq
               WHERE s.txn > 0 AND s.fate = 'committed')
         GROUP BY run, session, txn HAVING bool_or(visible) AND bool_or(coalesce(kind = 'lost', false))""",
+    "two_owners": """
+        SELECT a.run, [] AS messages, [] AS offsets FROM owned a JOIN owned b USING (run, topic, partition)
+        WHERE a.reader <> b.reader AND a.ended = 'revoked' AND b.since >= a.since AND b.since < a.until
+              AND (b.until IS NULL OR b.until > a.until)""",
+    "double_effect": """
+        SELECT e.run, [named(any_value(o.sender), origin_session, origin_seq)]
+                      || list(named(s.sender, e.session, e.seq) ORDER BY e.topic, e.partition, e."offset") AS messages,
+               list(e."offset" ORDER BY e.topic, e.partition, e."offset") AS offsets
+        FROM (SELECT DISTINCT ON (run, origin_topic, origin_partition, origin_offset, number, session, seq) * FROM effects
+              ORDER BY topic, partition, "offset") e
+        LEFT JOIN sessions s ON s.run = e.run AND s.session = e.session
+        LEFT JOIN sessions o ON o.run = e.run AND o.session = e.origin_session
+        GROUP BY e.run, origin_topic, origin_partition, origin_offset, origin_session, origin_seq, number
+        HAVING count(*) > 1""",
+    "missing_effect": """
+        SELECT i.run, [any_value(named(s.sender, i.session, i.seq))] AS messages, [i."offset"] AS offsets
+        FROM owed_effect i ANTI JOIN effects e
+            ON e.run = i.run AND e.origin_partition = i.partition AND e.origin_offset = i."offset"
+               AND e.origin_session = i.session AND e.origin_seq = i.seq AND e.number = i.number
+        LEFT JOIN sessions s ON s.run = i.run AND s.session = i.session GROUP BY i.run, i.partition, i."offset" """,
 }  # fmt: skip
 
 ANOMALIES = frozenset(name for names in _QUESTIONS for name in names.split(", "))
@@ -281,8 +312,27 @@ def _load(db: duckdb.DuckDBPyConnection, runs: Iterable[RunDir]) -> None:
             f"CREATE TEMP TABLE {table} AS SELECT * FROM read_parquet($files, file_row_number = true)",
             {"files": files},
         )
+    _tell_owed_effects(db, runs)
     for name, step in _STEPS.items():
         db.execute(f"CREATE TEMP TABLE {name} AS {step}")
+
+
+def _tell_owed_effects(db: duckdb.DuckDBPyConnection, runs: Iterable[RunDir]) -> None:
+    """One row for each effect that an input which its group has passed has to have."""
+    db.execute(
+        'CREATE TEMP TABLE owed_effect (run BIGINT, partition INT, "offset" BIGINT, session BIGINT, seq BIGINT, number INT)'
+    )
+    for number, run in _numbers(db, runs).items():
+        if not (told := run.read_manifest().get("transform")):
+            continue
+        inputs = db.execute(
+            f"""SELECT DISTINCT partition, "offset", session, seq FROM log
+                WHERE run = $run AND topic = 0 AND passed AND {_OURS}""",
+            {"run": number},
+        ).fetchall()
+        effects = Transform(**told).effects(*(np.array([row[i] for row in inputs]) for i in (2, 3)))
+        owed = [(number, *row, n) for row, count in zip(inputs, effects, strict=True) for n in range(count)]
+        db.executemany("INSERT INTO owed_effect VALUES (?, ?, ?, ?, ?, ?)", owed)
 
 
 def _numbers(db: duckdb.DuckDBPyConnection, runs: Iterable[RunDir]) -> Mapping[int, RunDir]:

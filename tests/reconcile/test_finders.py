@@ -51,7 +51,7 @@ def test_compared_counts_what_was_asked_about(outcomes: Mapping[str, Outcome], t
     # Some count each time a record was met: in the log and delivered; acked, too.
     several = {"corrupted": 40, "offset_conflict": 60}
     # Steps are one fewer than deliveries in each partition; two partitions were committed; no keys, no transactions.
-    steps = {"skipped": 18, "rewound": 18, "overcommitted": 2}
+    steps = {"skipped": 18, "rewound": 18, "overcommitted": 2, "two_owners": 3}
     none = dict.fromkeys(("key_reordered", "aborted_read", "premature_read", "torn"), 0)
     of_pipelines = {"double_effect", "missing_effect"}
     assert plain == dict.fromkeys(set(ASKED) - of_pipelines, 20) | several | steps | none

@@ -10,7 +10,8 @@ from pyspark.sql import functions as f
 
 from harness.reconcile.blocks import Space, Why
 from harness.reconcile.findings import HISTORY, finding
-from harness.reconcile.tables import PARTITION, Tables
+from harness.reconcile.look import PARTITION
+from harness.reconcile.tables import Tables
 
 _BETWEEN = "offset > least(first_offset, second_offset) AND offset < greatest(first_offset, second_offset)"
 

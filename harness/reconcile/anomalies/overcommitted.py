@@ -10,7 +10,8 @@ from pyspark.sql import functions as f
 
 from harness.reconcile.blocks import Space, Why
 from harness.reconcile.findings import LEDGER, finding, when
-from harness.reconcile.tables import PARTITION, Tables
+from harness.reconcile.look import PARTITION
+from harness.reconcile.tables import Tables
 
 TOLD_AT_MOST = 10  # of the records that were not given yet
 

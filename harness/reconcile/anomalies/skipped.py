@@ -10,7 +10,8 @@ from pyspark.sql import functions as f
 
 from harness.reconcile.blocks import Space, Why
 from harness.reconcile.findings import HISTORY, LEDGER, STEP_ENDS, STEP_MESSAGES, finding, when
-from harness.reconcile.tables import PARTITION, Tables
+from harness.reconcile.look import PARTITION
+from harness.reconcile.tables import Tables
 
 TOLD_AT_MOST = 100  # of those left out, in a ledger; there may be millions
 

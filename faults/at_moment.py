@@ -1,0 +1,103 @@
+"""Another fault at a chosen moment of a worker's transaction: it waits there, by a hook in its code, while the fault begins.
+
+Moments: after_produce, after_send_offsets, during_commit, after_commit (harness.moments). The fault is given as data, as its `describe`
+tells it, and is held on the nodes that the target picks; the worker is one that works in transactions, a copier.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+from faults._workers import PROGRESS_LIMIT_S, wait_progress
+from harness.contracts import Arena, Bite, Fault, Healing, Node, WorkerNode
+from harness.errors import FaultError, WaitTimeout
+from harness.moments import Moment
+from harness.schedule import fault_of
+from harness.waiting import wait_until
+
+_REACH_LIMIT_S = 30.0
+
+
+@dataclass(frozen=True)
+class AtMoment:
+    """Bites when the worker was seen waiting at the moment and the inner fault bit. The worker goes on `stay_s` after the
+    inner fault began, so that the fault is there when it does."""
+
+    what: Mapping[str, Any] = field(default_factory=lambda: {"fault": "kill_worker"})
+    moment: str = Moment.AFTER_PRODUCE.value
+    worker: str = "copier-1"
+    stay_s: float = 1.0
+    # One and the same from its hold to its healing: some remember what they found.
+    inner: Fault = field(init=False, repr=False, compare=False)
+
+    needs: ClassVar[type] = Node
+    ways: ClassVar[Mapping[str, str]] = {
+        "hook": "a worker that has such moments, and what the inner fault needs"
+    }
+    bites_when: ClassVar[str] = "the worker waited at that moment, and the inner fault bites"
+
+    def __post_init__(self) -> None:
+        Moment(self.moment)  # says which there are
+        object.__setattr__(self, "inner", fault_of(self.what))
+
+    @contextmanager
+    def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
+        worker = self._worker(arena)
+        begun = time.monotonic()
+        with ExitStack() as undo:
+            undo.callback(worker.go_on)
+            worker.stop_at(self.moment)
+            try:
+                wait_until(worker.waits, _REACH_LIMIT_S, "", every_s=0.005)
+            except WaitTimeout:
+                yield Bite(
+                    False, f"{worker.name} did not come to {self.moment} in {_REACH_LIMIT_S:g} s", way="hook"
+                )
+                return
+            reached_s = round(time.monotonic() - begun, 3)
+            let_go = threading.Timer(self.stay_s, worker.go_on)
+            undo.callback(let_go.cancel)
+            let_go.start()
+            bite = undo.enter_context(self.inner.hold(arena, nodes))
+            yield replace(
+                bite,
+                proof=f"{worker.name} waited at {self.moment} after {reached_s:g} s; {bite.proof}",
+                measured={**bite.measured, "reached_s": reached_s},
+            )
+
+    def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
+        healing = self.inner.healed(arena, nodes)
+        if not healing.healed:
+            return healing
+        worker = wait_progress([self._worker(arena)], lambda: None, PROGRESS_LIMIT_S)
+        return Healing(
+            worker.healed, f"{healing.proof}; {worker.proof}", {**worker.measured, **healing.measured}
+        )
+
+    def describe(self) -> Mapping[str, Any]:
+        return {
+            "fault": "at_moment",
+            "what": dict(self.what),
+            "moment": self.moment,
+            "worker": self.worker,
+            "stay_s": self.stay_s,
+        }
+
+    def __str__(self) -> str:
+        return f"at_moment-{self.moment}-{self.inner}"
+
+    def _worker(self, arena: Arena) -> WorkerNode:
+        for node in arena.nodes():
+            if node.name == self.worker and isinstance(node, WorkerNode):
+                return node
+        raise FaultError(
+            f"there is no worker {self.worker} in this run that could be stopped at {self.moment}"
+        )
+
+
+fault_class = AtMoment

@@ -1,0 +1,56 @@
+"""Transactions over many partitions and topics: commits, aborts, some that time out, and rivals for one transactional id.
+
+The group reads the first topic as in produce_consume; of all topics the final reader and the observers tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from harness.contracts import Mode
+from harness.scenario import Scenario, TopicSettings
+from harness.workloads.produce_consume import ProduceConsume
+
+COORDINATOR_LOOKS_EVERY_S = 10.0  # a broker's default: how often it looks for transactions that timed out
+
+
+class TransactionalProduce(ProduceConsume):
+    def __init__(self, scenario: Scenario, topic: str, group: str) -> None:
+        if scenario.mode is not Mode.EXACTLY_ONCE:
+            raise ValueError(f"{scenario.name}: transactional_produce is for exactly_once only")
+        if scenario.producers.keyed:
+            raise ValueError(
+                f"{scenario.name}: transactional_produce names partitions itself: keyed=0 is needed"
+            )
+        super().__init__(scenario, topic, group)
+
+    def more_topics(self) -> Sequence[tuple[str, TopicSettings]]:
+        settings = self._scenario.transactions
+        return [(f"{self._topic}-{n + 2}", self._scenario.topic) for n in range(settings.topics - 1)]
+
+    def producers(self) -> list[Mapping[str, Any]]:
+        settings = self._scenario.transactions
+        timeout_s = int(self._scenario.producers.extra.get("transaction.timeout.ms", 30_000)) / 1000
+        more = {
+            "more_topics": [name for name, _ in self.more_topics()],
+            "timed_out_share": settings.timed_out_share,
+            "give_up_s": timeout_s + COORDINATOR_LOOKS_EVERY_S + 2.0,
+        }
+        own = [{**each, **more} for each in super().producers()]
+        rivals = [
+            {
+                **own[number % len(own)],
+                "name": f"rival-{number + 1}",
+                "number": len(own) + number + 1,
+                "rival_of": own[number % len(own)]["name"],
+                "transactions_per_session": 3,
+                "rest_s": 2.0,
+                "seed": int(own[number % len(own)]["seed"]) + 500,
+            }
+            for number in range(settings.rivals)
+        ]
+        return [*own, *rivals]
+
+
+workload_class = TransactionalProduce

@@ -1,0 +1,250 @@
+"""Scenarios of consume, transform, produce, of transactions over many topics, and of groups that change. Pure data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from faults.at_moment import AtMoment
+from faults.fence_producer import FenceProducer
+from faults.hold_requests import HoldRequests
+from faults.kill import Kill
+from faults.kill_worker import KillWorker
+from faults.pause_worker import PauseWorker
+from faults.reassign import Reassign
+from faults.sever import Sever
+from harness.contracts import Lane, Mode, Verdict
+from harness.moments import Moment
+from harness.scenario import (
+    ChurnSettings,
+    ConsumerSettings,
+    Pipeline,
+    PipelineSettings,
+    ProducerSettings,
+    Scenario,
+    Timings,
+    TransactionSettings,
+)
+from harness.schedule import NO_FAULTS, Schedule, once
+from harness.targets import (
+    active_controller,
+    consumer,
+    copier,
+    every_broker,
+    group_coordinator,
+    leader_of,
+    output_leader,
+    producer,
+    transaction_coordinator,
+)
+
+ZOMBIE_S = 13.0  # longer than the session of a member, which is 10 s
+AFTER_S = 0.5
+
+
+def _held(fault: Any, on: Any, hold_s: float = 1.5) -> Schedule:
+    return once(fault, on=on, after_s=AFTER_S, hold_s=hold_s)
+
+
+def at(moment: Moment, fault: Any = KillWorker(), worker: str = "copier-1") -> AtMoment:  # noqa: B008  # frozen
+    return AtMoment(fault.describe(), moment=moment.value, worker=worker)
+
+
+# --- exactly-once pipelines ------------------------------------------------------------------------
+
+COORDINATOR = transaction_coordinator(1, "copier")
+ON_PIPELINES: Mapping[str, Schedule] = {
+    "none": NO_FAULTS,
+    **{f"kill-{moment}": _held(at(moment), copier(1)) for moment in Moment},
+    "zombie-after_produce": _held(at(Moment.AFTER_PRODUCE, PauseWorker()), copier(1), ZOMBIE_S),
+    "zombie-after_send_offsets": _held(at(Moment.AFTER_SEND_OFFSETS, PauseWorker()), copier(1), ZOMBIE_S),
+    "cut_off-after_send_offsets": _held(
+        at(Moment.AFTER_SEND_OFFSETS, Sever(shape="clients")), every_broker(), 3.0
+    ),
+    "kill-transaction_coordinator": _held(at(Moment.AFTER_PRODUCE, Kill()), COORDINATOR),
+    "kill-transaction_coordinator-during_commit": _held(at(Moment.DURING_COMMIT, Kill()), COORDINATOR),
+    "kill-group_coordinator": _held(at(Moment.AFTER_PRODUCE, Kill()), group_coordinator()),
+    "kill-output_leader": _held(at(Moment.AFTER_PRODUCE, Kill()), output_leader(0)),
+    "kill-controller": _held(Kill(), active_controller()),
+    "hold-EndTxn": _held(HoldRequests(("EndTxn",), lane=Lane.CONSUME), COORDINATOR, 6.0),
+    "fence": _held(at(Moment.AFTER_PRODUCE, FenceProducer()), copier(1)),
+    "reassign": _held(Reassign(), leader_of(0)),
+}
+POISONED = PipelineSettings(poison_share=0.05)
+MODEST = ProducerSettings(
+    records_per_s=400
+)  # a pipeline has to keep up with its input, on two cores, under faults
+
+
+def pipeline(fault: str, mode: Mode = Mode.EXACTLY_ONCE, workload: str = "transactional_copy") -> Scenario:
+    settings = POISONED if workload == "dead_letters" else PipelineSettings()
+    return Scenario(
+        name=f"{workload}-{mode}-{fault}",
+        mode=mode,
+        workload=workload,
+        pipeline=settings,
+        producers=MODEST,
+        schedule=ON_PIPELINES[fault],
+        timings=Timings(recovery_limit_s=90.0, drain_limit_s=90.0),
+    )
+
+
+PIPELINES = (
+    *(pipeline(fault) for fault in ON_PIPELINES),
+    *(
+        pipeline(fault, workload="dead_letters")
+        for fault in ("kill-after_send_offsets", "zombie-after_produce", "kill-transaction_coordinator")
+    ),
+    *(
+        pipeline(fault, mode)
+        for mode in (Mode.AT_LEAST_ONCE, Mode.AT_MOST_ONCE)
+        for fault in ("none", "kill-after_produce", "kill-group_coordinator", "kill-output_leader")
+        if (mode, fault) != (Mode.AT_MOST_ONCE, "kill-after_produce")  # it has no such moment
+    ),
+)
+
+
+# --- the wrong ones that people write ----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Wrong:
+    scenario: Scenario
+    anomalies: frozenset[str]  # what is found; named in advance
+
+
+def _wrong(kind: Pipeline, fault: str, *anomalies: str) -> Wrong:
+    right = pipeline(fault)
+    scenario = replace(
+        right,
+        name=f"wrong-{kind}-{fault}",
+        pipeline=replace(right.pipeline, kind=kind),
+        expected=Verdict.VIOLATED,
+        control=True,
+    )
+    return Wrong(scenario, frozenset(anomalies))
+
+
+WRONG = (
+    # The output is committed, the position is not: the next member makes the output again.
+    _wrong(Pipeline.OFFSETS_BY_CONSUMER, f"kill-{Moment.AFTER_COMMIT}", "double_effect"),
+    # Nobody can tell that these offsets come from one that is a member no longer.
+    _wrong(Pipeline.NO_GROUP_METADATA, "zombie-after_produce", "double_effect"),
+)
+
+# --- transactions over many topics -------------------------------------------------------------------
+
+ON_TRANSACTIONS: Mapping[str, Schedule] = {
+    "none": NO_FAULTS,
+    "kill-after_produce": _held(at(Moment.AFTER_PRODUCE, worker="producer-1"), producer(1)),
+    "kill-during_commit": _held(at(Moment.DURING_COMMIT, worker="producer-1"), producer(1)),
+    "fence": _held(at(Moment.AFTER_PRODUCE, FenceProducer(), "producer-1"), producer(1)),
+    "kill-leader": _held(Kill(), leader_of(0)),
+    "kill-transaction_coordinator": _held(
+        at(Moment.DURING_COMMIT, Kill(), "producer-1"), transaction_coordinator(1)
+    ),
+    "kill-controller": _held(Kill(), active_controller()),
+    "hold-EndTxn": _held(HoldRequests(("EndTxn",)), transaction_coordinator(1), 6.0),
+    "reassign": _held(Reassign(), leader_of(0)),
+}
+KEYLESS = ProducerSettings(keyed=0, keyless=2)
+
+
+def transactions(fault: str) -> Scenario:
+    return Scenario(
+        name=f"transactional_produce-{fault}",
+        mode=Mode.EXACTLY_ONCE,
+        workload="transactional_produce",
+        producers=KEYLESS,
+        schedule=ON_TRANSACTIONS[fault],
+    )
+
+
+# Nothing of a transaction that timed out may be seen; the coordinator looks for them every 10 s.
+TIMED_OUT = Scenario(
+    name="transactional_produce-timed_out",
+    mode=Mode.EXACTLY_ONCE,
+    workload="transactional_produce",
+    producers=replace(KEYLESS, extra={"transaction.timeout.ms": 3000}),
+    transactions=TransactionSettings(timed_out_share=0.03),
+    produce_s=20.0,
+)
+RIVALS = Scenario(
+    name="transactional_produce-rivals",
+    mode=Mode.EXACTLY_ONCE,
+    workload="transactional_produce",
+    producers=KEYLESS,
+    transactions=TransactionSettings(rivals=1),
+    produce_s=12.0,
+)
+TRANSACTIONS = (*(transactions(fault) for fault in ON_TRANSACTIONS), TIMED_OUT, RIVALS)
+
+# --- groups --------------------------------------------------------------------------------------------
+
+SHORT = {"session.timeout.ms": 6000, "max.poll.interval.ms": 6000}
+BROKERS_FOR_GROUPS = {  # what members of the consumer protocol cannot choose themselves
+    "group.consumer.session.timeout.ms": "6000",
+    "group.consumer.min.session.timeout.ms": "6000",
+    "group.consumer.heartbeat.interval.ms": "1000",
+    "group.consumer.min.heartbeat.interval.ms": "1000",
+}
+
+
+@dataclass(frozen=True)
+class Group:
+    settings: Mapping[str, Any]
+    static: bool = False
+    auto_commit: bool = False
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+
+GROUPS: Mapping[str, Group] = {
+    "range": Group({**SHORT, "partition.assignment.strategy": "range"}),
+    "roundrobin": Group({**SHORT, "partition.assignment.strategy": "roundrobin"}),
+    "cooperative": Group({**SHORT, "partition.assignment.strategy": "cooperative-sticky"}),
+    "static": Group(SHORT, static=True),
+    "auto_commit": Group(SHORT, auto_commit=True),
+    "consumer": Group({"group.protocol": "consumer", "max.poll.interval.ms": 6000}),
+    "consumer-auto_commit": Group(
+        {"group.protocol": "consumer", "max.poll.interval.ms": 6000}, auto_commit=True
+    ),
+}
+ON_GROUPS: Mapping[str, Schedule] = {
+    "none": NO_FAULTS,
+    "kill_worker": _held(KillWorker(), consumer(1)),
+    "zombie": _held(PauseWorker(), consumer(1), 9.0),
+    "kill-group_coordinator": _held(Kill(), group_coordinator()),
+}
+
+
+def group(kind: str, fault: str, mode: Mode = Mode.AT_LEAST_ONCE) -> Scenario:
+    chosen = GROUPS[kind]
+    return Scenario(
+        name=f"group_churn-{kind}-{mode}-{fault}",
+        mode=mode,
+        workload="group_churn",
+        consumers=ConsumerSettings(
+            members=3, static=chosen.static, auto_commit=chosen.auto_commit, extra=chosen.settings
+        ),
+        churn=ChurnSettings(for_s=15.0, stall_s=7.0),
+        schedule=ON_GROUPS[fault],
+        produce_s=12.0,
+        timings=Timings(recovery_limit_s=60.0, drain_limit_s=90.0),
+    )
+
+
+GROUP_RUNS = (
+    *(group(kind, fault) for kind in GROUPS for fault in ON_GROUPS),
+    *(group(kind, "kill_worker", Mode.AT_MOST_ONCE) for kind in ("range", "cooperative", "consumer")),
+    group("cooperative", "kill-group_coordinator", Mode.EXACTLY_ONCE),
+)
+# Committing before the work is at-most-once, whatever it is called.
+COMMIT_FIRST = replace(
+    group("range", "kill_worker", Mode.AT_MOST_ONCE),
+    name="wrong-commit_first",
+    judged_as=Mode.AT_LEAST_ONCE,
+    producers=ProducerSettings(extra={"acks": "all", "retries": 2147483647}),
+    expected=Verdict.VIOLATED,
+    control=True,
+)

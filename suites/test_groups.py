@@ -1,0 +1,44 @@
+"""Groups that change under load: members leave, come back, stall, crash and pause, under every way to share partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from harness.campaign import Campaign, Execute
+from harness.contracts import Cluster, Verdict
+from harness.scenario import Scenario
+from suites.pipelines import BROKERS_FOR_GROUPS, COMMIT_FIRST, GROUP_RUNS
+from suites.sessions import started_campaign, started_cluster
+
+pytestmark = pytest.mark.conformance
+
+
+@pytest.fixture(scope="module")
+def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """Brokers whose members of the consumer protocol are missed as soon as those of the classic one."""
+    with started_cluster(request.config, settings=BROKERS_FOR_GROUPS) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def campaign(request: pytest.FixtureRequest, cluster: Cluster) -> Iterator[Campaign]:
+    with started_campaign(
+        request.config, cluster, f"pytest {__name__.replace('.', '/')}.py -k {{name}}"
+    ) as begun:
+        yield begun
+
+
+@pytest.mark.parametrize("scenario", GROUP_RUNS, ids=lambda s: s.name)
+def test_nothing_is_lost_between_members(execute: Execute, scenario: Scenario) -> None:
+    result = execute(scenario)
+    assert result.verdict is Verdict.HELD, result.explain()
+    assert result.reconciled["coverage"]["rebalances"] > scenario.consumers.members, "nobody came or went"
+    assert result.reconciled["compared"]["two_owners"] > 0
+
+
+def test_committing_first_is_not_at_least_once(execute: Execute) -> None:
+    result = execute(COMMIT_FIRST)
+    assert result.verdict is Verdict.VIOLATED, result.explain()
+    assert "overcommitted" in result.violations, result.explain()
