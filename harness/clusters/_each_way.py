@@ -15,12 +15,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from harness import wire
-from harness.clusters._speech import KAFKA
+from harness.clusters._speech import KAFKA, Speech
 from harness.contracts import Direction
 
 # Differentiated services, a code point that nobody has assigned: Kafka sets none.
 LET_PASS_DSCP = 43
-_QUESTION = wire.request(18, 0, b"")  # ApiVersions, which any server answers
 
 
 class _End(Enum):
@@ -59,14 +58,16 @@ class _Attempt:
             self.end = _End.CLOSED if self.sent else _End.ABSENT
 
 
-def each_way(address: wire.Address, limit_s: float) -> Mapping[Direction, bool]:
+def each_way(address: wire.Address, limit_s: float, speech: Speech = KAFKA) -> Mapping[Direction, bool]:
     """Do requests arrive there, and do answers come back? Returns as soon as that is known."""
     question, marked, nonsense = (
-        _Attempt(_QUESTION),
-        _Attempt(_QUESTION, LET_PASS_DSCP),
-        _Attempt(KAFKA.nonsense),
+        _Attempt(speech.opening()),
+        _Attempt(speech.opening(), LET_PASS_DSCP),
+        _Attempt(speech.nonsense),
     )
-    attempts = (question, marked, nonsense)
+    # Of those who come to its port of elections, a ZooKeeper server hears one out before the next. So the one that is
+    # heard in any case comes first.
+    attempts = (marked, question, nonsense)
     deadline = time.monotonic() + limit_s
     with selectors.DefaultSelector() as ready:
         try:

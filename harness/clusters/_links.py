@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 
 from harness import wire, wire_zookeeper
 from harness.clusters._mesh import Mesh, Port, Route
 from harness.clusters._speech import KAFKA, Speech, speech_of
-from harness.clusters._talk import closes_on_nonsense, long_question, talk
+from harness.clusters._talk import closes_on_nonsense, listens, long_question, talk
 from harness.clusters._toxiproxy import Toxiproxy
 from harness.contracts import Cut, Direction, Lane, Link, Questions, Talk, Toxic
 from harness.errors import FaultError
@@ -121,7 +120,9 @@ class Links:
         port of followers of a ZooKeeper server that does not lead, where nobody listens.
         """
         address, speech = self._address(route), speech_of(route.port)
-        if route.port is Port.ZOOKEEPER_PEER and not _listens((_split(route.upstream)[0], route.port)):
+        if route.port is Port.ZOOKEEPER_PEER and not listens(
+            (_split(route.upstream)[0], route.port), PROBE_LIMIT_S
+        ):
             cuts = self._toxiproxy.cuts(route.proxy)
             return {Direction.REQUESTS: "upstream" not in cuts, Direction.ANSWERS: "downstream" not in cuts}
         limit_s = SECURED_PROBE_LIMIT_S if security_of(address) is not None else PROBE_LIMIT_S
@@ -157,14 +158,6 @@ class Links:
 def _split(place: str) -> wire.Address:
     host, port = place.split(":")
     return host, int(port)
-
-
-def _listens(address: wire.Address) -> bool:
-    try:
-        socket.create_connection((address[0], int(address[1])), timeout=PROBE_LIMIT_S).close()
-    except OSError:
-        return False
-    return True
 
 
 def _answers(place: str, speech: Speech) -> bool:

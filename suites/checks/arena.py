@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.clusters.local import LocalCluster
+from harness.clusters._cluster import ServerCluster
 from harness.contracts import Node
 
 TOPIC = "orders"
@@ -13,7 +13,7 @@ TOPIC = "orders"
 
 @dataclass(frozen=True)
 class BareArena:
-    cluster: LocalCluster
+    cluster: ServerCluster
     topic: str = TOPIC
 
     @property
