@@ -8,10 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from harness import provision
 from harness.campaign import Campaign, Execute
 from harness.clusters._docker_zookeeper import DockerZooKeeperCluster
 from harness.contracts import Cluster, Direction, Fault, Mode, Severable
+from harness.errors import UsageError
 from harness.provision import engine as engines
+from harness.provision.image import kafka_image
+from harness.provision.kafka import version_of
 from harness.targets import Target
 from suites import zookeeper_cases as cases
 from suites.checks.arena import BareArena
@@ -53,6 +57,15 @@ def test_passes_the_check_of_its_contract(
     with DockerZooKeeperCluster(tmp_path / "cluster") as cluster:
         for name, value in cases.check_contract(cluster, tmp_path / "logs").items():
             record_property(name, value)
+
+
+@pytest.mark.docker
+def test_an_image_without_zookeeper_is_refused(tmp_path: Path) -> None:
+    """One of the newest Kafka. Only the image itself tells, as its name may be anything."""
+    libs = provision.kafka_libs()
+    image = kafka_image(engines.engine().client(), provision.java(), libs, version_of(libs))
+    with pytest.raises(UsageError, match=rf"^--image {image} has no ZooKeeper: take one of Kafka 3\.9\.2 or"):
+        DockerZooKeeperCluster(tmp_path / "cluster", image=image).start()
 
 
 @pytest.mark.parametrize(("mode", "name"), list(cases.pairs(pytest.mark.docker)))

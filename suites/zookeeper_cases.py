@@ -109,7 +109,7 @@ def check_nothing_passes_cuts(arena: BareArena) -> None:
 
 
 def check_one_way_cuts(arena: BareArena, direction: Direction) -> None:
-    """On a link between servers, and on one from a broker: what is cut is cut that way, and all others pass."""
+    """On the links between servers: what is cut is cut that way, at one that leads and at one that does not."""
     leader, follower = zookeeper_leader().pick(arena)[0], other_zookeepers().pick(arena)[0]
     fault = Sever("replication", direction)
     for victim in (leader, follower):

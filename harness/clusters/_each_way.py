@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import selectors
 import socket
+import struct
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ from harness.contracts import Direction
 
 # Differentiated services, a code point that nobody has assigned: Kafka sets none.
 LET_PASS_DSCP = 43
+_PATIENCE_S = 4.0  # with a ZooKeeper server that waits 2 s for what somebody before us has to say
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 
 class _End(Enum):
@@ -41,6 +44,8 @@ class _Attempt:
     def begin(self, address: wire.Address) -> None:
         self.connection.setblocking(False)
         self.connection.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, self.dscp << 2)
+        # So that a server that still waits for what was lost sees the end; an orderly one comes after what was lost.
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
         self.connection.connect_ex(
             (address[0], int(address[1]))
         )  # what is wrong shows when something is sent
@@ -60,33 +65,54 @@ class _Attempt:
 
 def each_way(address: wire.Address, limit_s: float, speech: Speech = KAFKA) -> Mapping[Direction, bool]:
     """Do requests arrive there, and do answers come back? Returns as soon as that is known."""
+    told = _probe(address, limit_s, speech)
+    if told is None and speech is not KAFKA:
+        # A ZooKeeper server that stops to lead or follow closes all connections, whatever it has heard.
+        told = _probe(address, limit_s, speech)
+    return told or dict.fromkeys((Direction.REQUESTS, Direction.ANSWERS), False)
+
+
+def _probe(address: wire.Address, limit_s: float, speech: Speech) -> Mapping[Direction, bool] | None:
+    """None: closed at once, or refused."""
     question, marked, nonsense = (
         _Attempt(speech.opening()),
         _Attempt(speech.opening(), LET_PASS_DSCP),
         _Attempt(speech.nonsense),
     )
     # Of those who come to its port of elections, a ZooKeeper server hears one out before the next. So the one that is
-    # heard in any case comes first.
+    # heard in any case comes first, and if somebody else was before it, it waits longer, alone.
     attempts = (marked, question, nonsense)
-    deadline = time.monotonic() + limit_s
     with selectors.DefaultSelector() as ready:
         try:
             for attempt in attempts:
                 attempt.begin(address)
                 ready.register(attempt.connection, selectors.EVENT_WRITE, attempt)
-            while (left := deadline - time.monotonic()) > 0 and question.end is None:
-                for key, _events in ready.select(left):
-                    key.data.go_on()
-                    if key.data.end is not None:
-                        ready.unregister(key.fileobj)
-                    elif key.data.sent:
-                        ready.modify(key.fileobj, selectors.EVENT_READ, key.data)
+            _wait_for(question, ready, limit_s)
+            if speech.one_by_one and question.end is nonsense.end is None and marked.sent:
+                for attempt in (question, nonsense):
+                    ready.unregister(attempt.connection)
+                    attempt.connection.close()
+                _wait_for(marked, ready, _PATIENCE_S)
         finally:
             for attempt in attempts:
                 attempt.connection.close()
-    if question.end is not None:  # closed at once, or refused: nobody is there
-        return dict.fromkeys((Direction.REQUESTS, Direction.ANSWERS), question.end is _End.ANSWERED)
+    if question.end is _End.ANSWERED:
+        return dict.fromkeys((Direction.REQUESTS, Direction.ANSWERS), True)
+    if question.end is not None:
+        return None
     return {
         Direction.REQUESTS: nonsense.end is _End.CLOSED,
         Direction.ANSWERS: marked.end is _End.ANSWERED,
     }
+
+
+def _wait_for(wanted: _Attempt, ready: selectors.BaseSelector, limit_s: float) -> None:
+    """Go on with all attempts until the end of this one."""
+    deadline = time.monotonic() + limit_s
+    while (left := deadline - time.monotonic()) > 0 and wanted.end is None:
+        for key, _events in ready.select(left):
+            key.data.go_on()
+            if key.data.end is not None:
+                ready.unregister(key.fileobj)
+            elif key.data.sent:
+                ready.modify(key.fileobj, selectors.EVENT_READ, key.data)

@@ -11,7 +11,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TypeVar
 
 from harness import wire
@@ -45,6 +45,7 @@ class PacketLinks:
         }
         self._made: dict[str, list[Cut]] = {}
         self._lock = threading.Lock()
+        self._probing = {name: threading.Lock() for name in self._ends}
         self._program = str(nft())
 
     def of(self, name: str) -> Sequence[Link]:
@@ -168,11 +169,15 @@ class PacketLinks:
         return _inside(self._ends[link.source], act)
 
     def _probes(self, link: Link) -> list[Mapping[Direction, bool]]:
-        """Of each of its ports; of that for followers only if somebody listens there: a ZooKeeper server that leads."""
-        first, *others = self._links[link]
-        asked = [first, *(port for port in others if self._listens(link.destination, port))]
-        host = self._ends[link.destination].address
-        return [each_way((host, int(port)), PROBE_LIMIT_S, speech_of(port)) for port in asked]
+        """Of each of its ports. That for followers counts only if somebody listens there: a ZooKeeper server that leads."""
+        ports, name = self._links[link], link.destination
+        # Whose question was lost keeps others waiting at the port of elections, until he gives up.
+        with self._probing[name] if Port.ZOOKEEPER_ELECTION in ports else nullcontext():
+            first, *others = ((port, self._each_way(name, port)) for port in ports)
+        return [first[1], *(told for port, told in others if self._listens(name, port))]
+
+    def _each_way(self, name: str, port: Port) -> Mapping[Direction, bool]:
+        return each_way((self._ends[name].address, int(port)), PROBE_LIMIT_S, speech_of(port))
 
     def _listens(self, name: str, port: Port) -> bool:
         """Asked from within its own network, past all cuts."""
