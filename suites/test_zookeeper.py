@@ -9,7 +9,7 @@ import pytest
 
 from harness.campaign import Campaign, Execute
 from harness.clusters.zookeeper import ZooKeeperCluster
-from harness.contracts import Cluster, Fault, Mode
+from harness.contracts import Cluster, Direction, Fault, Mode
 from harness.errors import UsageError
 from harness.targets import Target
 from suites import zookeeper_cases as cases
@@ -63,3 +63,9 @@ def test_faults_on_the_ensemble_bite_and_heal(arena: BareArena, fault: Fault, ta
 @pytest.mark.conformance
 def test_what_passes_between_servers_passes_a_proxy(arena: BareArena) -> None:
     cases.check_nothing_passes_cuts(arena)
+
+
+@pytest.mark.conformance
+@pytest.mark.parametrize("direction", [Direction.REQUESTS, Direction.ANSWERS])
+def test_links_between_servers_are_cut_one_way(arena: BareArena, direction: Direction) -> None:
+    cases.check_one_way_cuts(arena, direction)
