@@ -21,7 +21,6 @@ from harness.contracts import Direction
 
 # Differentiated services, a code point that nobody has assigned: Kafka sets none.
 LET_PASS_DSCP = 43
-_PATIENCE_S = 4.0  # with a ZooKeeper server that waits 2 s for what somebody before us has to say
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 
@@ -63,16 +62,24 @@ class _Attempt:
             self.end = _End.CLOSED if self.sent else _End.ABSENT
 
 
-def each_way(address: wire.Address, limit_s: float, speech: Speech = KAFKA) -> Mapping[Direction, bool]:
-    """Do requests arrive there, and do answers come back? Returns as soon as that is known."""
-    told = _probe(address, limit_s, speech)
+def each_way(
+    address: wire.Address, limit_s: float, speech: Speech = KAFKA, *, meant: bool = False
+) -> Mapping[Direction, bool]:
+    """Do requests arrive there, and do answers come back? Returns as soon as that is known.
+
+    `meant`: whether answers are meant to come back; that is told where a server hears one after the other, and those
+    before us keep it waiting.
+    """
+    told = _probe(address, limit_s, speech, meant)
     if told is None and speech is not KAFKA:
         # A ZooKeeper server that stops to lead or follow closes all connections, whatever it has heard.
-        told = _probe(address, limit_s, speech)
+        told = _probe(address, limit_s, speech, meant)
     return told or dict.fromkeys((Direction.REQUESTS, Direction.ANSWERS), False)
 
 
-def _probe(address: wire.Address, limit_s: float, speech: Speech) -> Mapping[Direction, bool] | None:
+def _probe(
+    address: wire.Address, limit_s: float, speech: Speech, meant: bool
+) -> Mapping[Direction, bool] | None:
     """None: closed at once, or refused."""
     question, marked, nonsense = (
         _Attempt(speech.opening()),
@@ -80,19 +87,21 @@ def _probe(address: wire.Address, limit_s: float, speech: Speech) -> Mapping[Dir
         _Attempt(speech.nonsense),
     )
     # Of those who come to its port of elections, a ZooKeeper server hears one out before the next. So the one that is
-    # heard in any case comes first, and if somebody else was before it, it waits longer, alone.
+    # heard in any case comes first.
     attempts = (marked, question, nonsense)
+    deadline = time.monotonic() + limit_s
     with selectors.DefaultSelector() as ready:
         try:
             for attempt in attempts:
                 attempt.begin(address)
                 ready.register(attempt.connection, selectors.EVENT_WRITE, attempt)
-            _wait_for(question, ready, limit_s)
-            if speech.one_by_one and question.end is nonsense.end is None and marked.sent:
-                for attempt in (question, nonsense):
-                    ready.unregister(attempt.connection)
-                    attempt.connection.close()
-                _wait_for(marked, ready, _PATIENCE_S)
+            while (left := deadline - time.monotonic()) > 0 and question.end is None:
+                for key, _events in ready.select(left):
+                    key.data.go_on()
+                    if key.data.end is not None:
+                        ready.unregister(key.fileobj)
+                    elif key.data.sent:
+                        ready.modify(key.fileobj, selectors.EVENT_READ, key.data)
         finally:
             for attempt in attempts:
                 attempt.connection.close()
@@ -100,19 +109,8 @@ def _probe(address: wire.Address, limit_s: float, speech: Speech) -> Mapping[Dir
         return dict.fromkeys((Direction.REQUESTS, Direction.ANSWERS), True)
     if question.end is not None:
         return None
+    kept_waiting = speech.one_by_one and marked.sent and marked.end is nonsense.end is None
     return {
         Direction.REQUESTS: nonsense.end is _End.CLOSED,
-        Direction.ANSWERS: marked.end is _End.ANSWERED,
+        Direction.ANSWERS: meant if kept_waiting else marked.end is _End.ANSWERED,
     }
-
-
-def _wait_for(wanted: _Attempt, ready: selectors.BaseSelector, limit_s: float) -> None:
-    """Go on with all attempts until the end of this one."""
-    deadline = time.monotonic() + limit_s
-    while (left := deadline - time.monotonic()) > 0 and wanted.end is None:
-        for key, _events in ready.select(left):
-            key.data.go_on()
-            if key.data.end is not None:
-                ready.unregister(key.fileobj)
-            elif key.data.sent:
-                ready.modify(key.fileobj, selectors.EVENT_READ, key.data)

@@ -173,11 +173,14 @@ class PacketLinks:
         ports, name = self._links[link], link.destination
         # Whose question was lost keeps others waiting at the port of elections, until he gives up.
         with self._probing[name] if Port.ZOOKEEPER_ELECTION in ports else nullcontext():
-            first, *others = ((port, self._each_way(name, port)) for port in ports)
+            first, *others = ((port, self._each_way(link, port)) for port in ports)
         return [first[1], *(told for port, told in others if self._listens(name, port))]
 
-    def _each_way(self, name: str, port: Port) -> Mapping[Direction, bool]:
-        return each_way((self._ends[name].address, int(port)), PROBE_LIMIT_S, speech_of(port))
+    def _each_way(self, link: Link, port: Port) -> Mapping[Direction, bool]:
+        ours = [cut for cuts in list(self._made.values()) for cut in cuts if cut.link == link]
+        meant = all(cut.direction is Direction.REQUESTS for cut in ours)
+        place = (self._ends[link.destination].address, int(port))
+        return each_way(place, PROBE_LIMIT_S, speech_of(port), meant=meant)
 
     def _listens(self, name: str, port: Port) -> bool:
         """Asked from within its own network, past all cuts."""
