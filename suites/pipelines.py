@@ -133,6 +133,17 @@ WRONG = (
     _wrong(Pipeline.NO_GROUP_METADATA, "zombie-after_produce", "double_effect"),
 )
 
+# Each life has another id, so that nobody ends what the one before left open: nothing is wrong, and nothing moves.
+_KILLED = pipeline("kill-after_produce")
+RANDOM_IDS = replace(
+    _KILLED,
+    name="wrong-random_ids-kill-after_produce",
+    pipeline=replace(
+        _KILLED.pipeline, kind=Pipeline.RANDOM_IDS, producer_extra={"transaction.timeout.ms": 120_000}
+    ),
+    control=True,
+)
+
 # --- transactions over many topics -------------------------------------------------------------------
 
 ON_TRANSACTIONS: Mapping[str, Schedule] = {

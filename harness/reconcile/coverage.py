@@ -37,6 +37,7 @@ def coverage(sealed: Sealed, facts: Facts, screened: Screened) -> dict[str, Any]
             )
         }
         | dict(sealed.transactions),
+        "stalled": [str(e.get("text")) for e in lines if e["event"] == "stalled"],
         "rebalances": sealed.rebalances,
         "commits": sealed.commits,
         "sessions": sealed.rows["sessions"],
