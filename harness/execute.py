@@ -16,6 +16,7 @@ from harness import __version__, autopsy, ledger, libraries, owned, registry
 from harness.clocked_worker import ClockedWorker, workers_with_clocks
 from harness.connection import prefix_of
 from harness.contracts import Cluster, Lane, Mode, Node, Workload
+from harness.coordinators import CoordinatorWatch
 from harness.errors import OnceproofError, WaitTimeout
 from harness.injector import Injector
 from harness.message import run_number
@@ -105,6 +106,11 @@ def _run(
     with ExitStack() as stack:
         watch = GroupWatch(arena.cluster, arena.topic, partitions, arena.group, scenario.consumers.isolation)
         stack.callback(watch.close)
+        if arena.cluster.describe()["kind"] != "memory":
+            ids = [worker.transactional_id for worker in workers.all if worker.transactional_id]
+            stack.enter_context(
+                CoordinatorWatch(arena.cluster, arena.group, list(dict.fromkeys(ids)), events)
+            )
         # 3 workers
         events.write("step", step="workers")
         workers.start()
