@@ -22,6 +22,12 @@ COUNTS = ("attempted", "acked", "in_log", "delivered", "lost", "duplicated", "re
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("onceproof", "onceproof: delivery semantics on real clusters")
     group.addoption("--runs", type=Path, default=Path("runs"), help="where run folders go (default: runs)")
+    group.addoption(
+        "--soak-minutes",
+        type=float,
+        default=10.0,
+        help="how long suites/test_soak.py injects faults (default: 10)",
+    )
     group.addoption("--seed", type=int, default=1, help="seed of everything random in a run (default: 1)")
     add_options(group.addoption)
     group.addoption(

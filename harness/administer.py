@@ -29,6 +29,7 @@ from harness import connection, wire, wire_admin
 from harness.contracts import Cluster, PartitionState
 from harness.errors import ClusterError, WaitTimeout
 from harness.waiting import wait_until
+from harness.wire_producers import OpenTransaction, open_transactions
 
 T = TypeVar("T")
 ASK_S = 10.0
@@ -149,16 +150,28 @@ class Administrator:
         """Log start and end of each partition, as its leader tells; the end is what consumers can get."""
         return _again(self._offsets)
 
-    def _offsets(self) -> dict[int, tuple[int, int]]:
+    def open_transactions(self) -> list[OpenTransaction]:
+        """Those that are open in a partition of the topic, as the leaders tell."""
+        return _again(
+            lambda: [
+                one
+                for leader, partitions in self._led().items()
+                for one in open_transactions(self._control(leader), self._topic, partitions, ASK_S)
+            ]
+        )
+
+    def _led(self) -> dict[str, list[int]]:
+        """The partitions of each leader."""
         led: dict[str, list[int]] = {}
         for state in self.states():
             if state.leader is None:
-                raise ClusterError(
-                    f"nobody leads {self._topic}-{state.partition}, so nobody tells its offsets"
-                )
+                raise ClusterError(f"nobody leads {self._topic}-{state.partition}, so nobody tells of it")
             led.setdefault(state.leader, []).append(state.partition)
+        return led
+
+    def _offsets(self) -> dict[int, tuple[int, int]]:
         bounds: dict[int, tuple[int, int]] = {}
-        for leader, partitions in led.items():
+        for leader, partitions in self._led().items():
             starts, ends = (
                 wire_admin.offsets(self._control(leader), self._topic, partitions, which, ASK_S)
                 for which in (wire_admin.EARLIEST, wire_admin.LATEST)

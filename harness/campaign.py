@@ -48,6 +48,7 @@ class Result:
         lines = [f"{self.scenario.name}: {self.verdict}, expected {self.scenario.expected} ({self.run.path})"]
         lines += [f"  forbidden: {v.anomaly} x {v.count}: {v.reason}" for v in self.judgement.violations]
         lines += [f"  inconclusive: {text}" for text in self.judgement.inconclusive]
+        lines += [f"  stalled: {text}" for text in self.judgement.stalled]
         lines += [f"  {f['text']}" for f in self.reconciled.get("findings", [])[:10]]
         return "\n".join(lines)
 

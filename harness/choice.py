@@ -28,6 +28,7 @@ class Choice:
     combined: bool = False
     mixed: str = ""
     image: str = ""
+    zookeeper: bool = False
     security: str = "plaintext"
     bootstrap: str = ""
     client_config: str = ""
@@ -43,7 +44,9 @@ class Choice:
         """`read` gives the value of an option by the name of its field; None: not given."""
         asked = {each.name: read(each.name) for each in fields(cls) if each.name in _OPTIONS}
         given = {name: value for name, value in asked.items() if value is not None}
-        return cls(**{**_DEFAULTS.get(given.get("cluster", ""), {}), **given}, **more)
+        if given.get("zookeeper") or given.get("cluster") == "zookeeper":
+            given = {"kafka": LAST_WITH_ZOOKEEPER, **given}
+        return cls(**given, **more)
 
     def build(self, folder: Path) -> Cluster:
         """The chosen cluster, not started yet; its data, logs and sockets go into the folder."""
@@ -69,7 +72,12 @@ class Choice:
         if self.bootstrap:
             return f"the cluster at {self.bootstrap}"
         others = "".join(f", {node} {version}" for node, version in self.mixed_versions().items())
-        return f"Kafka {self.kafka}{others} ({self.cluster}{', combined nodes' if self.combined else ''})"
+        how = [
+            self.cluster,
+            *(["combined nodes"] if self.combined else []),
+            *(["ZooKeeper"] if self.zookeeper else []),
+        ]
+        return f"Kafka {self.kafka}{others} ({', '.join(how)})"
 
     def words(self) -> list[str]:
         """As words of a command line: what differs from the defaults."""
@@ -88,7 +96,7 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "cluster": {"metavar": "KIND", "help": "local (default), docker, zookeeper or existing"},
     "kafka": {
         "metavar": "VERSION",
-        "help": f"release of the brokers (default: {provision.KAFKA_VERSION}; zookeeper: {LAST_WITH_ZOOKEEPER})",
+        "help": f"release of the brokers (default: {provision.KAFKA_VERSION}; with ZooKeeper: {LAST_WITH_ZOOKEEPER})",
     },
     "combined": {
         "action": "store_true",
@@ -102,6 +110,11 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "image": {
         "metavar": "IMAGE",
         "help": "docker: an image laid out like the official one, instead of one that is made here",
+    },
+    "zookeeper": {
+        "action": "store_true",
+        "default": None,
+        "help": "docker: brokers with a ZooKeeper ensemble, as --cluster zookeeper has them",
     },
     "security": {
         "metavar": "HOW",
@@ -128,12 +141,9 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
 # Options that only some kinds know: the others refuse them.
 _ONLY: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("mixed", "security"), ("local",)),
-    "image": ("docker",),
+    **dict.fromkeys(("image", "zookeeper"), ("docker",)),
     **dict.fromkeys(("bootstrap", "client_config", "powers", "prefix", "keep_topics"), ("existing",)),
 }
-
-# Of kinds of clusters that differ from the others.
-_DEFAULTS: Mapping[str, Mapping[str, Any]] = {"zookeeper": {"kafka": LAST_WITH_ZOOKEEPER}}
 
 
 @contextmanager

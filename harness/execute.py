@@ -15,12 +15,14 @@ from typing import Any
 from harness import __version__, autopsy, ledger, libraries, owned, registry
 from harness.clocked_worker import ClockedWorker, workers_with_clocks
 from harness.connection import prefix_of
-from harness.contracts import Cluster, Lane, Node, Workload
-from harness.errors import OnceproofError
+from harness.contracts import Cluster, Lane, Mode, Node, Workload
+from harness.coordinators import CoordinatorWatch
+from harness.errors import OnceproofError, WaitTimeout
 from harness.injector import Injector
 from harness.message import run_number
 from harness.rundir import RunDir, write_json
 from harness.scenario import Scenario, TopicSettings
+from harness.stalls import tell_hanging_transactions
 from harness.topics import GroupWatch, partitions_now
 from harness.workers import OBSERVER, Worker, Workers
 
@@ -107,6 +109,11 @@ def _run(
     with ExitStack() as stack:
         watch = GroupWatch(arena.cluster, arena.topic, partitions, arena.group, scenario.consumers.isolation)
         stack.callback(watch.close)
+        if arena.cluster.describe()["kind"] != "memory":
+            ids = [worker.transactional_id for worker in workers.all if worker.transactional_id]
+            stack.enter_context(
+                CoordinatorWatch(arena.cluster, arena.group, list(dict.fromkeys(ids)), events)
+            )
         # 3 workers
         events.write("step", step="workers")
         workers.start()
@@ -126,9 +133,13 @@ def _run(
             else:
                 time.sleep(scenario.produce_s)
             events.write("step", step="healed")
-            workers.wait_for_progress(
-                workers.counters(), timings.recovery_limit_s, "no progress after healing"
-            )
+            try:
+                workers.wait_for_progress(
+                    workers.counters(), timings.recovery_limit_s, "no progress after healing"
+                )
+            except WaitTimeout as error:
+                events.write("stalled", what="progress", text=str(error))
+                raise
             time.sleep(timings.cool_down_s)
         except OnceproofError as error:
             # The rest still happens, and what goes wrong there never hides this first error.
@@ -149,6 +160,9 @@ def _run(
         # What is read in the end is what is written: copiers have to be done with it.
         workers.stop(workers.copiers, timings.flush_limit_s + 10)
         events.write("step", step="drained")
+        if scenario.mode is Mode.EXACTLY_ONCE and arena.cluster.describe()["kind"] != "memory":
+            topics = [arena.topic, *arena.more_topics]
+            tell_hanging_transactions(arena.cluster, topics, timings.hanging_limit_s, events)
         workers.stop(workers.observers, OBSERVERS_LIMIT_S)
         # 9 the final reader reads the whole log with a fresh client, both ways
         say("reading the log")

@@ -62,3 +62,17 @@ class Moments:
         """Let it go on, or forget what was asked; in vain if nothing was."""
         for name in (self._asked, self._reached):
             Path(name).unlink(missing_ok=True)
+
+
+class _NoMoments(Moments):
+    def __init__(self) -> None:
+        super().__init__(Path())
+
+    def come_to(self, moment: Moment) -> None:
+        pass
+
+    def wanted(self, moment: Moment) -> bool:
+        return False
+
+
+NO_MOMENTS = _NoMoments()  # of work at which nobody is to be stopped

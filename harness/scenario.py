@@ -29,6 +29,7 @@ class Timings:
     recovery_limit_s: float = 45.0
     flush_limit_s: float = 40.0
     drain_limit_s: float = 60.0
+    hanging_limit_s: float = 5.0  # for transactions that are open when all producers have ended
     final_read_limit_s: float = 60.0
 
     def __post_init__(self) -> None:

@@ -56,6 +56,7 @@ class Judgement:
     violations: tuple[Count, ...] = ()
     counted: tuple[Count, ...] = ()
     inconclusive: tuple[str, ...] = ()
+    stalled: tuple[str, ...] = ()  # availability: a line of its own, never mixed into the verdict
 
     @property
     def as_expected(self) -> bool:
@@ -70,6 +71,7 @@ class Judgement:
             "violations": [asdict(c) for c in self.violations],
             "counted": [asdict(c) for c in self.counted],
             "inconclusive": list(self.inconclusive),
+            "stalled": list(self.stalled),
         }
 
 
@@ -80,7 +82,8 @@ def judge(reconciled: Mapping[str, Any], guarantee: Mode, settings: Settings) ->
     counted = tuple(count for rule, count in found if rule is not Rule.FORBIDDEN)
     doubts = tuple(_doubts(reconciled, guarantee, settings))
     verdict = Verdict.VIOLATED if violations else Verdict.INCONCLUSIVE if doubts else Verdict.HELD
-    return Judgement(verdict, settings.expected, guarantee, violations, counted, doubts)
+    stalled = tuple(reconciled["coverage"].get("stalled", ()))
+    return Judgement(verdict, settings.expected, guarantee, violations, counted, doubts, stalled)
 
 
 def _found(

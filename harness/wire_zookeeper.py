@@ -27,6 +27,7 @@ _ELECTION_PROTOCOL = -65536
 _LOOKING, _OBSERVERINFO, _LEADERINFO, _LEARNER_PROTOCOL = 0, 16, 17, 0x10000
 # Ids of servers that are in no ensemble; each connection has its own, as a second one with the same ends the first.
 _STRANGERS = itertools.count(1_000_000 + os.getpid() * 1000)
+ARE_YOU_OK = b"ruok"
 NONSENSE = b"\xff" * 24  # on any of the ports: no length, no protocol and no packet begins like this
 
 
@@ -54,7 +55,7 @@ def parse_standing(text: str) -> Standing:
 
 def are_you_ok(address: Address, timeout_s: float) -> None:
     """The cheapest question, also without a quorum; raises WireError when no answer comes."""
-    four_letters(address, "ruok", timeout_s)
+    four_letters(address, ARE_YOU_OK.decode(), timeout_s)
 
 
 def four_letters(address: Address, word: str, timeout_s: float) -> str:
@@ -76,12 +77,16 @@ def ask_vote(address: Address, timeout_s: float) -> None:
 
 def ask_to_follow(address: Address, timeout_s: float) -> None:
     """On the port of a leader: an observer introduces itself and is told the epoch. Only a leader listens there."""
-    info = struct.pack(">qiq", next(_STRANGERS), _LEARNER_PROTOCOL, 0)
     with _Connection(address, timeout_s) as connection:
-        connection.send(struct.pack(">iqi", _OBSERVERINFO, 0, len(info)) + info + struct.pack(">i", -1))
+        connection.send(follow_question())
         (kind,) = struct.unpack(">i", connection.receive(4))
     if kind != _LEADERINFO:
         raise WireError(f"{connection.place} answered an observer with {kind}, not with its epoch")
+
+
+def follow_question() -> bytes:
+    info = struct.pack(">qiq", next(_STRANGERS), _LEARNER_PROTOCOL, 0)
+    return struct.pack(">iqi", _OBSERVERINFO, 0, len(info)) + info + struct.pack(">i", -1)
 
 
 def vote_hello() -> bytes:

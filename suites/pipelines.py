@@ -26,7 +26,7 @@ from harness.scenario import (
     Timings,
     TransactionSettings,
 )
-from harness.schedule import NO_FAULTS, Schedule, once
+from harness.schedule import NO_FAULTS, Schedule, length_s, once, repeat, sequence
 from harness.targets import (
     active_controller,
     consumer,
@@ -131,6 +131,17 @@ WRONG = (
     _wrong(Pipeline.OFFSETS_BY_CONSUMER, f"kill-{Moment.AFTER_COMMIT}", "double_effect"),
     # Nobody can tell that these offsets come from one that is a member no longer.
     _wrong(Pipeline.NO_GROUP_METADATA, "zombie-after_produce", "double_effect"),
+)
+
+# Each life has another id, so that nobody ends what the one before left open: nothing is wrong, and nothing moves.
+_KILLED = pipeline("kill-after_produce")
+RANDOM_IDS = replace(
+    _KILLED,
+    name="wrong-random_ids-kill-after_produce",
+    pipeline=replace(
+        _KILLED.pipeline, kind=Pipeline.RANDOM_IDS, producer_extra={"transaction.timeout.ms": 120_000}
+    ),
+    control=True,
 )
 
 # --- transactions over many topics -------------------------------------------------------------------
@@ -248,3 +259,32 @@ COMMIT_FIRST = replace(
     expected=Verdict.VIOLATED,
     control=True,
 )
+
+# --- the soak -------------------------------------------------------------------------------------------
+
+# Everything that ends, moves or fences a transaction or a member, one after the other.
+_ROUND = sequence(
+    *(
+        ON_PIPELINES[name]
+        for name in (
+            "kill-during_commit", "fence", "kill-transaction_coordinator", "zombie-after_produce",
+            "kill-group_coordinator", "hold-EndTxn", "kill-output_leader", "reassign", "cut_off-after_send_offsets",
+            "kill-controller",
+        )
+    ),
+    pause_s=5.0,
+)  # fmt: skip
+
+
+def soak(minutes: float) -> Scenario:
+    """Small transactions, so that there are many of them; as many rounds of faults as fit."""
+    period_s = length_s(_ROUND) + 15.0
+    return Scenario(
+        name="soak-exactly_once",
+        mode=Mode.EXACTLY_ONCE,
+        workload="transactional_copy",
+        pipeline=PipelineSettings(members=3, inputs_per_transaction=8),
+        producers=ProducerSettings(records_per_s=200),
+        schedule=repeat(_ROUND, period_s=period_s, times=max(1, int(minutes * 60 // period_s))),
+        timings=Timings(recovery_limit_s=120.0, drain_limit_s=180.0, final_read_limit_s=180.0),
+    )

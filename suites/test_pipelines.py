@@ -7,7 +7,7 @@ import pytest
 from harness.campaign import Execute
 from harness.contracts import Mode, Verdict
 from harness.scenario import Scenario
-from suites.pipelines import PIPELINES, RIVALS, TIMED_OUT, TRANSACTIONS, WRONG, Wrong
+from suites.pipelines import PIPELINES, RANDOM_IDS, RIVALS, TIMED_OUT, TRANSACTIONS, WRONG, Wrong
 
 SMOKE = {"transactional_copy-exactly_once-kill-after_send_offsets"}
 
@@ -22,6 +22,7 @@ def test_each_input_takes_effect_as_promised(execute: Execute, scenario: Scenari
     result = execute(scenario)
     assert result.verdict is Verdict.HELD, result.explain()
     assert result.reconciled["compared"]["missing_effect"] > 0
+    assert not result.judgement.stalled, result.explain()
     if scenario.mode is Mode.EXACTLY_ONCE:
         assert result.reconciled["compared"]["double_effect"] > 0
         assert result.reconciled["coverage"]["transactions"]["committed"] > 0
@@ -33,6 +34,17 @@ def test_a_wrong_pipeline_is_caught(execute: Execute, wrong: Wrong) -> None:
     result = execute(wrong.scenario)
     assert result.verdict is Verdict.VIOLATED, result.explain()
     assert result.violations == wrong.anomalies, result.explain()
+
+
+@pytest.mark.conformance
+def test_random_ids_leave_a_transaction_hanging(execute: Execute) -> None:
+    """No promise of safety is broken, so the verdict stays; what hangs is named apart from it."""
+    result = execute(RANDOM_IDS)
+    assert result.verdict is Verdict.HELD, result.explain()
+    hanging = result.judgement.stalled
+    assert hanging, "the killed member's transaction was ended by somebody"
+    assert all("producer id" in text and "-output/" in text for text in hanging), hanging
+    assert result.count("late") > 0, "nothing was held back behind it"
 
 
 @pytest.mark.conformance

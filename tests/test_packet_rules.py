@@ -7,36 +7,49 @@ from pathlib import Path
 
 import pytest
 
-from harness.clusters._mesh import Mesh, members
+from harness.clusters._mesh import Member, Mesh, Port, members, members_with_zookeeper, ways
 from harness.clusters._netns import in_network_of
-from harness.clusters._nft_rules import End, Loss, links_among, loss, rules_at, ruleset
+from harness.clusters._nft_rules import End, Loss, loss, rules_at, ruleset
 from harness.contracts import Cut, Direction, Lane, Link
 from harness.errors import SetupError
 from harness.provision import apt
 from harness.provision import nft as provision
 
 LINK, TO_CONTROLLER = Link("broker-1", "broker-2"), Link("broker-1", "controller-1", controller=True)
+BETWEEN_SERVERS = Link("zookeeper-1", "zookeeper-2", zookeeper=True)
+MEMBERS = members(2, 1, combined=False)
+WITH_ZOOKEEPER = members_with_zookeeper(2, 3)
 
 
-def ends(brokers: int = 2, controllers: int = 1, combined: bool = False) -> dict[str, End]:
-    return {
-        m.name: End(m.name, f"10.0.0.{m.id}", lambda: None, m.broker, m.controller)
-        for m in members(brokers, controllers, combined)
-    }
-
-
-def rules(cut: Cut, by: str = "me") -> dict[str, list[str]]:
-    here = ends()
-    found = {name: rules_at(end, cut, here, by) for name, end in here.items()}
+def rules(cut: Cut, by: str = "me", among: tuple[Member, ...] = MEMBERS) -> dict[str, list[str]]:
+    ends = {m.name: End(m, f"10.0.0.{m.id}", lambda: None) for m in among}
+    ports = {link: each for source in among for peer in among for link, each in ways(source, peer)}
+    found = {name: rules_at(end, cut, ends, ports[cut.link], by) for name, end in ends.items()}
     return {name: each for name, each in found.items() if each}
 
 
-@pytest.mark.parametrize(("brokers", "controllers", "combined"), [(3, 3, False), (3, 1, False), (3, 0, True)])
-def test_links_are_those_of_the_mesh_without_clients(brokers: int, controllers: int, combined: bool) -> None:
-    mesh = Mesh(1, members(brokers, controllers, combined))
+@pytest.mark.parametrize(
+    "among", [members(3, 3, False), members(3, 1, False), members(3, 0, True), members_with_zookeeper(3, 3)]
+)
+def test_ways_between_nodes_are_routes_of_the_mesh(among: tuple[Member, ...]) -> None:
     lanes = {lane.value for lane in Lane}
-    expected = [route.link for route in mesh.routes() if route.link.source not in lanes]
-    assert links_among(ends(brokers, controllers, combined).values()) == expected
+    routes = [(r.link, r.port) for r in Mesh(1, among).routes() if r.link.source not in lanes]
+    own = [(link, ports) for source in among for peer in among for link, ports in ways(source, peer)]
+    assert [(link, port) for link, ports in own for port in ports] == routes
+    assert len({link for link, _ports in own}) == len(own)
+
+
+def test_a_link_between_zookeeper_servers_is_cut_on_both_of_its_ports() -> None:
+    found = rules(Cut(BETWEEN_SERVERS), among=WITH_ZOOKEEPER)
+    assert [rule.partition(" drop ")[0] for rule in found["zookeeper-2"]] == [
+        f"ip saddr 10.0.0.201 tcp dport {port:d}" for port in (Port.ZOOKEEPER_ELECTION, Port.ZOOKEEPER_PEER)
+    ]
+    assert [rule.partition(" drop ")[0] for rule in found["zookeeper-1"]] == [
+        f"ip saddr 10.0.0.202 tcp sport {port:d}" for port in (Port.ZOOKEEPER_ELECTION, Port.ZOOKEEPER_PEER)
+    ]
+    one_way = Cut(Link("broker-1", "zookeeper-1", zookeeper=True), Direction.ANSWERS)
+    ((name, [rule]),) = rules(one_way, among=WITH_ZOOKEEPER).items()
+    assert (name, rule.partition(" jump ")[0]) == ("broker-1", "ip saddr 10.0.0.201 tcp sport 21100")
 
 
 def test_both_ways_lose_all_packets_where_they_arrive() -> None:

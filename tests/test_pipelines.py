@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import threading
 from pathlib import Path
 
@@ -21,6 +22,9 @@ from harness.reconcile.schema import SCHEMAS
 from harness.roles._effects import effects_of
 from harness.transform import DEAD_LETTERS, OUTPUT, Transform
 from harness.waiting import wait_until
+from harness.wire import WireError
+from harness.wire_admin import compact_array, compact_text
+from harness.wire_producers import OpenTransaction, parse_producers
 
 RUN = msg.run_number("scenario/20260101-000000")
 
@@ -185,3 +189,23 @@ def test_only_what_was_asked_after_the_next_producer_was_ready_is_fenced() -> No
     ]
     found = rows.fenced(sessions, ready, told)
     assert [(row["session"], row["txn"], row["step"]) for row in found] == [(1, 2, "fenced")]
+
+
+# --- what hangs ----------------------------------------------------------------------------------------
+
+
+def test_open_transactions_are_told_by_producer_and_partition() -> None:
+    def producer(number: int, since: int) -> bytes:
+        return struct.pack(">qiiqiq", number, 3, 17, 1234, 0, since) + b"\0"
+
+    def partition(number: int, error: int, *producers: bytes) -> bytes:
+        return struct.pack(">ih", number, error) + b"\0" + compact_array(producers) + b"\0"
+
+    def answer(*partitions: bytes) -> bytes:
+        topic = compact_text("orders") + compact_array(partitions) + b"\0"
+        return b"\0" + struct.pack(">i", 0) + compact_array([topic]) + b"\0"
+
+    told = answer(partition(0, 0, producer(4000, -1), producer(4001, 70)), partition(2, 0))
+    assert parse_producers(told) == [OpenTransaction(0, 4001, 3, 70)]
+    with pytest.raises(WireError, match="producers of partition 5 were not told: error 6"):
+        parse_producers(answer(partition(5, 6)))

@@ -128,6 +128,7 @@ def test_ivy_is_tried_when_mvn_fails(tmp_path: Path, monkeypatch: pytest.MonkeyP
     [
         ("log4j-core-2.25.4.jar", "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4"),
         ("slf4j-api-1.7.36.jar", "org.slf4j:slf4j-reload4j:1.7.36"),
+        ("slf4j-api-1.7.30.jar", "org.slf4j:slf4j-reload4j:1.7.36"),
     ],
 )
 def test_the_log_binding_follows_the_jars(jar: str, binding: str, tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def test_a_clean_run_holds() -> None:
     assert judgement.as_expected
     assert judgement.to_json() == {
         "verdict": "HELD", "expected": "HELD", "as_expected": True, "guarantee": "at_least_once", "violations": [],
-        "counted": [], "inconclusive": [],
+        "counted": [], "inconclusive": [], "stalled": [],
     }  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from faults._shapes import Wiring
 from faults.sever import Sever
 from harness import wire, wire_zookeeper
 from harness.choice import Choice
+from harness.clusters._container_mesh import ContainerMesh
 from harness.clusters._mesh import Mesh, Port, members, members_with_zookeeper
 from harness.clusters._settings import server_properties, zookeeper_properties
 from harness.contracts import Direction, EnsembleView, Link
@@ -91,17 +92,56 @@ def test_a_kind_has_its_own_default_version() -> None:
     assert _choice(cluster="zookeeper").words() == ["--cluster", "zookeeper", "--kafka", "3.9.2"]
 
 
+def test_containers_have_it_when_asked() -> None:
+    asked = _choice(cluster="docker", zookeeper=True)
+    assert asked.kafka == "3.9.2"
+    assert _choice(cluster="docker", zookeeper=True, kafka="3.7.2").kafka == "3.7.2"
+    assert _choice(cluster="docker").kafka != "3.9.2"
+    assert asked.words() == ["--cluster", "docker", "--kafka", "3.9.2", "--zookeeper"]
+    assert str(asked) == "Kafka 3.9.2 (docker, ZooKeeper)"
+
+
+def test_both_kinds_are_laid_out_the_same(tmp_path: Path) -> None:
+    local = _choice(cluster="zookeeper").build(tmp_path)
+    docker = _choice(cluster="docker", zookeeper=True).build(tmp_path)
+    for cluster in (local, docker):
+        told = cluster.describe()
+        assert (told["brokers"], told["controllers"], told["zookeepers"]) == (3, 0, 3)
+        assert told["kafka_version"] == "3.9.2"
+    assert _choice(cluster="docker").build(tmp_path).describe().get("zookeepers") is None
+
+
+IN_CONTAINERS = {"cluster": "docker", "zookeeper": True}
+AS_PROCESSES = {"cluster": "zookeeper"}
+NO_ZOOKEEPER = r"^Kafka 4\.3\.1 knows no ZooKeeper: give --kafka 3\.9\.2 or older, or "
+
+
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"kafka": "4.3.1"}, r"^Kafka 4\.3\.1 knows no ZooKeeper: give --kafka 3\.9\.2 or older"),
-        ({"combined": True}, r"^--combined: "),
+        ({**AS_PROCESSES, "kafka": "4.3.1"}, rf"{NO_ZOOKEEPER}--cluster local$"),
+        ({**IN_CONTAINERS, "kafka": "4.3.1"}, rf"{NO_ZOOKEEPER}leave out --zookeeper$"),
+        ({**AS_PROCESSES, "combined": True}, r"^--combined: "),
+        ({**IN_CONTAINERS, "combined": True}, r"^--combined: "),
+        ({**AS_PROCESSES, "zookeeper": True}, r"^--zookeeper is for --cluster docker, not zookeeper$"),
+        ({"zookeeper": True}, r"^--zookeeper is for --cluster docker, not local$"),
+        ({"cluster": "docker", "kafka": "2.8.2"}, r"^Kafka 2\.8\.2 has no KRaft that is ready for use"),
+        ({**IN_CONTAINERS, "kafka": "newest"}, r"^Kafka newest: a release is named by its numbers"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_line(given: dict[str, Any], told: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=told) as raised:
-        _choice(cluster="zookeeper", **given).build(tmp_path)
+        _choice(**given).build(tmp_path)
     assert "\n" not in str(raised.value)
+
+
+def test_a_server_in_a_container_is_found_outside_and_by_name_inside() -> None:
+    mesh = ContainerMesh(77, MESH.members, "10.200.3")
+    assert mesh.published(SERVER) == {Port.ZOOKEEPER: (mesh.address(SERVER), Port.ZOOKEEPER)}
+    told = zookeeper_properties(mesh, SERVER, Path("data"))
+    assert told["clientPortAddress"] == "10.200.3.211"
+    lines = [line.split() for line in mesh.hosts(SERVER, SERVER.name).splitlines()]
+    assert ["10.200.3.212", "zookeeper-2"] in lines
 
 
 # --- targets and faults ---------------------------------------------------------------------------

@@ -14,15 +14,19 @@ from harness import topics
 from harness.clusters._access import Access
 from harness.clusters._block import Block
 from harness.clusters._links import Links
-from harness.clusters._mesh import Member, Mesh
+from harness.clusters._mesh import Member, Mesh, members
 from harness.clusters._options import PLAIN, Options
 from harness.clusters._ready import Readiness
 from harness.clusters._server import Server
+from harness.clusters._settings import server_properties
 from harness.clusters._toxiproxy import Toxiproxy
 from harness.clusters._view import LocalView
 from harness.contracts import Lane, Node
 from harness.errors import ClusterError, UsageError
+from harness.provision.kafka import numbers_of
 from harness.scenario import TopicSettings
+
+_FIRST_KRAFT = (3, 3)
 
 
 class ServerCluster(ABC):
@@ -141,6 +145,21 @@ class ServerCluster(ABC):
             "steps_s": dict(self._steps_s),
             "rss_mb": self.rss_mb(),
         }
+
+    # What another layout does in its own way.
+
+    def _must_fit(self, kafka_version: str) -> None:
+        """Raises UsageError if a version cannot be laid out like this."""
+        if numbers_of(kafka_version) < _FIRST_KRAFT:
+            raise UsageError(
+                f"Kafka {kafka_version} has no KRaft that is ready for use: --cluster zookeeper runs it"
+            )
+
+    def _lay_out(self, brokers: int, controllers: int, combined: bool) -> tuple[Member, ...]:
+        return members(brokers, controllers, combined)
+
+    def _properties(self, mesh: Mesh, member: Member, data: Path, version: str) -> Mapping[str, str]:
+        return server_properties(mesh, member, data, self._broker_settings, version)
 
     def _started(self) -> Mesh:
         if self._mesh is None or self._block is None:

@@ -51,6 +51,7 @@ class ContainerMesh(Mesh):
         """A node's ports inside, and where each is found outside."""
         ports = [Port.CONTROL, Port.BYTEMAN] if member.broker else []
         ports += [Port.CONTROLLER] if member.controller else []
+        ports += [Port.ZOOKEEPER] if member.zookeeper else []
         return {int(port): (self.address(member), int(port)) for port in ports}
 
     def proxy_ports(self) -> Mapping[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+from functools import cached_property
 
 from harness.clusters._container import KafkaContainer
 from harness.clusters._container_links import ContainerLinks
@@ -33,7 +33,10 @@ class StarvedContainer(KafkaContainer):
             self.contained.limit_cpu(None)
 
     def cpu_under_load(self, for_s: float) -> float:
-        return cpu_under_load(self, for_s, partial(busy, self))
+        return cpu_under_load(self, for_s, self.keep_busy)
+
+    def keep_busy(self, for_s: float) -> None:
+        busy(self, for_s)
 
     def residue(self) -> list[str]:
         starved = [f"{self.name} is starved"] if self.contained.cpu_is_limited() else []

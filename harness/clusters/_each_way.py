@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import selectors
 import socket
+import struct
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
 from harness import wire
-from harness.clusters._speech import KAFKA
+from harness.clusters._speech import KAFKA, Speech
 from harness.contracts import Direction
 
 # Differentiated services, a code point that nobody has assigned: Kafka sets none.
 LET_PASS_DSCP = 43
-_QUESTION = wire.request(18, 0, b"")  # ApiVersions, which any server answers
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 
 class _End(Enum):
@@ -42,6 +43,8 @@ class _Attempt:
     def begin(self, address: wire.Address) -> None:
         self.connection.setblocking(False)
         self.connection.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, self.dscp << 2)
+        # So that a server that still waits for what was lost sees the end; an orderly one comes after what was lost.
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
         self.connection.connect_ex(
             (address[0], int(address[1]))
         )  # what is wrong shows when something is sent
@@ -59,14 +62,33 @@ class _Attempt:
             self.end = _End.CLOSED if self.sent else _End.ABSENT
 
 
-def each_way(address: wire.Address, limit_s: float) -> Mapping[Direction, bool]:
-    """Do requests arrive there, and do answers come back? Returns as soon as that is known."""
+def each_way(
+    address: wire.Address, limit_s: float, speech: Speech = KAFKA, *, meant: bool = False
+) -> Mapping[Direction, bool]:
+    """Do requests arrive there, and do answers come back? Returns as soon as that is known.
+
+    `meant`: whether answers are meant to come back; that is told where a server hears one after the other, and those
+    before us keep it waiting.
+    """
+    told = _probe(address, limit_s, speech, meant)
+    if told is None and speech is not KAFKA:
+        # A ZooKeeper server that stops to lead or follow closes all connections, whatever it has heard.
+        told = _probe(address, limit_s, speech, meant)
+    return told or dict.fromkeys((Direction.REQUESTS, Direction.ANSWERS), False)
+
+
+def _probe(
+    address: wire.Address, limit_s: float, speech: Speech, meant: bool
+) -> Mapping[Direction, bool] | None:
+    """None: closed at once, or refused."""
     question, marked, nonsense = (
-        _Attempt(_QUESTION),
-        _Attempt(_QUESTION, LET_PASS_DSCP),
-        _Attempt(KAFKA.nonsense),
+        _Attempt(speech.opening()),
+        _Attempt(speech.opening(), LET_PASS_DSCP),
+        _Attempt(speech.nonsense),
     )
-    attempts = (question, marked, nonsense)
+    # Of those who come to its port of elections, a ZooKeeper server hears one out before the next. So the one that is
+    # heard in any case comes first.
+    attempts = (marked, question, nonsense)
     deadline = time.monotonic() + limit_s
     with selectors.DefaultSelector() as ready:
         try:
@@ -83,9 +105,12 @@ def each_way(address: wire.Address, limit_s: float) -> Mapping[Direction, bool]:
         finally:
             for attempt in attempts:
                 attempt.connection.close()
-    if question.end is not None:  # closed at once, or refused: nobody is there
-        return dict.fromkeys((Direction.REQUESTS, Direction.ANSWERS), question.end is _End.ANSWERED)
+    if question.end is _End.ANSWERED:
+        return dict.fromkeys((Direction.REQUESTS, Direction.ANSWERS), True)
+    if question.end is not None:
+        return None
+    kept_waiting = speech.one_by_one and marked.sent and marked.end is nonsense.end is None
     return {
         Direction.REQUESTS: nonsense.end is _End.CLOSED,
-        Direction.ANSWERS: marked.end is _End.ANSWERED,
+        Direction.ANSWERS: meant if kept_waiting else marked.end is _End.ANSWERED,
     }

@@ -8,7 +8,7 @@ from pathlib import Path
 from harness.clusters._mesh import Member, Port
 from harness.clusters._settings import LOG4J1, LOG4J2
 
-_ZOOKEEPER = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+ZOOKEEPER_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 _ZOOKEEPER_LOG_KB = (
     "-Dzookeeper.preAllocSize=1024"  # each log file is made this long at first; 64 MB if not told
 )
@@ -50,7 +50,7 @@ class Jvm:
             "-Djava.awt.headless=true",
             "-cp",
             self.classpath,
-            *([_ZOOKEEPER_LOG_KB, _ZOOKEEPER] if member.zookeeper else ["kafka.Kafka"]),
+            *([_ZOOKEEPER_LOG_KB, ZOOKEEPER_CLASS] if member.zookeeper else ["kafka.Kafka"]),
             folder / "server.properties",
         ]
         return words

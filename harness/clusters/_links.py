@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 
 from harness import wire, wire_zookeeper
 from harness.clusters._mesh import Mesh, Port, Route
 from harness.clusters._speech import KAFKA, Speech, speech_of
-from harness.clusters._talk import closes_on_nonsense, long_question, talk
+from harness.clusters._talk import closes_on_nonsense, listens, long_question, talk
 from harness.clusters._toxiproxy import Toxiproxy
 from harness.contracts import Cut, Direction, Lane, Link, Questions, Talk, Toxic
 from harness.errors import FaultError
@@ -107,23 +106,30 @@ class Links:
 
     def _probe(self, route: Route) -> dict[Direction, bool]:
         """A ZooKeeper server that stops to lead or follow closes all connections, whatever it has heard. So there it
-        takes two that are closed to show that requests arrive.
+        takes two that are closed to show that requests arrive. Where followers come to it, nobody listens when it does
+        not lead, before the probe or after it: there Toxiproxy's own word is all there is.
         """
+        of_followers = route.port is Port.ZOOKEEPER_PEER
+        place = (_split(route.upstream)[0], route.port)
+        if of_followers and not listens(place, PROBE_LIMIT_S):
+            return self._word(route)
         told = self._probe_once(route)
         if told == _HEARD and speech_of(route.port) is not KAFKA:
-            return self._probe_once(route)
+            told = self._probe_once(route)
+        if of_followers and not listens(place, PROBE_LIMIT_S):
+            return self._word(route)
         return told
+
+    def _word(self, route: Route) -> dict[Direction, bool]:
+        cuts = self._toxiproxy.cuts(route.proxy)
+        return {Direction.REQUESTS: "upstream" not in cuts, Direction.ANSWERS: "downstream" not in cuts}
 
     def _probe_once(self, route: Route) -> dict[Direction, bool]:
         """A round trip shows both ways. Without one, nonsense tells the ways apart: when it arrives, the server
         closes the connection, and Toxiproxy passes that on through a cut. While requests are cut there is
-        nothing to answer, so only then is Toxiproxy's own word taken for the answers. It is all there is on the
-        port of followers of a ZooKeeper server that does not lead, where nobody listens.
+        nothing to answer, so only then is Toxiproxy's own word taken for the answers.
         """
         address, speech = self._address(route), speech_of(route.port)
-        if route.port is Port.ZOOKEEPER_PEER and not _listens((_split(route.upstream)[0], route.port)):
-            cuts = self._toxiproxy.cuts(route.proxy)
-            return {Direction.REQUESTS: "upstream" not in cuts, Direction.ANSWERS: "downstream" not in cuts}
         limit_s = SECURED_PROBE_LIMIT_S if security_of(address) is not None else PROBE_LIMIT_S
         try:
             speech.ask(address, limit_s)
@@ -136,8 +142,7 @@ class Links:
             return {Direction.REQUESTS: False, Direction.ANSWERS: False}
         if closes_on_nonsense(address, limit_s, speech):
             return dict(_HEARD)
-        answers_cut = "downstream" in self._toxiproxy.cuts(route.proxy)
-        return {Direction.REQUESTS: False, Direction.ANSWERS: not answers_cut}
+        return {**self._word(route), Direction.REQUESTS: False}
 
     def _route(self, link: Link) -> Route:
         """The way that probes take; a link between ZooKeeper servers has another one beside it."""
@@ -157,14 +162,6 @@ class Links:
 def _split(place: str) -> wire.Address:
     host, port = place.split(":")
     return host, int(port)
-
-
-def _listens(address: wire.Address) -> bool:
-    try:
-        socket.create_connection((address[0], int(address[1])), timeout=PROBE_LIMIT_S).close()
-    except OSError:
-        return False
-    return True
 
 
 def _answers(place: str, speech: Speech) -> bool:

@@ -68,6 +68,21 @@ class Route:
         return f"{self.link.source}.{self.link.destination}.{self.port.name.lower()}"
 
 
+def ways(source: Member, peer: Member) -> list[tuple[Link, tuple[Port, ...]]]:
+    """The links from one node to another, each with its ports there; probes ask the first."""
+    found: list[tuple[Link, tuple[Port, ...]]] = []
+    if peer is source:
+        return found
+    if source.broker and peer.broker:
+        found.append((Link(source.name, peer.name), (Port.INTERNAL,)))
+    if peer.controller:
+        found.append((Link(source.name, peer.name, controller=True), (Port.CONTROLLER,)))
+    if peer.zookeeper:
+        link = Link(source.name, peer.name, zookeeper=True)
+        found.append((link, (Port.ZOOKEEPER,) if source.broker else _ENSEMBLE_PORTS))
+    return found
+
+
 def members(brokers: int, controllers: int, combined: bool) -> tuple[Member, ...]:
     if combined:
         return tuple(Member(f"broker-{n}", n, True, True) for n in range(1, brokers + 1))
@@ -130,17 +145,8 @@ class Mesh:
         found: list[Route] = []
         for source in self.members:
             for peer in self.members:
-                if peer is source:
-                    continue
                 place = self._link_address(source, peer)
-                if source.broker and peer.broker:
-                    found.append(self._route(Link(source.name, peer.name), Port.INTERNAL, place, peer))
-                if peer.controller:
-                    link = Link(source.name, peer.name, controller=True)
-                    found.append(self._route(link, Port.CONTROLLER, place, peer))
-                if peer.zookeeper:
-                    link = Link(source.name, peer.name, zookeeper=True)
-                    ports = (Port.ZOOKEEPER,) if source.broker else _ENSEMBLE_PORTS
+                for link, ports in ways(source, peer):
                     found += [self._route(link, port, place, peer) for port in ports]
         for lane in _LANE_OCTETS:
             for peer in self.members:

@@ -11,14 +11,16 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TypeVar
 
 from harness import wire
 from harness.clusters._each_way import each_way
+from harness.clusters._mesh import Port, ways
 from harness.clusters._netns import in_network_of
-from harness.clusters._nft_rules import TABLE, End, links_among, port, rules_at, ruleset
-from harness.clusters._talk import long_question, talk
+from harness.clusters._nft_rules import TABLE, End, rules_at, ruleset
+from harness.clusters._speech import speech_of
+from harness.clusters._talk import listens, long_question, talk
 from harness.contracts import Cut, Direction, Ending, Link, Questions, Talk
 from harness.errors import FaultError
 from harness.provision.nft import nft
@@ -35,9 +37,15 @@ class PacketLinks:
 
     def __init__(self, ends: Mapping[str, End]) -> None:
         self._ends = dict(ends)
-        self._links = links_among(self._ends.values())
+        self._links = {
+            link: ports
+            for source in self._ends.values()
+            for peer in self._ends.values()
+            for link, ports in ways(source.member, peer.member)
+        }
         self._made: dict[str, list[Cut]] = {}
         self._lock = threading.Lock()
+        self._probing = {name: threading.Lock() for name in self._ends}
         self._program = str(nft())
 
     def of(self, name: str) -> Sequence[Link]:
@@ -74,12 +82,14 @@ class PacketLinks:
         """Asked from within the source's network; nothing passes from or to a node that does not run."""
         each = dict.fromkeys((Direction.REQUESTS, Direction.ANSWERS), False)
         with suppress(ProcessLookupError):
-            each.update(self._from_source(link, lambda: each_way(self._place(link), PROBE_LIMIT_S)))
+            probes = self._from_source(link, lambda: self._probes(link))
+            each = {way: all(probe[way] for probe in probes) for way in each}
         return {**each, Direction.BOTH: all(each.values())}
 
     def talk(self, link: Link, questions: Questions) -> Talk:
         try:
-            return self._from_source(link, lambda: talk(self._place(link), questions))
+            speech = speech_of(self._port(link))
+            return self._from_source(link, lambda: talk(self._place(link), questions, speech))
         except ProcessLookupError:
             return Talk(Ending.CLOSED, 0, 0, 0, 0.0)
 
@@ -115,7 +125,7 @@ class PacketLinks:
             rule
             for by, cuts in self._made.items()
             for cut in cuts
-            for rule in rules_at(end, cut, self._ends, by)
+            for rule in rules_at(end, cut, self._ends, self._links[cut.link], by)
         ]
         try:
             done = self._nft(end, ["-f", "-"], ruleset(rules))
@@ -158,8 +168,32 @@ class PacketLinks:
         self._must_be_there(link)
         return _inside(self._ends[link.source], act)
 
+    def _probes(self, link: Link) -> list[Mapping[Direction, bool]]:
+        """Of each of its ports. That for followers counts only if somebody listens there: a ZooKeeper server that leads."""
+        ports, name = self._links[link], link.destination
+        # Whose question was lost keeps others waiting at the port of elections, until he gives up.
+        with self._probing[name] if Port.ZOOKEEPER_ELECTION in ports else nullcontext():
+            first, *others = ((port, self._each_way(link, port)) for port in ports)
+        return [first[1], *(told for port, told in others if self._listens(name, port))]
+
+    def _each_way(self, link: Link, port: Port) -> Mapping[Direction, bool]:
+        ours = [cut for cuts in list(self._made.values()) for cut in cuts if cut.link == link]
+        meant = all(cut.direction is Direction.REQUESTS for cut in ours)
+        place = (self._ends[link.destination].address, int(port))
+        return each_way(place, PROBE_LIMIT_S, speech_of(port), meant=meant)
+
+    def _listens(self, name: str, port: Port) -> bool:
+        """Asked from within its own network, past all cuts."""
+        end = self._ends[name]
+        return _inside(end, lambda: listens((end.address, port), PROBE_LIMIT_S))
+
+    def _port(self, link: Link) -> Port:
+        """The one that is asked."""
+        self._must_be_there(link)
+        return self._links[link][0]
+
     def _place(self, link: Link) -> wire.Address:
-        return self._ends[link.destination].address, int(port(link))
+        return self._ends[link.destination].address, int(self._port(link))
 
     def _must_be_there(self, link: Link) -> None:
         if link not in self._links:

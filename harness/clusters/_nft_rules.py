@@ -8,13 +8,13 @@ so the ones without content pass, and the other way stays open.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from harness.clusters._each_way import LET_PASS_DSCP
-from harness.clusters._mesh import Port
-from harness.contracts import Cut, Direction, Link
+from harness.clusters._mesh import Member
+from harness.contracts import Cut, Direction
 
 TABLE = "ip onceproof"
 _LONGEST_COMMENT = 128  # what the kernel keeps of it
@@ -36,34 +36,17 @@ class Loss(StrEnum):
 class End:
     """A node at the end of links. `pid`: of a process in its network; None while it does not run."""
 
-    name: str
+    member: Member
     address: str
     pid: Callable[[], int | None]
-    broker: bool
-    controller: bool
+
+    @property
+    def name(self) -> str:
+        return self.member.name
 
 
 def loss(direction: Direction) -> Loss:
     return Loss.PACKETS if direction is Direction.BOTH else Loss.DATA
-
-
-def port(link: Link) -> Port:
-    return Port.CONTROLLER if link.controller else Port.INTERNAL
-
-
-def links_among(ends: Iterable[End]) -> list[Link]:
-    """Broker to broker, and every node to each controller, as harness.clusters._mesh has them."""
-    found = []
-    all_ends = list(ends)
-    for source in all_ends:
-        for peer in all_ends:
-            if peer is source:
-                continue
-            if source.broker and peer.broker:
-                found.append(Link(source.name, peer.name))
-            if peer.controller:
-                found.append(Link(source.name, peer.name, controller=True))
-    return found
 
 
 def ruleset(rules: Sequence[str]) -> str:
@@ -86,17 +69,20 @@ def ruleset(rules: Sequence[str]) -> str:
     )
 
 
-def rules_at(end: End, cut: Cut, ends: Mapping[str, End], by: str) -> list[str]:
-    """What this end of the link has to lose of what arrives: requests at the destination, answers at the source."""
+def rules_at(end: End, cut: Cut, ends: Mapping[str, End], ports: Sequence[int], by: str) -> list[str]:
+    """What this end of the link has to lose of what arrives: requests at the destination, answers at the source.
+
+    `ports`: those of the link, at its destination.
+    """
     link, lost = cut.link, loss(cut.direction)
     told = f'comment "{f"{by} {link} {cut.direction} {lost}"[:_LONGEST_COMMENT]}"'
     if end.name == link.destination and cut.direction is not Direction.ANSWERS:
-        packets = f"ip saddr {ends[link.source].address} tcp dport {port(link):d}"
+        packets = f"ip saddr {ends[link.source].address} tcp dport"
         # The probe of answers has to ask for them; see harness.clusters._each_way.
         act = "drop" if lost is Loss.PACKETS else f"ip dscp != {LET_PASS_DSCP} jump data"
     elif end.name == link.source and cut.direction is not Direction.REQUESTS:
-        packets = f"ip saddr {ends[link.destination].address} tcp sport {port(link):d}"
+        packets = f"ip saddr {ends[link.destination].address} tcp sport"
         act = "drop" if lost is Loss.PACKETS else "jump data"
     else:
         return []
-    return [f"{packets} {act} {told}"]
+    return [f"{packets} {port:d} {act} {told}" for port in ports]

@@ -13,6 +13,8 @@ from harness import tether
 from harness.clusters._server import STOP_LIMIT_S, Server
 from harness.waiting import wait_until
 
+_PAUSE_LIMIT_S = 10.0
+
 
 class ServerProcess(Server):
     """Powers add to `environment` and `wrapped`. It dies with the harness."""
@@ -66,8 +68,17 @@ class ServerProcess(Server):
         return self._process is not None and self._process.poll() is None
 
     def pause(self) -> None:
-        if self._process is not None and self.running():
-            self._process.send_signal(signal.SIGSTOP)
+        """Returns when it stands still: on a busy machine it goes on for a moment after the signal."""
+        if self._process is None or not self.running():
+            return
+        pid = self._process.pid
+        self._process.send_signal(signal.SIGSTOP)
+        wait_until(
+            lambda: tether.is_stopped(pid) or not self.running(),
+            _PAUSE_LIMIT_S,
+            f"{self.name} goes on after SIGSTOP",
+            every_s=0.002,
+        )
 
     def resume(self) -> None:
         if self._process is not None and self.running():

@@ -11,9 +11,7 @@ from harness.clusters._jvm import Jvm
 from harness.contracts import Stoppable
 from harness.errors import UsageError
 from harness.provision.java import java_version
-from harness.provision.kafka import must_be_release, numbers_of, version_of
-
-_FIRST_KRAFT = (3, 3)
+from harness.provision.kafka import must_be_release, version_of
 
 
 def programs(version: str, *, exactly: bool = False) -> Jvm:
@@ -34,8 +32,6 @@ def by_node(names: Sequence[str], version: str, mixed: Mapping[str, str]) -> dic
         raise UsageError(f"there is no node {asked}; there are: {', '.join(names)}")
     for each in (version, *mixed.values()):
         must_be_release(each)
-        if numbers_of(each) < _FIRST_KRAFT:
-            raise UsageError(f"Kafka {each} has no KRaft that is ready for use: --cluster zookeeper runs it")
     return {name: mixed.get(name, version) for name in names}
 
 

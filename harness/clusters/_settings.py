@@ -31,12 +31,12 @@ def server_properties(
 
 
 def zookeeper_properties(mesh: Mesh, member: Member, data: Path) -> dict[str, str]:
-    """Of one ZooKeeper server. The others reach it by its name, which is the way through a proxy for each of them."""
+    """Of one ZooKeeper server. The others reach it by its name, which may stand for a proxy of each of them."""
     ports = f"{Port.ZOOKEEPER_PEER:d}:{Port.ZOOKEEPER_ELECTION:d}"
     return {
         **{f"server.{peer.place}": f"{peer.name}:{ports}" for peer in mesh.members if peer.zookeeper},
         "clientPort": f"{Port.ZOOKEEPER:d}",
-        "clientPortAddress": mesh.address(member),
+        "clientPortAddress": mesh.listen_address(member),
         "dataDir": str(data),
         # A session lasts 2 to 20 ticks; a leader without a majority gives up after 4.
         "tickTime": "500",

@@ -22,6 +22,7 @@ class Speech:
     """
 
     ask: Callable[[wire.Address, float], None]
+    opening: Callable[[], bytes]  # the same question, as what is said first on a connection
     nonsense: bytes  # a server that reads it closes the connection at once
     question: Callable[[int], bytes]  # with so many bytes that are not read
     hello: Callable[[], bytes] = bytes
@@ -31,11 +32,13 @@ class Speech:
 
 KAFKA = Speech(
     wire.api_versions,
+    lambda: wire.request(_API_VERSIONS, 0, b""),
     b"\xff\xff\xff\xff",  # a size that no request has
     lambda padding: wire.request(_API_VERSIONS, 0, bytes(padding)),
 )
 ZOOKEEPER = Speech(
     wire_zookeeper.are_you_ok,
+    lambda: wire_zookeeper.ARE_YOU_OK,
     wire_zookeeper.NONSENSE,
     wire_zookeeper.session_question,
     wire_zookeeper.session_hello,
@@ -43,13 +46,18 @@ ZOOKEEPER = Speech(
 )
 ELECTION = Speech(
     wire_zookeeper.ask_vote,
+    lambda: wire_zookeeper.vote_hello() + wire_zookeeper.vote_question(),
     wire_zookeeper.NONSENSE,
     wire_zookeeper.vote_question,
     wire_zookeeper.vote_hello,
     one_by_one=True,
 )
 FOLLOWING = Speech(
-    wire_zookeeper.ask_to_follow, wire_zookeeper.NONSENSE, wire_zookeeper.vote_question, one_by_one=True
+    wire_zookeeper.ask_to_follow,
+    wire_zookeeper.follow_question,
+    wire_zookeeper.NONSENSE,
+    wire_zookeeper.vote_question,
+    one_by_one=True,
 )
 
 

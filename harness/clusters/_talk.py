@@ -39,6 +39,14 @@ def talk(address: wire.Address, questions: Questions, speech: Speech = KAFKA) ->
         return _Conversation(connection, selector, questions, speech).run()
 
 
+def listens(address: wire.Address, limit_s: float) -> bool:
+    try:
+        socket.create_connection((address[0], int(address[1])), timeout=limit_s).close()
+    except OSError:
+        return False
+    return True
+
+
 def closes_on_nonsense(address: wire.Address, limit_s: float, speech: Speech = KAFKA) -> bool:
     """Whether the server reads what it is sent, also if none of its answers arrive."""
     security = security_of(address)

@@ -1,17 +1,14 @@
-"""The nodes of a cluster with ZooKeeper, and what its servers say when each is asked by itself."""
+"""ZooKeeper servers and the brokers that register with them, whatever they run as, and what they say when each is asked."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
-from harness import tether, wire, wire_zookeeper
+from harness import wire, wire_zookeeper
+from harness.clusters._broker import Broker
 from harness.clusters._mesh import Port
-from harness.clusters._node import LocalBroker, LocalNode
-from harness.clusters._server import ASK_LIMIT_S
+from harness.clusters._server import ASK_LIMIT_S, Server
 from harness.clusters._speech import ZOOKEEPER
 from harness.clusters._starved import ask_for_more
 from harness.clusters._view import LocalView, ask_all
@@ -19,32 +16,11 @@ from harness.errors import ClusterError
 from harness.waiting import wait_until
 
 LEADER, FOLLOWER = "leader", "follower"
-_ROOT = Path(__file__).resolve().parents[2]
 _FORGOTTEN_LIMIT_S = 60.0
 
 
-class ZooKeeperNode(LocalNode):
+class ZooKeeperServer(Server):
     """A server of the ensemble; it takes part while it leads or follows."""
-
-    _gate: subprocess.Popen[bytes] | None = None
-
-    def launch(self) -> None:
-        if self._gate is None:  # it outlives the server, as a proxy does
-            places = [f"{self.address}:{port:d}" for port in (Port.ZOOKEEPER_GATE, Port.ZOOKEEPER_PEER)]
-            self._gate = tether.spawn(
-                [sys.executable, "-m", "harness.clusters._gate", *places],
-                log=self.folder / "gate.log",
-                cwd=_ROOT,
-                pidfile=self.folder / "gate.pid",
-            )
-        super().launch()
-
-    def closed(self) -> None:
-        super().closed()
-        if self._gate is not None:
-            tether.end(self._gate)
-            (self.folder / "gate.pid").unlink(missing_ok=True)
-            self._gate = None
 
     @property
     def client(self) -> wire.Address:
@@ -53,12 +29,6 @@ class ZooKeeperNode(LocalNode):
     def standing(self) -> wire_zookeeper.Standing:
         return wire_zookeeper.standing(self.client, ASK_LIMIT_S)
 
-    def told_time_ms(self) -> int:
-        """Changes are stamped by the leader, so only a leader tells its own time."""
-        if self.standing().mode != LEADER:
-            raise wire.WireError(f"{self.name} does not lead the ensemble, so it does not tell its time")
-        return wire_zookeeper.leader_time_ms(self.client, ASK_LIMIT_S)
-
     def keep_busy(self, for_s: float) -> None:
         ask_for_more(self.client, for_s, ZOOKEEPER)
 
@@ -66,10 +36,10 @@ class ZooKeeperNode(LocalNode):
         return self.standing().mode in (LEADER, FOLLOWER)
 
 
-class ZooKeeperBroker(LocalBroker):
+class RegisteredBroker(Broker):
     """A broker that is registered with ZooKeeper."""
 
-    ensemble: Sequence[ZooKeeperNode] = ()
+    ensemble: Sequence[ZooKeeperServer] = ()
 
     def restart(self) -> None:
         if not self.running():  # the registration of a dead one outlives it, and a second one is refused
@@ -85,9 +55,9 @@ class ZooKeeperBroker(LocalBroker):
 
 
 class ZooKeeperView(LocalView):
-    def __init__(self, nodes: Sequence[LocalNode]) -> None:
+    def __init__(self, nodes: Sequence[Server]) -> None:
         super().__init__(nodes)
-        self._ensemble = [node for node in nodes if isinstance(node, ZooKeeperNode)]
+        self._ensemble = [node for node in nodes if isinstance(node, ZooKeeperServer)]
 
     def active_controller(self) -> str:
         """As most of the answering brokers tell, who hear it from the controller itself."""
@@ -102,7 +72,7 @@ class ZooKeeperView(LocalView):
 
     def zookeepers(self) -> Mapping[str, str]:
         """As each says of itself; of two that lead, only the one of the later epoch does."""
-        answers = ask_all(self._ensemble, ZooKeeperNode.standing)
+        answers = ask_all(self._ensemble, ZooKeeperServer.standing)
         last = max((told.epoch for told in answers.values() if told.mode == LEADER), default=-1)
         modes = {
             name: "" if told.mode == LEADER and told.epoch < last else told.mode

@@ -6,11 +6,11 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from harness import provision
 from harness.clusters import _block, _stale, _storage
@@ -22,16 +22,16 @@ from harness.clusters._container_node import ContainerBroker, ContainerNode
 from harness.clusters._container_toxiproxy import ToxiproxyContainer
 from harness.clusters._jvm import lay_out
 from harness.clusters._labels import sweep_labelled
-from harness.clusters._mesh import Member, Port, members
+from harness.clusters._mesh import Member, Port
 from harness.clusters._nft import PacketLinks
 from harness.clusters._nft_rules import End
 from harness.clusters._options import PLAIN, Options
-from harness.clusters._settings import render, server_properties
+from harness.clusters._settings import render
 from harness.clusters._yard import Wanted, Yard
 from harness.errors import UsageError
 from harness.provision.engine import engine
 from harness.provision.image import KAFKA_LIBS, chosen_image, kafka_image, toxiproxy_image
-from harness.provision.kafka import version_of
+from harness.provision.kafka import must_be_release, version_of
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -65,8 +65,10 @@ class DockerCluster(ServerCluster):
         must_be_sizes(brokers, controllers)
         if options.clocks:
             raise UsageError("--cluster docker: the clocks of containers cannot be set; take --cluster local")
+        must_be_release(kafka_version)
+        self._must_fit(kafka_version)
         self.folder = folder.absolute()
-        self._members = members(brokers, controllers, combined)
+        self._members = self._lay_out(brokers, controllers, combined)
         self._combined = combined
         self._kafka_version = kafka_version
         self._chosen_image = image
@@ -80,7 +82,11 @@ class DockerCluster(ServerCluster):
         self._steps_s: dict[str, float] = {}
 
     @classmethod
-    def chosen(cls, choice: Choice, folder: Path) -> Self:
+    def chosen(cls, choice: Choice, folder: Path) -> DockerCluster:
+        if choice.zookeeper:
+            from harness.clusters._docker_zookeeper import DockerZooKeeperCluster  # which is one of these
+
+            return DockerZooKeeperCluster.chosen(choice, folder)
         return cls(
             folder,
             combined=choice.combined,
@@ -116,14 +122,13 @@ class DockerCluster(ServerCluster):
             self._kafka_version,
             Path(_BYTEMAN),
         )
-        checkpoint = self._checkpoint(yard, jvm)
+        format_folder = self._formatter(yard, jvm)
         toxiproxy = self._toxiproxy = ToxiproxyContainer(yard, self._images["toxiproxy"], mesh, self.folder)
         links = self._links = ContainerLinks(mesh, toxiproxy, self._packet_links(mesh))
-        cluster_id = _storage.new_id()
         self._nodes = [self._make_node(member, mesh, links, jvm, agent) for member in self._members]
         for node in self._nodes:
             shutil.rmtree(node.data, ignore_errors=True)
-            _storage.fill(node.data, node.member.id, cluster_id, checkpoint)
+            format_folder(node)
         with ThreadPoolExecutor(max_workers=len(self._nodes) + 1) as pool:
             started = [pool.submit(node.launch) for node in self._nodes]
             started.append(pool.submit(toxiproxy.start, mesh.routes()))
@@ -160,26 +165,29 @@ class DockerCluster(ServerCluster):
         if self._chosen_image:
             return {"kafka": chosen_image(client, self._chosen_image), "toxiproxy": proxy}
         libs = provision.kafka_libs(self._kafka_version)
-        own = kafka_image(client, provision.java(), libs, version_of(libs))
+        self._kafka_version = version_of(libs)  # jars that were given by hand may be of another one
+        own = kafka_image(client, provision.java(), libs, self._kafka_version)
         return {"kafka": own, "toxiproxy": proxy}
 
-    def _checkpoint(self, yard: Yard, jvm: ImageJvm) -> Path:
-        """Made by the image itself, once for each."""
-        image = self._images["kafka"]
+    def _formatter(self, yard: Yard, jvm: ImageJvm) -> Callable[[ContainerNode], None]:
+        """What fills the empty data folder of a node, as the image itself does it, once for each."""
+        image, cluster_id = self._images["kafka"], _storage.new_id()
 
         def run(words: Sequence[str | Path], folder: Path) -> tuple[int, str]:
             return yard.run(image, [str(word) for word in words], folder)
 
-        return _storage.template(jvm.java, jvm.classpath, f"image-{yard.id_of(image)}", run)
+        checkpoint = _storage.template(jvm.java, jvm.classpath, f"image-{yard.id_of(image)}", run)
+        return lambda node: _storage.fill(node.data, node.member.id, cluster_id, checkpoint)
+
+    def _kind_of(self, member: Member) -> type[ContainerNode]:
+        return ContainerBroker if member.broker else ContainerNode
 
     def _make_node(
         self, member: Member, mesh: ContainerMesh, links: ContainerLinks, jvm: ImageJvm, agent: Path
     ) -> ContainerNode:
         assert self._yard is not None
         folder, inside = self.folder / member.name, mesh.listen_address(member)
-        properties = server_properties(
-            mesh, member, folder / "data", self._broker_settings, self._kafka_version
-        )
+        properties = self._properties(mesh, member, folder / "data", self._kafka_version)
         lay_out(folder, render(properties), mesh.hosts(member, member.name))
         wanted = Wanted(
             name=member.name,
@@ -190,8 +198,8 @@ class DockerCluster(ServerCluster):
             folders={folder: "rw"},
             files={agent: _BYTEMAN},
         )
-        kind = ContainerBroker if member.broker else ContainerNode
         contained = Contained(self._yard, wanted, folder / "server.log")
+        kind = self._kind_of(member)
         return kind(member, mesh.address(member), links, folder, self._options, contained)
 
     def _packet_links(self, mesh: ContainerMesh) -> PacketLinks | None:
@@ -200,11 +208,9 @@ class DockerCluster(ServerCluster):
         return PacketLinks(
             {
                 member.name: End(
-                    member.name,
+                    member,
                     mesh.listen_address(member),
                     lambda name=member.name: self._pid_in_network(name),  # type: ignore[misc]
-                    member.broker,
-                    member.controller,
                 )
                 for member in self._members
             }

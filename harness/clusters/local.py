@@ -16,7 +16,7 @@ from harness.clusters._access import Access, access
 from harness.clusters._cluster import ServerCluster, must_be_sizes
 from harness.clusters._jvm import Jvm, lay_out
 from harness.clusters._links import Links
-from harness.clusters._mesh import Member, Mesh, Port, members
+from harness.clusters._mesh import Member, Mesh, Port
 from harness.clusters._node import LocalBroker, LocalNode
 from harness.clusters._options import PLAIN, Options
 from harness.clusters._programs import by_node, exactly
@@ -62,6 +62,8 @@ class LocalCluster(ServerCluster):
         self._members = self._lay_out(brokers, controllers, combined)
         self._combined = combined
         self._versions = by_node([member.name for member in self._members], kafka_version, mixed)
+        for version in self._versions.values():
+            self._must_fit(version)
         self._programs = programs or (exactly if mixed else programs_of)
         self._broker_settings = dict(broker_settings)
         self._keep = keep
@@ -149,9 +151,6 @@ class LocalCluster(ServerCluster):
         return ", ".join(sorted(told or meant, key=numbers_of))
 
     # What another layout does in its own way.
-
-    def _lay_out(self, brokers: int, controllers: int, combined: bool) -> tuple[Member, ...]:
-        return members(brokers, controllers, combined)
 
     def _formatter(self) -> Callable[[LocalNode], None]:
         """What fills the empty data folder of a node."""

@@ -58,7 +58,7 @@ def _chosen(args: argparse.Namespace) -> list[Scenario]:
 
 def _choice(args: argparse.Namespace) -> Choice:
     # Broker faults take the controllers of combined nodes along; the quick run accepts that for its speed.
-    if args.quick and args.cluster in (None, "local", "docker"):
+    if args.quick and args.cluster in (None, "local", "docker") and not args.zookeeper:
         args.combined = True
     return Choice.of(lambda name: getattr(args, name))
 

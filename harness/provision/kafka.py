@@ -16,6 +16,7 @@ BROKER_JAR = "kafka_2.13-*.jar"
 BY_HAND = "put the jars of a Kafka (2.13) broker into a folder and set KAFKA_LIBS=FOLDER"
 UNKNOWN_VERSION = "unknown"
 _LIST = "jars.txt"
+_FIRST_RELOAD4J = "1.7.36"
 _RELEASE = re.compile(r"\d+(\.\d+){2,3}")  # four numbers before Kafka 1.0
 
 
@@ -100,8 +101,10 @@ def log_binding(libs: Path) -> Coordinates:
             "org.apache.logging.log4j", "log4j-slf4j-impl", jar.stem.removeprefix("log4j-core-")
         )
     for jar in libs.glob("slf4j-api-*.jar"):
-        # Kafka 3.x logs through reload4j, whose binding follows the version of slf4j.
-        return Coordinates("org.slf4j", "slf4j-reload4j", jar.stem.removeprefix("slf4j-api-"))
+        # Before Kafka 4 it is reload4j, whose binding follows the version of slf4j; older ones fit a binding of 1.7 too.
+        api = jar.stem.removeprefix("slf4j-api-")
+        version = api if numbers_of(api) >= numbers_of(_FIRST_RELOAD4J) else _FIRST_RELOAD4J
+        return Coordinates("org.slf4j", "slf4j-reload4j", version)
     raise SetupError(f"no logging library came with the Kafka jars in {libs}")
 
 

@@ -38,7 +38,9 @@ def coverage(sealed: Sealed, facts: Facts, screened: Screened) -> dict[str, Any]
             )
         }
         | dict(sealed.transactions),
+        "stalled": [str(e.get("text")) for e in lines if e["event"] == "stalled"],
         "rebalances": sealed.rebalances,
+        "coordinator_moves": sum(1 for e in lines if e["event"] == "coordinator"),
         "commits": sealed.commits,
         "sessions": sealed.rows["sessions"],
         "readers": sealed.readers,

@@ -149,7 +149,7 @@ def screen_effects(c: Columns, facts: Facts) -> Summary:
     found = _effects(
         facts.run, place, c["origin_offset"], c["origin_session"], c["origin_seq"], c["number"], owed=False
     )
-    return joined([found, total(facts.run, Count.EFFECTS, len(place))])
+    return joined([found, total(facts.run, Count.EFFECTS, int((c["late"] == 0).sum()))])
 
 
 def _effects(

@@ -78,8 +78,18 @@ def touched(assignments: list[Columns], reader: int) -> Touched:
     return {place: np.sort(np.array(found, dtype=np.int64)) for place, found in times.items()}
 
 
-def effects(rows: npt.NDArray[np.void]) -> Columns:
-    return {name: _wide(rows[name]) for name in SCHEMAS["effects"].names if name != "run"}
+def effects(rows: npt.NDArray[np.void], *, late: bool = False) -> Columns:
+    columns = {name: _wide(rows[name]) for name in SCHEMAS["effects"].names if name not in ("run", "late")}
+    return {**columns, "late": np.full(len(rows), int(late), dtype=np.int64)}
+
+
+def behind(rows: npt.NDArray[np.void], stable: Reach) -> npt.NDArray[np.void]:
+    """Those that stand at or above the last stable offset of their partition."""
+    late = np.zeros(len(rows), dtype=np.bool_)
+    for (topic, partition), offset in stable.items():
+        mine = (rows["topic"] == topic) & (rows["partition"] == partition)
+        late |= mine & (rows["offset"] >= offset)
+    return rows[late]
 
 
 _SAME = ("topic", "partition", "offset", "session", "seq", "txn", "key", "flags")

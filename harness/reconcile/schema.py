@@ -95,7 +95,8 @@ SCHEMAS: dict[str, pa.Schema] = {
         _RUN,
         *((name, pa.int64()) for name in
           ("topic", "partition", "offset", "session", "seq", "number",
-           "origin_topic", "origin_partition", "origin_offset", "origin_session", "origin_seq")),
+           "origin_topic", "origin_partition", "origin_offset", "origin_session", "origin_seq",
+           "late")),  # 1: behind an open transaction, so that nobody can tell yet whether it counts
     ]),
     "transactions": pa.schema([
         _RUN,

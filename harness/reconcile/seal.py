@@ -176,6 +176,7 @@ class _Sealing:
         self._readers: dict[str, int] = {}  # name -> its number in the tables
         self._assignments: list[Columns] = []
         self._reach: Reach = {}
+        self._stable: Reach = {}
         self._span: tuple[int, int] | None = None
 
     def all(self) -> Sealed:
@@ -235,6 +236,7 @@ class _Sealing:
         self._sessions = {int(event["session"]): event for event in self._events["session"]}
         drained = bool(self._events["drain"]) and all(bool(d.get("complete")) for d in self._events["drain"])
         self._reach = make.reach(commits, bounds, drained)
+        self._stable = {(b["topic"], b["partition"]): b["stable"] for b in bounds}
         if windows:
             self._span = min(w["opened"] for w in windows), max(w["closed"] for w in windows)
         self._rows("sessions", sessions)
@@ -356,6 +358,12 @@ class _Sealing:
         for path in sorted(self._run.ledger.glob(f"*.{self._owed_isolation}.effects")):
             journal = self._rows_of(path, path.stem.rpartition(".")[0], ledger.EFFECT)
             self._write("effects", path.stem, (make.effects(rows) for _, rows in journal.pieces(PIECE)))
+        if self._owed_isolation == "read_uncommitted":
+            return
+        for path in sorted(self._run.ledger.glob("*.read_uncommitted.effects")):
+            journal = self._rows_of(path, path.stem.rpartition(".")[0], ledger.EFFECT)
+            pieces = (make.behind(rows, self._stable) for _, rows in journal.pieces(PIECE))
+            self._write("effects", path.stem, (make.effects(late, late=True) for late in pieces if len(late)))
 
     def _log_pieces(self, found: Mapping[str, Sequence[ledger.JournalRows]]) -> Iterator[Columns]:
         for journal in (journal for journals in found.values() for journal in journals):

@@ -27,7 +27,7 @@ from harness.contracts import (
     Transactional,
 )
 from harness.ledger import Ledger
-from harness.moments import BRIEFLY_S, Moment, Moments
+from harness.moments import BRIEFLY_S, NO_MOMENTS, Moment, Moments
 from harness.roles._sending import Session
 from harness.scenario import Pipeline
 from harness.transform import Transform
@@ -105,17 +105,19 @@ class CopierRole:
         tell("txn", session=session.number, txn=txn, step="begin", intent=intent)
         producer.begin()
         self._send(session, producer, batch, txn, abort_intended)
-        if self._moments.wanted(Moment.AFTER_PRODUCE) or abort_intended:
+        # Who is asked to stop at a moment does so in a transaction that is meant to be committed.
+        moments = NO_MOMENTS if abort_intended else self._moments
+        if moments.wanted(Moment.AFTER_PRODUCE) or abort_intended:
             # Aborting drops what is still in the local queue; flushed, the records really stand in the log.
             producer.flush(END_LIMIT_S)
-        self._moments.come_to(Moment.AFTER_PRODUCE)
+        moments.come_to(Moment.AFTER_PRODUCE)
         by_consumer = self._spec["kind"] == Pipeline.OFFSETS_BY_CONSUMER
         sent = (
             Outcome.ACKED
             if by_consumer
             else producer.send_offsets(positions, self._speaks_for_it, END_LIMIT_S)
         )
-        self._moments.come_to(Moment.AFTER_SEND_OFFSETS)
+        moments.come_to(Moment.AFTER_SEND_OFFSETS)
         did = "commit" if sent is Outcome.ACKED and not abort_intended else "abort"
         if sent is Outcome.UNKNOWN:
             raise ProducerLost(f"whether transaction {txn} has its offsets is unknown: {producer.trouble}")
@@ -131,7 +133,7 @@ class CopierRole:
         if outcome is not Outcome.ACKED:
             # The next producer of this id ends what this one left open, and fences it, late requests included.
             raise ProducerLost(f"the end of transaction {txn} is {outcome.name.lower()}: {producer.trouble}")
-        self._moments.come_to(Moment.AFTER_COMMIT)
+        moments.come_to(Moment.AFTER_COMMIT)
         if did == "commit" and by_consumer:
             outcome, error = consumer.commit(positions)
             self._tell_commit(positions, outcome, error)

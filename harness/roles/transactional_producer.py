@@ -10,7 +10,7 @@ from typing import Any
 from harness.board import Board, Counters
 from harness.contracts import Client, Outcome, Producer, ProducerLost, Transactional
 from harness.ledger import Ledger
-from harness.moments import BRIEFLY_S, Moment, Moments
+from harness.moments import BRIEFLY_S, NO_MOMENTS, Moment, Moments
 from harness.pace import Pace
 from harness.roles._sending import Session
 
@@ -80,10 +80,12 @@ class TransactionalProducerRole:
         producer.begin()
         session.send(producer, session.next_messages(size, txn, abort_intended), abort_intended)
         slow = not abort_intended and self._random.random() < self._spec.get("timed_out_share", 0)
-        if abort_intended or slow or self._moments.wanted(Moment.AFTER_PRODUCE):
+        # Who is asked to stop at a moment does so in a transaction that is meant to be committed.
+        moments = NO_MOMENTS if abort_intended else self._moments
+        if abort_intended or slow or moments.wanted(Moment.AFTER_PRODUCE):
             # Aborting drops what is still in the local queue; flushed, the records really stand in the log.
             producer.flush(END_LIMIT_S)
-        self._moments.come_to(Moment.AFTER_PRODUCE)
+        moments.come_to(Moment.AFTER_PRODUCE)
         if slow:
             self._outsleep_the_coordinator(producer)
             tell("outslept", session=session.number, txn=txn)

@@ -83,7 +83,7 @@ class LiteralRun:
     log: list[Record] = field(default_factory=list)
     committed: list[Record] | None = None  # None: the log without aborted and unfinished transactions
     deliveries: list[tuple[str, Record]] | None = None  # None: all that the group can read, once
-    bounds: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    bounds: dict[int, tuple[int, int, int]] = field(default_factory=dict)  # by place, as _next
     commits: bool = True  # each reader commits what it was given, after all of it
     drained: bool = True
     reads: dict[str, bool] = field(default_factory=lambda: {"read_uncommitted": True, "read_committed": True})
@@ -274,9 +274,7 @@ class LiteralRun:
             end = max(
                 (r.offset + 1 for r in self.log if (r.topic, r.partition) == (topic, partition)), default=0
             )
-            start, stop, stable = (
-                self.bounds.get(partition, (0, end, end)) if topic == INPUT else (0, end, end)
-            )
+            start, stop, stable = self.bounds.get(topic << 32 | partition, (0, end, end))
             self.event(
                 "bounds",
                 "final-reader",

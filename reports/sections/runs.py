@@ -18,8 +18,8 @@ from reports.sections import findings
 MOST_OPEN = 3  # runs that are not as promised stand open when the page is loaded, as long as they are few
 FLOW = {"attempted": "attempted", "acked": "acked", "rejected": "rejected", "unknown": "unknown",
         "in_log": "in the log", "delivered": "delivered"}  # fmt: skip
-_FACTS = ("progress_before", "progress_after", "drained", "drain_detail", "reads", "transactions",
-          "rebalances", "commits", "sessions", "readers")  # fmt: skip
+_FACTS = ("progress_before", "progress_after", "drained", "drain_detail", "reads", "transactions", "stalled",
+          "rebalances", "coordinator_moves", "commits", "sessions", "readers")  # fmt: skip
 
 
 def section(report: Report, beside: Path) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from harness import tether
-from harness.clusters._mesh import Port
+from harness.clusters._mesh import Member, Port
 from harness.clusters._netns import in_network_of
 from harness.clusters._nft_rules import End
 from harness.waiting import wait_until
@@ -30,7 +30,8 @@ class Networks:
         """A server of this name, which runs when this returns."""
         self._numbers[name] = len(self._numbers) + 1
         self.start(name)
-        return End(name, self._address(name), lambda: self._pid(name), broker, controller)
+        member = Member(name, self._numbers[name], broker, controller)
+        return End(member, self._address(name), lambda: self._pid(name))
 
     def start(self, name: str) -> None:
         """In a network that is new, with the addresses that the name had before, as an engine gives them."""

@@ -750,6 +750,18 @@ def an_owner_that_had_lost_it_could_not_know(root: Path) -> Case:
     return handed_over(root, early=True, how="lost"), set()
 
 
+@case
+def effects_behind_an_open_transaction_are_late(root: Path) -> Case:
+    """Nothing is missing: what is held back will be seen when the transaction before it ends."""
+    run, _ = pipeline(root)
+    output = [r for r in run.log if r.topic == OUTPUT]
+    stable, end = output[3].offset, output[-1].offset + 1
+    run.bounds[OUTPUT << 32] = (0, end, stable)
+    held_back = [r for r in output if r.offset >= stable]
+    run.committed = [r for r in run.log if r not in held_back]
+    return run, {("late", (f"copier-1.0-{r.seq}",), (r.offset,)) for r in held_back}
+
+
 # --- observers ------------------------------------------------------------------------------------
 
 

@@ -260,7 +260,7 @@ _QUESTIONS = {
         SELECT e.run, [named(any_value(o.sender), origin_session, origin_seq)]
                       || list(named(s.sender, e.session, e.seq) ORDER BY e.topic, e.partition, e."offset") AS messages,
                list(e."offset" ORDER BY e.topic, e.partition, e."offset") AS offsets
-        FROM (SELECT DISTINCT ON (run, origin_topic, origin_partition, origin_offset, number, session, seq) * FROM effects
+        FROM (SELECT DISTINCT ON (run, origin_topic, origin_partition, origin_offset, number, session, seq) * FROM effects WHERE late = 0
               ORDER BY topic, partition, "offset") e
         LEFT JOIN sessions s ON s.run = e.run AND s.session = e.session
         LEFT JOIN sessions o ON o.run = e.run AND o.session = e.origin_session

@@ -25,7 +25,9 @@ class DoubleEffect:
         the producer (the same message at two offsets) is `duplicated` instead."""
         assert tables.effects is not None
         made = tables.named(
-            tables.effects.groupBy(*ORIGIN, "number", "session", "seq").agg(
+            tables.effects.where("late = 0")
+            .groupBy(*ORIGIN, "number", "session", "seq")
+            .agg(
                 *map(f.expr, ("min(topic) AS topic", "min(partition) AS partition", "min(offset) AS offset"))
             )
         )

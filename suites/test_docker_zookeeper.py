@@ -1,0 +1,94 @@
+"""Brokers with ZooKeeper in containers, for real: what suites/test_zookeeper.py asks of local processes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from harness import provision
+from harness.campaign import Campaign, Execute
+from harness.clusters._docker_zookeeper import DockerZooKeeperCluster
+from harness.contracts import Cluster, Direction, Fault, Mode, Severable
+from harness.errors import UsageError
+from harness.provision import engine as engines
+from harness.provision.image import kafka_image
+from harness.provision.kafka import version_of
+from harness.targets import Target
+from suites import zookeeper_cases as cases
+from suites.checks.arena import BareArena
+from suites.sessions import started_campaign
+
+only_root_cuts = pytest.mark.skipif(os.geteuid() != 0, reason="only root cuts links between containers")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def engine_is_possible() -> None:
+    if why := engines.trouble():
+        pytest.skip(why)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with DockerZooKeeperCluster(tmp_path_factory.mktemp("docker") / "cluster") as started:
+        told = started.describe()
+        print(f"\nready after {told['steps_s']}, {told['rss_mb']} MB, {told['engine']}")
+        yield started
+
+
+@pytest.fixture(scope="module")
+def campaign(request: pytest.FixtureRequest, cluster: Cluster) -> Iterator[Campaign]:
+    command = "pytest suites/test_docker_zookeeper.py -k {name} --seed {seed}"
+    with started_campaign(request.config, cluster, command) as campaign:
+        yield campaign
+
+
+@pytest.fixture(scope="module")
+def arena(cluster: DockerZooKeeperCluster) -> BareArena:
+    return cases.arena_on(cluster)
+
+
+@pytest.mark.conformance
+def test_passes_the_check_of_its_contract(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    with DockerZooKeeperCluster(tmp_path / "cluster") as cluster:
+        for name, value in cases.check_contract(cluster, tmp_path / "logs").items():
+            record_property(name, value)
+
+
+@pytest.mark.docker
+def test_an_image_without_zookeeper_is_refused(tmp_path: Path) -> None:
+    """One of the newest Kafka. Only the image itself tells, as its name may be anything."""
+    libs = provision.kafka_libs()
+    image = kafka_image(engines.engine().client(), provision.java(), libs, version_of(libs))
+    with pytest.raises(UsageError, match=rf"^--image {image} has no ZooKeeper: take one of Kafka 3\.9\.2 or"):
+        DockerZooKeeperCluster(tmp_path / "cluster", image=image).start()
+
+
+@pytest.mark.parametrize(("mode", "name"), list(cases.pairs(pytest.mark.docker)))
+def test_what_was_promised_holds(execute: Execute, cluster: Cluster, mode: Mode, name: str) -> None:
+    cases.check_promise(execute, cluster, mode, name)
+
+
+@pytest.mark.conformance
+@pytest.mark.parametrize(("fault", "target"), cases.FAULTS, ids=str)
+def test_faults_on_the_ensemble_bite_and_heal(arena: BareArena, fault: Fault, target: Target) -> None:
+    if fault.needs is Severable and os.geteuid() != 0:
+        pytest.skip("only root cuts links between containers")
+    cases.check_bites_and_heals(arena, fault, target)
+
+
+@pytest.mark.conformance
+@only_root_cuts
+def test_all_that_passes_between_servers_can_be_cut(arena: BareArena) -> None:
+    cases.check_nothing_passes_cuts(arena)
+
+
+@pytest.mark.conformance
+@only_root_cuts
+@pytest.mark.parametrize("direction", [Direction.REQUESTS, Direction.ANSWERS])
+def test_links_between_servers_are_cut_one_way(arena: BareArena, direction: Direction) -> None:
+    cases.check_one_way_cuts(arena, direction)
