@@ -159,7 +159,9 @@ ON_TRANSACTIONS: Mapping[str, Schedule] = {
     "hold-EndTxn": _held(HoldRequests(("EndTxn",)), transaction_coordinator(1), 6.0),
     "reassign": _held(Reassign(), leader_of(0)),
 }
-KEYLESS = ProducerSettings(keyed=0, keyless=2)
+
+
+ONE_OF_EACH = ProducerSettings(keyed=1, keyless=1, records_per_s=1000)
 
 
 def transactions(fault: str) -> Scenario:
@@ -167,7 +169,7 @@ def transactions(fault: str) -> Scenario:
         name=f"transactional_produce-{fault}",
         mode=Mode.EXACTLY_ONCE,
         workload="transactional_produce",
-        producers=KEYLESS,
+        producers=ONE_OF_EACH,
         schedule=ON_TRANSACTIONS[fault],
     )
 
@@ -177,7 +179,7 @@ TIMED_OUT = Scenario(
     name="transactional_produce-timed_out",
     mode=Mode.EXACTLY_ONCE,
     workload="transactional_produce",
-    producers=replace(KEYLESS, extra={"transaction.timeout.ms": 3000}),
+    producers=replace(ONE_OF_EACH, extra={"transaction.timeout.ms": 3000}),
     transactions=TransactionSettings(timed_out_share=0.03),
     produce_s=20.0,
 )
@@ -185,7 +187,7 @@ RIVALS = Scenario(
     name="transactional_produce-rivals",
     mode=Mode.EXACTLY_ONCE,
     workload="transactional_produce",
-    producers=KEYLESS,
+    producers=ONE_OF_EACH,
     transactions=TransactionSettings(rivals=1),
     produce_s=12.0,
 )

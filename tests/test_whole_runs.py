@@ -17,7 +17,15 @@ from harness.clusters.memory import PARTITIONS, MemoryCluster
 from harness.contracts import Mode, Verdict
 from harness.reconcile.session import spark
 from harness.rundir import read_json
-from harness.scenario import ConsumerSettings, ProducerSettings, Scenario, Timings, TopicSettings
+from harness.scenario import (
+    ChurnSettings,
+    ConsumerSettings,
+    PipelineSettings,
+    ProducerSettings,
+    Scenario,
+    Timings,
+    TopicSettings,
+)
 
 pytestmark = pytest.mark.spark
 HONEST = Scenario(
@@ -61,6 +69,53 @@ def test_observers_look_on_and_change_nothing(campaign: Campaign) -> None:
     }
     assert result.reconciled["coverage"]["readers"] == 1
     assert result.count("delivered") == acked > 0
+
+
+def test_a_pipeline_makes_what_it_has_to(campaign: Campaign) -> None:
+    """Mock brokers have no transactions worth the name, so it is one that commits when its output was acked."""
+    scenario = replace(
+        HONEST,
+        name="pipeline",
+        workload="transactional_copy",
+        producers=ProducerSettings(records_per_s=300),
+        pipeline=PipelineSettings(members=1, poison_share=0.1, output=TopicSettings(partitions=PARTITIONS)),
+    )
+    result = campaign.run(scenario).result()
+    assert result.verdict is Verdict.HELD, result.explain()
+    assert result.reconciled["compared"]["missing_effect"] > 0
+    assert result.reconciled["compared"]["double_effect"] > 0
+
+
+def test_a_pipeline_that_leaves_out_an_effect_is_seen(
+    campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ONCEPROOF_LIE", "lose")
+    scenario = replace(
+        HONEST,
+        name="pipeline-lies",
+        client="lying",
+        workload="transactional_copy",
+        producers=ProducerSettings(records_per_s=300),
+        pipeline=PipelineSettings(members=1, output=TopicSettings(partitions=PARTITIONS)),
+    )
+    result = campaign.run(scenario).result()
+    assert result.verdict is Verdict.VIOLATED, result.explain()
+    assert "missing_effect" in result.violations, result.explain()
+
+
+def test_a_group_that_changes_loses_nothing(campaign: Campaign) -> None:
+    scenario = replace(
+        HONEST,
+        name="churn",
+        workload="group_churn",
+        producers=ProducerSettings(records_per_s=300),
+        consumers=ConsumerSettings(members=1),
+        churn=ChurnSettings(for_s=1.5, stay_s=0.4, away_s=0.1),
+        produce_s=2.0,
+    )
+    result = campaign.run(scenario).result()
+    assert result.verdict is Verdict.HELD, result.explain()
+    assert result.reconciled["coverage"]["rebalances"] > 1, "it never left"
 
 
 def test_every_lie_is_seen(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:

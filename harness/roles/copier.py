@@ -104,9 +104,9 @@ class CopierRole:
         intent = "abort" if abort_intended else "commit"
         tell("txn", session=session.number, txn=txn, step="begin", intent=intent)
         producer.begin()
-        self._send(session, producer, batch, txn, abort_intended)
-        # Who is asked to stop at a moment does so in a transaction that is meant to be committed.
-        moments = NO_MOMENTS if abort_intended else self._moments
+        sent_records = self._send(session, producer, batch, txn, abort_intended)
+        # Who is asked to stop at a moment does so in a transaction that matters: with output, and to be committed.
+        moments = self._moments if sent_records and not abort_intended else NO_MOMENTS
         if moments.wanted(Moment.AFTER_PRODUCE) or abort_intended:
             # Aborting drops what is still in the local queue; flushed, the records really stand in the log.
             producer.flush(END_LIMIT_S)

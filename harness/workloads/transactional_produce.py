@@ -1,6 +1,6 @@
 """Transactions over many partitions and topics: commits, aborts, some that time out, and rivals for one transactional id.
 
-The group reads the first topic as in produce_consume; of all topics the final reader and the observers tell.
+Keyless producers write to all topics, keyed ones to the first. The group reads the first topic as in produce_consume; of all topics the final reader and the observers tell.
 """
 
 from __future__ import annotations
@@ -19,10 +19,6 @@ class TransactionalProduce(ProduceConsume):
     def __init__(self, scenario: Scenario, topic: str, group: str) -> None:
         if scenario.mode is not Mode.EXACTLY_ONCE:
             raise ValueError(f"{scenario.name}: transactional_produce is for exactly_once only")
-        if scenario.producers.keyed:
-            raise ValueError(
-                f"{scenario.name}: transactional_produce names partitions itself: keyed=0 is needed"
-            )
         super().__init__(scenario, topic, group)
 
     def more_topics(self) -> Sequence[tuple[str, TopicSettings]]:
