@@ -83,6 +83,7 @@ def pipeline(fault: str, mode: Mode = Mode.EXACTLY_ONCE, workload: str = "transa
         name=f"{workload}-{mode}-{fault}",
         mode=mode,
         workload=workload,
+        observed=True,
         pipeline=settings,
         producers=MODEST,
         schedule=ON_PIPELINES[fault],
@@ -169,6 +170,7 @@ def transactions(fault: str) -> Scenario:
         name=f"transactional_produce-{fault}",
         mode=Mode.EXACTLY_ONCE,
         workload="transactional_produce",
+        observed=True,
         producers=ONE_OF_EACH,
         schedule=ON_TRANSACTIONS[fault],
     )
@@ -284,6 +286,7 @@ def soak(minutes: float) -> Scenario:
     return Scenario(
         name="soak-exactly_once",
         mode=Mode.EXACTLY_ONCE,
+        observed=True,
         workload="transactional_copy",
         pipeline=PipelineSettings(members=3, inputs_per_transaction=8),
         producers=ProducerSettings(records_per_s=200),

@@ -23,6 +23,7 @@ def test_each_input_takes_effect_as_promised(execute: Execute, scenario: Scenari
     assert result.verdict is Verdict.HELD, result.explain()
     assert result.reconciled["compared"]["missing_effect"] > 0
     assert not result.judgement.stalled, result.explain()
+    assert all(result.reconciled["coverage"]["observed"].values()), "a reader that saw nothing shows nothing"
     if scenario.mode is Mode.EXACTLY_ONCE:
         assert result.reconciled["compared"]["double_effect"] > 0
         assert result.reconciled["coverage"]["transactions"]["committed"] > 0
