@@ -59,7 +59,7 @@ def recorded(cluster: LocalCluster, folder: Path, records: int, at_most: int, nu
         "name": f"copier-{number}", "number": number + 1, "incarnation": 0, "run": RUN, "topic": TOPIC,
         "more_topics": [output_of(TOPIC), dead_letters_of(TOPIC)], "group": f"recorded-{number}", "mode": Mode.EXACTLY_ONCE,
         "kind": Pipeline.OFFSETS_IN_TRANSACTION, "isolation": "read_committed", "most_effects": 1, "poison_share": 1.0,
-        "inputs_per_transaction": at_most, "aborted_share": 0.0, "partitions": PARTITIONS, "payload_bytes": PAYLOAD,
+        "inputs_per_transaction": at_most, "aborted_share": 0.0, "end_limit_s": 30.0, "partitions": PARTITIONS, "payload_bytes": PAYLOAD,
         "seed": number, "extra": {}, "consumer_extra": {}, "bootstrap": bootstrap,
     }  # fmt: skip
     board = Board(folder / f"{number}.board")

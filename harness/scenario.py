@@ -12,6 +12,10 @@ from harness.message import MIN_LENGTH
 from harness.schedule import NO_FAULTS, Schedule
 from harness.transform import Transform
 
+# As long as applications let their library try. While it waits the library tries again by itself, which is not safe when the
+# first request is only late (KAFKA-17754): a limit below socket.timeout.ms leaves that to a new producer, which is.
+END_LIMIT_S = 30.0
+
 
 def _positive(owner: str, **values: float) -> None:
     for name, value in values.items():
@@ -47,10 +51,11 @@ class ProducerSettings:
     keys: int = 64
     records_per_transaction: int = 100  # exactly-once only
     aborted_share: float = 0.1  # exactly-once only: transactions that are aborted on purpose
+    end_limit_s: float = END_LIMIT_S  # exactly-once only: for the end of a transaction; then a new producer
     extra: Mapping[str, Any] = field(default_factory=dict)  # client library settings that win over the mode's
 
     def __post_init__(self) -> None:
-        _positive("ProducerSettings", records_per_s=self.records_per_s, keys=self.keys,
+        _positive("ProducerSettings", records_per_s=self.records_per_s, keys=self.keys, end_limit_s=self.end_limit_s,
                   records_per_transaction=self.records_per_transaction)  # fmt: skip
         if self.keyed < 0 or self.keyless < 0 or self.keyed + self.keyless == 0:
             raise ValueError("ProducerSettings: at least one keyed or keyless producer is needed")
@@ -128,15 +133,15 @@ class PipelineSettings:
     poison_share: float = 0.0  # of the inputs: they go to the dead letters instead
     inputs_per_transaction: int = 100  # at most
     aborted_share: float = 0.1  # transactions that are aborted on purpose
+    end_limit_s: float = END_LIMIT_S  # for each step of a transaction's end; then a new producer
     kind: Pipeline = Pipeline.OFFSETS_IN_TRANSACTION
     output: TopicSettings = TopicSettings()
     producer_extra: Mapping[str, Any] = field(default_factory=dict)
     consumer_extra: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        _positive(
-            "PipelineSettings", members=self.members, inputs_per_transaction=self.inputs_per_transaction
-        )
+        _positive("PipelineSettings", members=self.members, end_limit_s=self.end_limit_s,
+                  inputs_per_transaction=self.inputs_per_transaction)  # fmt: skip
         if not 0 <= self.aborted_share < 1:
             raise ValueError(f"PipelineSettings.aborted_share: from 0 to below 1, not {self.aborted_share}")
         _ = self.transform  # says what is wrong with its part

@@ -33,7 +33,6 @@ from harness.scenario import Pipeline
 from harness.transform import Transform
 
 POLL_S = 0.1
-END_LIMIT_S = 30.0
 ASK_LIMIT_S = 10.0
 ASK_AGAIN_S = 0.1
 
@@ -43,6 +42,7 @@ class CopierRole:
         self._spec, self._board = spec, board
         self._moments = Moments(board.path)
         self._random = random.Random(spec["seed"])
+        self._end_limit_s = float(spec["end_limit_s"])
         self._transform = Transform(spec["most_effects"], spec["poison_share"])
         self._counters = Counters()
         self._committed: dict[int, int] = {}  # what this member knows to be committed
@@ -109,24 +109,24 @@ class CopierRole:
         moments = self._moments if sent_records and not abort_intended else NO_MOMENTS
         if moments.wanted(Moment.AFTER_PRODUCE) or abort_intended:
             # Aborting drops what is still in the local queue; flushed, the records really stand in the log.
-            producer.flush(END_LIMIT_S)
+            producer.flush(self._end_limit_s)
         moments.come_to(Moment.AFTER_PRODUCE)
         by_consumer = self._spec["kind"] == Pipeline.OFFSETS_BY_CONSUMER
         sent = (
             Outcome.ACKED
             if by_consumer
-            else producer.send_offsets(positions, self._speaks_for_it, END_LIMIT_S)
+            else producer.send_offsets(positions, self._speaks_for_it, self._end_limit_s)
         )
         moments.come_to(Moment.AFTER_SEND_OFFSETS)
         did = "commit" if sent is Outcome.ACKED and not abort_intended else "abort"
         if sent is Outcome.UNKNOWN:
             raise ProducerLost(f"whether transaction {txn} has its offsets is unknown: {producer.trouble}")
         tell("txn", session=session.number, txn=txn, step="end", intent=intent, did=did)
-        outcome = self._commit(producer) if did == "commit" else producer.abort(END_LIMIT_S)
+        outcome = self._commit(producer) if did == "commit" else producer.abort(self._end_limit_s)
         if outcome is Outcome.REJECTED:
             did = "abort"
             tell("txn", session=session.number, txn=txn, step="end", intent=intent, did=did)
-            outcome = producer.abort(END_LIMIT_S)
+            outcome = producer.abort(self._end_limit_s)
         tell("txn", session=session.number, txn=txn, step="ended", intent=intent, did=did, outcome=outcome)
         if did == "commit":
             self._tell_commit(positions, outcome, "")
@@ -143,13 +143,13 @@ class CopierRole:
         if self._moments.wanted(Moment.DURING_COMMIT):
             producer.commit(BRIEFLY_S)
             self._moments.come_to(Moment.DURING_COMMIT)
-        return producer.commit(END_LIMIT_S)
+        return producer.commit(self._end_limit_s)
 
     def _send_then_commit(
         self, session: Session, producer: Producer, consumer: Consumer, batch: Batch, positions: Mapping[int, int], txn: int
     ) -> bool:  # fmt: skip
         acked_before, sent = session.journal.outcomes[Outcome.ACKED], self._send(session, producer, batch)
-        producer.flush(END_LIMIT_S)
+        producer.flush(self._end_limit_s)
         self._moments.come_to(Moment.AFTER_PRODUCE)
         if session.journal.outcomes[Outcome.ACKED] - acked_before < sent:
             return False  # not all of it is known to be written: make it again

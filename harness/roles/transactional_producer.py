@@ -14,13 +14,12 @@ from harness.moments import BRIEFLY_S, NO_MOMENTS, Moment, Moments
 from harness.pace import Pace
 from harness.roles._sending import Session
 
-END_LIMIT_S = 30.0
-
 
 class TransactionalProducerRole:
     def __init__(self, spec: Mapping[str, Any], board: Board) -> None:
         self._spec, self._board = spec, board
         self._random = random.Random(spec["seed"])
+        self._end_limit_s = float(spec["end_limit_s"])
         self._moments = Moments(board.path)
 
     def work(self, client: Client, ledger: Ledger, until: Callable[[], bool]) -> None:
@@ -84,18 +83,18 @@ class TransactionalProducerRole:
         moments = NO_MOMENTS if abort_intended else self._moments
         if abort_intended or slow or moments.wanted(Moment.AFTER_PRODUCE):
             # Aborting drops what is still in the local queue; flushed, the records really stand in the log.
-            producer.flush(END_LIMIT_S)
+            producer.flush(self._end_limit_s)
         moments.come_to(Moment.AFTER_PRODUCE)
         if slow:
             self._outsleep_the_coordinator(producer)
             tell("outslept", session=session.number, txn=txn)
         did = intent
         tell("txn", session=session.number, txn=txn, step="end", intent=intent, did=did)
-        outcome = producer.abort(END_LIMIT_S) if abort_intended else self._commit(producer)
+        outcome = producer.abort(self._end_limit_s) if abort_intended else self._commit(producer)
         if outcome is Outcome.REJECTED:
             did = "abort"
             tell("txn", session=session.number, txn=txn, step="end", intent=intent, did=did)
-            outcome = producer.abort(END_LIMIT_S)
+            outcome = producer.abort(self._end_limit_s)
         tell("txn", session=session.number, txn=txn, step="ended", intent=intent, did=did, outcome=outcome)
         return outcome
 
@@ -109,7 +108,7 @@ class TransactionalProducerRole:
         if self._moments.wanted(Moment.DURING_COMMIT):
             producer.commit(BRIEFLY_S)
             self._moments.come_to(Moment.DURING_COMMIT)
-        return producer.commit(END_LIMIT_S)
+        return producer.commit(self._end_limit_s)
 
 
 role_class = TransactionalProducerRole
