@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from itertools import repeat
 from typing import Any
 
@@ -105,6 +105,17 @@ SET_BY_THE_GROUP = (
     "heartbeat.interval.ms",
 )  # with group.protocol=consumer, on the broker
 OPEN_LIMIT_S = 60.0  # after kills a fresh transactional producer was seen to take 10 s
+
+
+@contextmanager
+def unmixed() -> Iterator[None]:
+    """A fatal error that the library meets while it calls us back comes out as a SystemError with the error as its cause."""
+    try:
+        yield
+    except SystemError as mixed:
+        if isinstance(mixed.__cause__, KafkaException):
+            raise mixed.__cause__ from mixed
+        raise
 
 
 def told(error: KafkaError) -> str:
@@ -208,14 +219,14 @@ class ConfluentProducer:
                 return
             except BufferError:
                 # The local queue is full: this record was not taken, so trying again is no second attempt.
-                self._producer.poll(0.05)
+                self.poll(0.05)
             except KafkaException as problem:
                 error = problem.args[0]
                 if send_outcome(error) is Outcome.REJECTED:
                     on_outcome(seq, Outcome.REJECTED, -1, -1, error.code())
                     return
                 on_outcome(seq, Outcome.UNKNOWN, -1, -1, error.code())
-                raise ProducerLost(f"produce: {error.str()}") from problem
+                raise ProducerLost(f"produce: {error.name()}: {error.str()}") from problem
 
     def poll(self, timeout_s: float) -> None:
         self._serve(self._producer.poll, timeout_s)
@@ -225,7 +236,8 @@ class ConfluentProducer:
 
     def _serve(self, call: Callable[[float], int], timeout_s: float) -> int:
         try:
-            return int(call(timeout_s))
+            with unmixed():
+                return int(call(timeout_s))
         except KafkaException as problem:  # the library tells of a fatal error by whatever is called next
             raise ProducerLost(f"{call.__name__}: {told(problem.args[0])}") from problem
 
@@ -239,7 +251,8 @@ class ConfluentProducer:
         """The consumer has to be one of this library."""
         try:
             offsets, member = consumer.for_transaction(positions)
-            self._producer.send_offsets_to_transaction(offsets, member, timeout_s)
+            with unmixed():
+                self._producer.send_offsets_to_transaction(offsets, member, timeout_s)
         except KafkaException as problem:
             self.trouble = told(problem.args[0])
             return transaction_outcome(problem.args[0])
@@ -253,7 +266,8 @@ class ConfluentProducer:
 
     def _end(self, call: Any, timeout_s: float) -> Outcome:
         try:
-            call(timeout_s)
+            with unmixed():
+                call(timeout_s)
         except KafkaException as problem:
             self.trouble = told(problem.args[0])
             return transaction_outcome(problem.args[0])
@@ -268,7 +282,7 @@ class ConfluentProducer:
 
     def close(self) -> None:
         self._producer.purge()
-        with suppress(KafkaException):  # of a producer that was fenced: whoever used it has been told
+        with suppress(KafkaException), unmixed():  # of one that was fenced: whoever used it has been told
             self._producer.flush(1)
 
 

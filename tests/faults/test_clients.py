@@ -119,7 +119,11 @@ class FencedLibrary:
         raise KafkaException(KafkaError(KafkaError._FENCED, "fenced", fatal=True))
 
     def flush(self, timeout_s: float) -> int:
-        return self.poll(timeout_s)
+        """In the middle of a callback, which then seems to have failed."""
+        try:
+            return self.poll(timeout_s)
+        except KafkaException as error:
+            raise SystemError("returned a result with an exception set") from error
 
     def purge(self) -> None: ...
 
