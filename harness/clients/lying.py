@@ -31,7 +31,10 @@ class LyingConsumer:
         rows = batch.rows
         for lie in self._lies:
             rows = _told(rows, lie)
-        return replace(batch, rows=rows)
+        effects = batch.effects
+        if effects is not None and "lose" in self._lies:
+            effects = effects[effects["seq"] != LIES["lose"]]
+        return replace(batch, rows=rows, effects=effects)
 
     def commit(self, positions: Mapping[int, int]) -> tuple[Outcome, str]:
         return self._inner.commit(positions)

@@ -20,22 +20,35 @@ class ChurningConsumerRole(ConsumerRole):
         super().__init__(spec, board)
         self._churn = spec["churn"]
         self._random = random.Random(spec["seed"])
-        self._stalls_at = NEVER
+        self._settles_at: float | None = None  # from then on it stays; counted from its first record on
+        self._leaves_at = self._stalls_at = NEVER
 
     def work(self, client: Client, ledger: Ledger, until: Callable[[], bool]) -> None:
         journal = ledger.deliveries()
-        settles_at = time.monotonic() + self._churn["for_s"]  # so that the group can come to the end
         while not until():
-            due = time.monotonic() + self._random.uniform(0.5, 1.5) * self._churn["stay_s"]
-            due = due if due < settles_at else NEVER
-            stalls = self._churn["stall_s"] > 0 and self._random.random() < 0.5
-            self._stalls_at = due if stalls else NEVER
-            leaves_at = due + self._churn["stall_s"] + self._churn["stay_s"] if stalls else due
-            self._be_a_member(
-                client, ledger, journal, lambda leaves_at=leaves_at: until() or time.monotonic() > leaves_at  # type: ignore[misc]
-            )  # fmt: skip
+            self._leaves_at = self._stalls_at = NEVER
+            self._plan()
+            self._be_a_member(client, ledger, journal, lambda: until() or time.monotonic() > self._leaves_at)
             if not until():
                 time.sleep(self._churn["away_s"])
+
+    def _plan(self) -> None:
+        """When to leave or to stall next."""
+        if self._settles_at is None:
+            return
+        due = time.monotonic() + self._random.uniform(0.5, 1.5) * self._churn["stay_s"]
+        if due > self._settles_at:
+            return
+        if self._churn["stall_s"] > 0 and self._random.random() < 0.5:
+            self._stalls_at = due
+        else:
+            self._leaves_at = due
+
+    def _record(self, batch: Batch, journal: RowJournal) -> None:
+        super()._record(batch, journal)
+        if self._settles_at is None and len(batch.rows):
+            self._settles_at = time.monotonic() + self._churn["for_s"]
+            self._plan()
 
     def _work_then_commit(
         self, batch: Batch, consumer: Consumer, journal: RowJournal, ledger: Ledger
@@ -50,10 +63,11 @@ class ChurningConsumerRole(ConsumerRole):
         self._stall_when_due()
 
     def _stall_when_due(self) -> None:
-        """As an application that works on one batch for too long."""
+        """As an application that works on one batch for too long. Thrown out or not, it goes on, and leaves later."""
         if time.monotonic() > self._stalls_at:
             self._stalls_at = NEVER
             time.sleep(self._churn["stall_s"])
+            self._plan()
 
 
 role_class = ChurningConsumerRole
