@@ -19,7 +19,7 @@ MOST_OPEN = 3  # runs that are not as promised stand open when the page is loade
 FLOW = {"attempted": "attempted", "acked": "acked", "rejected": "rejected", "unknown": "unknown",
         "in_log": "in the log", "delivered": "delivered"}  # fmt: skip
 _FACTS = ("progress_before", "progress_after", "drained", "drain_detail", "reads", "transactions", "stalled",
-          "rebalances", "coordinator_moves", "commits", "sessions", "readers")  # fmt: skip
+          "observed", "rebalances", "coordinator_moves", "commits", "sessions", "readers")  # fmt: skip
 
 
 def section(report: Report, beside: Path) -> dict[str, Any]:
