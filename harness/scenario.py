@@ -147,16 +147,22 @@ class PipelineSettings:
 
 @dataclass(frozen=True)
 class TransactionSettings:
-    """Of the workload transactional_produce."""
+    """Of everybody who has transactions: end_limit_s. The rest is of the workload transactional_produce."""
 
+    # How long to wait for the end of one. Behind a limit that is shorter than the library's socket.timeout.ms a new producer
+    # goes on; with a longer one the library asks again by itself (docs/findings/KAFKA-17754.md).
+    end_limit_s: float = 30.0
     topics: int = 3  # that each transaction writes to
+    spread_s: float = 0.0  # from the first to the last record of one; 0: all at once
     timed_out_share: float = (
         0.0  # transactions whose producer wakes only when the coordinator has given them up
     )
     rivals: int = 0  # producers that from time to time take the transactional id of another one
 
     def __post_init__(self) -> None:
-        _positive("TransactionSettings", topics=self.topics)
+        _positive("TransactionSettings", topics=self.topics, end_limit_s=self.end_limit_s)
+        if self.spread_s < 0:
+            raise ValueError(f"TransactionSettings.spread_s is 0 or more, not {self.spread_s}")
         if not 0 <= self.timed_out_share <= 1 or self.rivals < 0:
             raise ValueError(
                 f"TransactionSettings: timed_out_share from 0 to 1 and rivals of 0 or more, "

@@ -15,7 +15,7 @@ from faults.pause_worker import PauseWorker
 from faults.reassign import Reassign
 from faults.sever import Sever
 from harness.contracts import Lane, Mode, Verdict
-from harness.moments import Moment
+from harness.moments import OF_EVERY_COMMIT, Moment
 from harness.scenario import (
     ChurnSettings,
     ConsumerSettings,
@@ -56,7 +56,7 @@ def at(moment: Moment, fault: Any = KillWorker(), worker: str = "copier-1") -> A
 COORDINATOR = transaction_coordinator(1, "copier")
 ON_PIPELINES: Mapping[str, Schedule] = {
     "none": NO_FAULTS,
-    **{f"kill-{moment}": _held(at(moment), copier(1)) for moment in Moment},
+    **{f"kill-{moment}": _held(at(moment), copier(1)) for moment in OF_EVERY_COMMIT},
     "zombie-after_produce": _held(at(Moment.AFTER_PRODUCE, PauseWorker()), copier(1), ZOMBIE_S),
     "zombie-after_send_offsets": _held(at(Moment.AFTER_SEND_OFFSETS, PauseWorker()), copier(1), ZOMBIE_S),
     "cut_off-after_send_offsets": _held(

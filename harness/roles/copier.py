@@ -27,13 +27,14 @@ from harness.contracts import (
     Transactional,
 )
 from harness.ledger import Ledger
-from harness.moments import BRIEFLY_S, Moment, Moments
+from harness.moments import BRIEFLY_S, Moment, Moments, before, midway
 from harness.roles._sending import Session
 from harness.scenario import Pipeline
 from harness.transform import Transform
 
 POLL_S = 0.1
-END_LIMIT_S = 30.0
+FLUSH_LIMIT_S = 30.0
+SEND_OFFSETS_LIMIT_S = 30.0
 ASK_LIMIT_S = 10.0
 ASK_AGAIN_S = 0.1
 
@@ -104,27 +105,32 @@ class CopierRole:
         intent = "abort" if abort_intended else "commit"
         tell("txn", session=session.number, txn=txn, step="begin", intent=intent)
         producer.begin()
-        self._send(session, producer, batch, txn, abort_intended)
-        if self._moments.wanted(Moment.AFTER_PRODUCE) or abort_intended:
+        made = self._send(session, producer, batch, txn, abort_intended)
+        aimed = self._moments.wanted(Moment.AFTER_PRODUCE) or self._moments.wanted(midway(intent))
+        if aimed or abort_intended:
             # Aborting drops what is still in the local queue; flushed, the records really stand in the log.
-            producer.flush(END_LIMIT_S)
+            producer.flush(FLUSH_LIMIT_S)
         self._moments.come_to(Moment.AFTER_PRODUCE)
+        if made:
+            self._moments.come_to(midway(intent))
         by_consumer = self._spec["kind"] == Pipeline.OFFSETS_BY_CONSUMER
         sent = (
             Outcome.ACKED
             if by_consumer
-            else producer.send_offsets(positions, self._speaks_for_it, END_LIMIT_S)
+            else producer.send_offsets(positions, self._speaks_for_it, SEND_OFFSETS_LIMIT_S)
         )
         self._moments.come_to(Moment.AFTER_SEND_OFFSETS)
         did = "commit" if sent is Outcome.ACKED and not abort_intended else "abort"
         if sent is Outcome.UNKNOWN:
             raise ProducerLost(f"whether transaction {txn} has its offsets is unknown: {producer.trouble}")
+        if made:
+            self._moments.come_to(before(did))
         tell("txn", session=session.number, txn=txn, step="end", intent=intent, did=did)
-        outcome = self._commit(producer) if did == "commit" else producer.abort(END_LIMIT_S)
+        outcome = self._commit(producer) if did == "commit" else producer.abort(self._spec["end_limit_s"])
         if outcome is Outcome.REJECTED:
             did = "abort"
             tell("txn", session=session.number, txn=txn, step="end", intent=intent, did=did)
-            outcome = producer.abort(END_LIMIT_S)
+            outcome = producer.abort(self._spec["end_limit_s"])
         tell("txn", session=session.number, txn=txn, step="ended", intent=intent, did=did, outcome=outcome)
         if did == "commit":
             self._tell_commit(positions, outcome, "")
@@ -141,13 +147,13 @@ class CopierRole:
         if self._moments.wanted(Moment.DURING_COMMIT):
             producer.commit(BRIEFLY_S)
             self._moments.come_to(Moment.DURING_COMMIT)
-        return producer.commit(END_LIMIT_S)
+        return producer.commit(self._spec["end_limit_s"])
 
     def _send_then_commit(
         self, session: Session, producer: Producer, consumer: Consumer, batch: Batch, positions: Mapping[int, int], txn: int
     ) -> bool:  # fmt: skip
         acked_before, sent = session.journal.outcomes[Outcome.ACKED], self._send(session, producer, batch)
-        producer.flush(END_LIMIT_S)
+        producer.flush(FLUSH_LIMIT_S)
         self._moments.come_to(Moment.AFTER_PRODUCE)
         if session.journal.outcomes[Outcome.ACKED] - acked_before < sent:
             return False  # not all of it is known to be written: make it again
