@@ -27,7 +27,7 @@ from harness.targets import Target, transaction_coordinator
 GIVES_UP_MS = 3000  # the library asks again when it had no answer for so long; its default is 60 s
 # The application gives up first, takes a new producer for what comes next, and never lets the library ask again.
 CURED = TransactionSettings(topics=2, end_limit_s=1.5)
-CURED_CLIENT: Mapping[str, int] = {"socket.timeout.ms": 60000}
+CURED_CLIENT: Mapping[str, int] = {"socket.timeout.ms": 30000}
 UNCURED_CLIENT: Mapping[str, int] = {"socket.timeout.ms": GIVES_UP_MS}
 
 PRODUCER = transaction_coordinator(1)
