@@ -148,13 +148,16 @@ LATE = (
 WITHOUT_HOLD = (replace(SMALL, name="no_late_end"), replace(PIPELINE, name="no_late_end-pipeline"))
 
 # Nobody is aimed at: ends are held for longer than the client waits, whichever they are, and arrive wherever the load is then.
-# Transactions take their time, as in an application that works on each record.
+# Transactions take their time, as in an application that works on each record. The client is impatient, so that there are many
+# late requests in little time.
 RANDOM = replace(
     SMALL,
     name="late_end-random",
-    producers=replace(SMALL.producers, records_per_s=60, records_per_transaction=5),
+    producers=replace(
+        SMALL.producers, records_per_s=60, records_per_transaction=5, extra={"socket.timeout.ms": 1000}
+    ),
     transactions=TransactionSettings(topics=2, spread_s=0.25),
-    schedule=every(12.0, HoldRequests(("EndTxn",)), on=PRODUCER, hold_s=GIVES_UP_MS / 1000 + 2.0, times=3),
+    schedule=every(7.0, HoldRequests(("EndTxn",)), on=PRODUCER, hold_s=2.0, times=5),
     expected=Verdict.VIOLATED,
     control=True,
 )

@@ -110,6 +110,8 @@ def test_it_happens_without_aiming(repeat: Repeat, record_property: Callable[[st
     results = repeat(RANDOM)
     hit = [result for result in results if result.verdict is Verdict.VIOLATED]
     record_property("hit", f"{len(hit)} of {len(results)} runs")
+    for result in hit:
+        record_property("anomalies", ", ".join(sorted(result.violations)))
     assert hit, explained(results)
 
 
