@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 
 from faults._measure import able
-from harness.contracts import Healing, Node, WorkerNode
-from harness.errors import WaitTimeout
+from harness.contracts import Arena, Healing, Node, WorkerNode
+from harness.errors import FaultError, WaitTimeout
 from harness.waiting import wait_until
 
 PROGRESS_LIMIT_S = 60.0  # a group waits 10 s for a dead member, a transaction is ended after 30 s
@@ -15,6 +15,14 @@ PROGRESS_LIMIT_S = 60.0  # a group waits 10 s for a dead member, a transaction i
 
 def workers_of(nodes: Sequence[Node]) -> list[WorkerNode]:
     return able(nodes, WorkerNode, "{} is no worker")
+
+
+def worker_named(arena: Arena, name: str) -> WorkerNode:
+    """One that can be stopped at a moment of its work."""
+    for node in arena.nodes():
+        if node.name == name and isinstance(node, WorkerNode):
+            return node
+    raise FaultError(f"there is no worker {name} in this run that could be stopped at a moment")
 
 
 def done(workers: Sequence[WorkerNode]) -> dict[str, int]:

@@ -1,6 +1,6 @@
 """Another fault at a chosen moment of a worker's transaction: it waits there, by a hook in its code, while the fault begins.
 
-Moments: after_produce, after_send_offsets, during_commit, after_commit (harness.moments). The fault is given as data, as its `describe`
+Moments: after_produce, after_send_offsets, during_commit, after_commit and more (harness.moments). The fault is given as data, as its `describe`
 tells it, and is held on the nodes that the target picks; the worker is one that works in transactions, a copier.
 """
 
@@ -13,9 +13,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from faults._workers import PROGRESS_LIMIT_S, wait_progress
-from harness.contracts import Arena, Bite, Fault, Healing, Node, WorkerNode
-from harness.errors import FaultError, WaitTimeout
+from faults._workers import PROGRESS_LIMIT_S, wait_progress, worker_named
+from harness.contracts import Arena, Bite, Fault, Healing, Node
+from harness.errors import WaitTimeout
 from harness.moments import Moment
 from harness.schedule import fault_of
 from harness.waiting import wait_until
@@ -47,7 +47,7 @@ class AtMoment:
 
     @contextmanager
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
-        worker = self._worker(arena)
+        worker = worker_named(arena, self.worker)
         begun = time.monotonic()
         with ExitStack() as undo:
             undo.callback(worker.go_on)
@@ -74,7 +74,7 @@ class AtMoment:
         healing = self.inner.healed(arena, nodes)
         if not healing.healed:
             return healing
-        worker = wait_progress([self._worker(arena)], lambda: None, PROGRESS_LIMIT_S)
+        worker = wait_progress([worker_named(arena, self.worker)], lambda: None, PROGRESS_LIMIT_S)
         return Healing(
             worker.healed, f"{healing.proof}; {worker.proof}", {**worker.measured, **healing.measured}
         )
@@ -90,14 +90,6 @@ class AtMoment:
 
     def __str__(self) -> str:
         return f"at_moment-{self.moment}-{self.inner}"
-
-    def _worker(self, arena: Arena) -> WorkerNode:
-        for node in arena.nodes():
-            if node.name == self.worker and isinstance(node, WorkerNode):
-                return node
-        raise FaultError(
-            f"there is no worker {self.worker} in this run that could be stopped at {self.moment}"
-        )
 
 
 fault_class = AtMoment

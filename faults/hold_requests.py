@@ -85,14 +85,14 @@ class HoldRequests:
 
     @contextmanager
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
-        targets = _holding(nodes)
+        targets = holding(nodes)
         with ExitStack() as undo:
             for node in targets:
                 undo.callback(node.release_requests)
             in_parallel(lambda node: node.hold_requests(self.how), targets)
-            yield self._bite(targets)
+            yield self.bite(targets)
 
-    def _bite(self, targets: Sequence[RequestHolding]) -> Bite:
+    def bite(self, targets: Sequence[RequestHolding]) -> Bite:
         if not targets:
             return Bite(False, "there was no broker whose requests could be held")
         try:
@@ -101,7 +101,7 @@ class HoldRequests:
             passed = _sum(targets, "passed")
             return Bite(
                 False,
-                f"no {self._kinds} within {self.within_s:g} s; {passed} other requests passed",
+                f"no {self.kinds} within {self.within_s:g} s; {passed} other requests passed",
                 way="proxy",
             )
         held = {node.name: node.held_requests() for node in targets}
@@ -114,10 +114,10 @@ class HoldRequests:
             "requests_held": float(sum(told["requests_so_far"] for told in held.values())),
             "connections_held": float(sum(told["connections_so_far"] for told in held.values())),
         }
-        return Bite(True, f"requests held from {self._kinds} on: {told}", measured, way="proxy")
+        return Bite(True, f"requests held from {self.kinds} on: {told}", measured, way="proxy")
 
     def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
-        targets = _holding(nodes)
+        targets = holding(nodes)
 
         def left() -> str | None:
             if still := _sum(targets, "requests"):
@@ -145,7 +145,7 @@ class HoldRequests:
         return None if all(probe_links(node, [link])[link].values()) else f"no answer through {link}"
 
     @property
-    def _kinds(self) -> str:
+    def kinds(self) -> str:
         return "/".join(str(_NAMES.get(key, key)) for key in self.how.api_keys)
 
     def describe(self) -> Mapping[str, Any]:
@@ -158,14 +158,14 @@ class HoldRequests:
         }
 
     def __str__(self) -> str:
-        return f"hold_requests-{self._kinds.replace('/', '-')}"
+        return f"hold_requests-{self.kinds.replace('/', '-')}"
 
 
 def _sum(targets: Sequence[RequestHolding], name: str) -> int:
     return sum(node.held_requests().get(name, 0) for node in targets)
 
 
-def _holding(nodes: Sequence[Node]) -> list[RequestHolding]:
+def holding(nodes: Sequence[Node]) -> list[RequestHolding]:
     return able(nodes, RequestHolding, "requests to {} cannot be held")
 
 

@@ -23,6 +23,28 @@ class Moment(StrEnum):
     AFTER_SEND_OFFSETS = "after_send_offsets"
     DURING_COMMIT = "during_commit"  # asked for, and not answered yet
     AFTER_COMMIT = "after_commit"  # answered; whoever commits offsets apart from it has not done so yet
+    # Of those that will end in one of two ways:
+    MIDWAY_TO_COMMIT = "midway_to_commit"  # records are in the log; more of them, or the offsets, will follow
+    MIDWAY_TO_ABORT = "midway_to_abort"
+    BEFORE_COMMIT = "before_commit"  # it will be asked for next
+    BEFORE_ABORT = "before_abort"
+
+
+OF_EVERY_COMMIT = (
+    Moment.AFTER_PRODUCE,
+    Moment.AFTER_SEND_OFFSETS,
+    Moment.DURING_COMMIT,
+    Moment.AFTER_COMMIT,
+)
+
+
+def midway(did: str) -> Moment:
+    """In a transaction that will end in this way: commit or abort."""
+    return Moment(f"midway_to_{did}")
+
+
+def before(did: str) -> Moment:
+    return Moment(f"before_{did}")
 
 
 class Moments:

@@ -15,7 +15,7 @@ from faults.pause_worker import PauseWorker
 from faults.reassign import Reassign
 from faults.sever import Sever
 from harness.contracts import Lane, Mode, Verdict
-from harness.moments import Moment
+from harness.moments import OF_EVERY_COMMIT, Moment
 from harness.scenario import (
     ChurnSettings,
     ConsumerSettings,
@@ -56,7 +56,7 @@ def at(moment: Moment, fault: Any = KillWorker(), worker: str = "copier-1") -> A
 COORDINATOR = transaction_coordinator(1, "copier")
 ON_PIPELINES: Mapping[str, Schedule] = {
     "none": NO_FAULTS,
-    **{f"kill-{moment}": _held(at(moment), copier(1)) for moment in Moment},
+    **{f"kill-{moment}": _held(at(moment), copier(1)) for moment in OF_EVERY_COMMIT},
     "zombie-after_produce": _held(at(Moment.AFTER_PRODUCE, PauseWorker()), copier(1), ZOMBIE_S),
     "zombie-after_send_offsets": _held(at(Moment.AFTER_SEND_OFFSETS, PauseWorker()), copier(1), ZOMBIE_S),
     "cut_off-after_send_offsets": _held(
@@ -73,8 +73,7 @@ ON_PIPELINES: Mapping[str, Schedule] = {
 }
 # The end of a transaction comes late, and the library would try again by itself: that is KAFKA-17754, and breaks promises
 # (suites/test_late_end_transaction.py). Who gives up before it does, and makes a new producer, is safe.
-CURED = ("hold-EndTxn",)
-CURE_S = 2.0  # less than the client's socket.timeout.ms
+CURED = TransactionSettings(end_limit_s=2.0)  # less than the client's socket.timeout.ms
 POISONED = PipelineSettings(poison_share=0.05)
 MODEST = ProducerSettings(
     records_per_s=400
@@ -83,8 +82,6 @@ MODEST = ProducerSettings(
 
 def pipeline(fault: str, mode: Mode = Mode.EXACTLY_ONCE, workload: str = "transactional_copy") -> Scenario:
     settings = POISONED if workload == "dead_letters" else PipelineSettings()
-    if fault in CURED:
-        settings = replace(settings, end_limit_s=CURE_S)
     return Scenario(
         name=f"{workload}-{mode}-{fault}",
         mode=mode,
@@ -92,6 +89,7 @@ def pipeline(fault: str, mode: Mode = Mode.EXACTLY_ONCE, workload: str = "transa
         observed=True,
         pipeline=settings,
         producers=MODEST,
+        transactions=CURED if fault == "hold-EndTxn" else TransactionSettings(),
         schedule=ON_PIPELINES[fault],
         timings=Timings(recovery_limit_s=90.0, drain_limit_s=90.0),
     )
@@ -177,7 +175,8 @@ def transactions(fault: str) -> Scenario:
         mode=Mode.EXACTLY_ONCE,
         workload="transactional_produce",
         observed=True,
-        producers=replace(ONE_OF_EACH, end_limit_s=CURE_S) if fault in CURED else ONE_OF_EACH,
+        producers=ONE_OF_EACH,
+        transactions=CURED if fault == "hold-EndTxn" else TransactionSettings(),
         schedule=ON_TRANSACTIONS[fault],
     )
 
@@ -296,6 +295,7 @@ def soak(minutes: float) -> Scenario:
         workload="transactional_copy",
         pipeline=PipelineSettings(members=3, inputs_per_transaction=8),
         producers=ProducerSettings(records_per_s=200),
+        transactions=CURED,
         schedule=repeat(_ROUND, period_s=period_s, times=max(1, int(minutes * 60 // period_s))),
         timings=Timings(recovery_limit_s=120.0, drain_limit_s=180.0, final_read_limit_s=180.0),
     )

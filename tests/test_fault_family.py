@@ -13,7 +13,7 @@ from harness.fault_family import DOCUMENT, as_markdown, family
 
 # The faults that the project promises; one a file.
 PROMISED = {
-    "kill", "restart", "rolling_restart", "pause", "sever", "slow_link", "flaky_link", "hold_requests", "slow_disk",
+    "kill", "restart", "rolling_restart", "pause", "sever", "slow_link", "flaky_link", "hold_requests", "late_requests", "slow_disk",
     "full_disk", "broken_disk", "power_loss", "truncate_log", "flip_bits", "skew_clock", "starve",
     "transfer_leadership", "reassign", "add_partitions", "unclean_election", "delete_records", "short_retention",
     "kill_worker", "pause_worker", "fence_producer", "rebalance", "rolling_upgrade",

@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from harness.contracts import Mode, Verdict
-from harness.scenario import ConsumerSettings, ProducerSettings, Scenario, Timings, TopicSettings
+from harness.scenario import (
+    ConsumerSettings,
+    ProducerSettings,
+    Scenario,
+    Timings,
+    TopicSettings,
+    TransactionSettings,
+)
 from harness.schedule import Window, every, once, overlapping
 from suites import matrix
 
@@ -23,6 +30,8 @@ from suites import matrix
         (lambda: ProducerSettings(payload_bytes=100), "payload_bytes"),
         (lambda: ProducerSettings(aborted_share=1.5), "aborted_share"),
         (lambda: ConsumerSettings(isolation="dirty"), "read_committed or read_uncommitted"),
+        (lambda: TransactionSettings(end_limit_s=0), "TransactionSettings.end_limit_s"),
+        (lambda: TransactionSettings(spread_s=-1), "TransactionSettings.spread_s"),
         (lambda: TopicSettings(min_insync_replicas=4), "min_insync_replicas 4"),
     ],
 )

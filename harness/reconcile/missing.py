@@ -38,6 +38,8 @@ def missing(tables: Tables, kind: str) -> DataFrame:
         offsets=known("coalesce(acked_offset, offset_min)"), t="coalesce(t_outcome, t)",
         evidence={
             "t_attempt": "t", "t_outcome": "t_outcome", "outcome": "outcome", "txn": "txn", "fate": "fate",
+            # In the log as of a transaction that was aborted: readers of read_committed pass over it.
+            "hidden_at": "CASE WHEN in_log THEN offset_min END",
             "log_start": "start", "log_end": "end", "last_stable": "stable",
         },
     ))  # fmt: skip

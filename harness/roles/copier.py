@@ -27,12 +27,14 @@ from harness.contracts import (
     Transactional,
 )
 from harness.ledger import Ledger
-from harness.moments import BRIEFLY_S, NO_MOMENTS, Moment, Moments
+from harness.moments import BRIEFLY_S, NO_MOMENTS, Moment, Moments, before, midway
 from harness.roles._sending import Session
 from harness.scenario import Pipeline
 from harness.transform import Transform
 
 POLL_S = 0.1
+FLUSH_LIMIT_S = 30.0
+SEND_OFFSETS_LIMIT_S = 30.0
 ASK_LIMIT_S = 10.0
 ASK_AGAIN_S = 0.1
 
@@ -42,7 +44,6 @@ class CopierRole:
         self._spec, self._board = spec, board
         self._moments = Moments(board.path)
         self._random = random.Random(spec["seed"])
-        self._end_limit_s = float(spec["end_limit_s"])
         self._transform = Transform(spec["most_effects"], spec["poison_share"])
         self._counters = Counters()
         self._committed: dict[int, int] = {}  # what this member knows to be committed
@@ -104,29 +105,34 @@ class CopierRole:
         intent = "abort" if abort_intended else "commit"
         tell("txn", session=session.number, txn=txn, step="begin", intent=intent)
         producer.begin()
-        sent_records = self._send(session, producer, batch, txn, abort_intended)
+        made = self._send(session, producer, batch, txn, abort_intended)
         # Who is asked to stop at a moment does so in a transaction that matters: with output, and to be committed.
-        moments = self._moments if sent_records and not abort_intended else NO_MOMENTS
-        if moments.wanted(Moment.AFTER_PRODUCE) or abort_intended:
+        moments = self._moments if made and not abort_intended else NO_MOMENTS
+        aimed = moments.wanted(Moment.AFTER_PRODUCE) or self._moments.wanted(midway(intent))
+        if aimed or abort_intended:
             # Aborting drops what is still in the local queue; flushed, the records really stand in the log.
-            producer.flush(self._end_limit_s)
+            producer.flush(FLUSH_LIMIT_S)
         moments.come_to(Moment.AFTER_PRODUCE)
+        if made:
+            self._moments.come_to(midway(intent))
         by_consumer = self._spec["kind"] == Pipeline.OFFSETS_BY_CONSUMER
         sent = (
             Outcome.ACKED
             if by_consumer
-            else producer.send_offsets(positions, self._speaks_for_it, self._end_limit_s)
+            else producer.send_offsets(positions, self._speaks_for_it, SEND_OFFSETS_LIMIT_S)
         )
         moments.come_to(Moment.AFTER_SEND_OFFSETS)
         did = "commit" if sent is Outcome.ACKED and not abort_intended else "abort"
         if sent is Outcome.UNKNOWN:
             raise ProducerLost(f"whether transaction {txn} has its offsets is unknown: {producer.trouble}")
+        if made:
+            self._moments.come_to(before(did))
         tell("txn", session=session.number, txn=txn, step="end", intent=intent, did=did)
-        outcome = self._commit(producer) if did == "commit" else producer.abort(self._end_limit_s)
+        outcome = self._commit(producer) if did == "commit" else producer.abort(self._spec["end_limit_s"])
         if outcome is Outcome.REJECTED:
             did = "abort"
             tell("txn", session=session.number, txn=txn, step="end", intent=intent, did=did)
-            outcome = producer.abort(self._end_limit_s)
+            outcome = producer.abort(self._spec["end_limit_s"])
         tell("txn", session=session.number, txn=txn, step="ended", intent=intent, did=did, outcome=outcome)
         if did == "commit":
             self._tell_commit(positions, outcome, "")
@@ -143,13 +149,13 @@ class CopierRole:
         if self._moments.wanted(Moment.DURING_COMMIT):
             producer.commit(BRIEFLY_S)
             self._moments.come_to(Moment.DURING_COMMIT)
-        return producer.commit(self._end_limit_s)
+        return producer.commit(self._spec["end_limit_s"])
 
     def _send_then_commit(
         self, session: Session, producer: Producer, consumer: Consumer, batch: Batch, positions: Mapping[int, int], txn: int
     ) -> bool:  # fmt: skip
         acked_before, sent = session.journal.outcomes[Outcome.ACKED], self._send(session, producer, batch)
-        producer.flush(self._end_limit_s)
+        producer.flush(FLUSH_LIMIT_S)
         self._moments.come_to(Moment.AFTER_PRODUCE)
         if session.journal.outcomes[Outcome.ACKED] - acked_before < sent:
             return False  # not all of it is known to be written: make it again

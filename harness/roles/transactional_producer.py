@@ -10,16 +10,18 @@ from typing import Any
 from harness.board import Board, Counters
 from harness.contracts import Client, Outcome, Producer, ProducerLost, Transactional
 from harness.ledger import Ledger
-from harness.moments import BRIEFLY_S, NO_MOMENTS, Moment, Moments
+from harness.message import Message
+from harness.moments import BRIEFLY_S, NO_MOMENTS, Moment, Moments, before, midway
 from harness.pace import Pace
 from harness.roles._sending import Session
+
+FLUSH_LIMIT_S = 30.0
 
 
 class TransactionalProducerRole:
     def __init__(self, spec: Mapping[str, Any], board: Board) -> None:
         self._spec, self._board = spec, board
         self._random = random.Random(spec["seed"])
-        self._end_limit_s = float(spec["end_limit_s"])
         self._moments = Moments(board.path)
 
     def work(self, client: Client, ledger: Ledger, until: Callable[[], bool]) -> None:
@@ -77,26 +79,43 @@ class TransactionalProducerRole:
         intent = "abort" if abort_intended else "commit"
         tell("txn", session=session.number, txn=txn, step="begin", intent=intent)
         producer.begin()
-        session.send(producer, session.next_messages(size, txn, abort_intended), abort_intended)
+        self._send(session, producer, session.next_messages(size, txn, abort_intended), intent)
         slow = not abort_intended and self._random.random() < self._spec.get("timed_out_share", 0)
         # Who is asked to stop at a moment does so in a transaction that is meant to be committed.
         moments = NO_MOMENTS if abort_intended else self._moments
         if abort_intended or slow or moments.wanted(Moment.AFTER_PRODUCE):
             # Aborting drops what is still in the local queue; flushed, the records really stand in the log.
-            producer.flush(self._end_limit_s)
+            producer.flush(FLUSH_LIMIT_S)
         moments.come_to(Moment.AFTER_PRODUCE)
         if slow:
             self._outsleep_the_coordinator(producer)
             tell("outslept", session=session.number, txn=txn)
         did = intent
+        self._moments.come_to(before(did))
         tell("txn", session=session.number, txn=txn, step="end", intent=intent, did=did)
-        outcome = producer.abort(self._end_limit_s) if abort_intended else self._commit(producer)
+        outcome = producer.abort(self._spec["end_limit_s"]) if abort_intended else self._commit(producer)
         if outcome is Outcome.REJECTED:
             did = "abort"
             tell("txn", session=session.number, txn=txn, step="end", intent=intent, did=did)
-            outcome = producer.abort(self._end_limit_s)
+            outcome = producer.abort(self._spec["end_limit_s"])
         tell("txn", session=session.number, txn=txn, step="ended", intent=intent, did=did, outcome=outcome)
         return outcome
+
+    def _send(self, session: Session, producer: Producer, messages: list[Message], intent: str) -> None:
+        """All at once, or one by one over some time, as an application does that works on each."""
+        abort_intended, spread_s, sent = intent == "abort", self._spec.get("spread_s", 0), 0
+        half = len(messages) // 2
+        if half and self._moments.wanted(midway(intent)):
+            session.send(producer, messages[:half], abort_intended)
+            producer.flush(FLUSH_LIMIT_S)
+            self._moments.come_to(midway(intent))
+            sent = half
+        if not spread_s:
+            session.send(producer, messages[sent:], abort_intended)
+            return
+        for message in messages[sent:]:
+            session.send(producer, [message], abort_intended)
+            producer.poll(spread_s / len(messages))
 
     def _outsleep_the_coordinator(self, producer: Producer) -> None:
         """Until it has surely given the transaction up: its timeout, and how often the coordinator looks."""
@@ -108,7 +127,7 @@ class TransactionalProducerRole:
         if self._moments.wanted(Moment.DURING_COMMIT):
             producer.commit(BRIEFLY_S)
             self._moments.come_to(Moment.DURING_COMMIT)
-        return producer.commit(self._end_limit_s)
+        return producer.commit(self._spec["end_limit_s"])
 
 
 role_class = TransactionalProducerRole

@@ -44,7 +44,7 @@ class ProduceConsume:
                 "keys": settings.keys,
                 "records_per_transaction": settings.records_per_transaction,
                 "aborted_share": settings.aborted_share,
-                "end_limit_s": settings.end_limit_s,
+                "end_limit_s": scenario.transactions.end_limit_s,
                 "flush_limit_s": scenario.timings.flush_limit_s,
                 "seed": scenario.seed * 1000 + number,
                 "extra": dict(settings.extra),

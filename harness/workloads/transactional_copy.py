@@ -49,7 +49,7 @@ class TransactionalCopy:
                 "poison_share": settings.poison_share,
                 "inputs_per_transaction": settings.inputs_per_transaction,
                 "aborted_share": settings.aborted_share,
-                "end_limit_s": settings.end_limit_s,
+                "end_limit_s": scenario.transactions.end_limit_s,
                 "partitions": settings.output.partitions,
                 "payload_bytes": scenario.producers.payload_bytes,
                 "seed": scenario.seed * 1000 + first + number,

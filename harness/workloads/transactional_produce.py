@@ -30,6 +30,7 @@ class TransactionalProduce(ProduceConsume):
         timeout_s = int(self._scenario.producers.extra.get("transaction.timeout.ms", 30_000)) / 1000
         more = {
             "more_topics": [name for name, _ in self.more_topics()],
+            "spread_s": settings.spread_s,
             "timed_out_share": settings.timed_out_share,
             "give_up_s": timeout_s + COORDINATOR_LOOKS_EVERY_S + 2.0,
         }

@@ -554,6 +554,14 @@ def torn(root: Path) -> Case:
 
 
 @case
+def torn_by_a_late_abort(root: Path) -> Case:
+    """It is in the log, and hidden from those who read what was committed."""
+    run = transactions(root)
+    run.committed = [r for r in run.log if r.txn in (1, 3) and r.seq != 7]
+    return run, {("torn", (message(1, 7),), (9,)), ("lost", (message(1, 7),), (9,))}
+
+
+@case
 def lost_as_a_whole_is_not_torn(root: Path) -> Case:
     run = transactions(root)
     run.committed = [r for r in run.log if r.txn == 1]

@@ -46,6 +46,14 @@ def test_each_kind_is_explained_in_full(name: str, outcomes: Mapping[str, Outcom
         assert finding["topic"].startswith("orders")
 
 
+def test_what_was_lost_is_looked_for_where_it_stands(outcomes: Mapping[str, Outcome]) -> None:
+    def told(name: str) -> str:
+        return next(str(f["text"]) for f in outcomes[name].result["findings"] if f["anomaly"] == "lost")
+
+    assert "stands in the log at offset 9 as aborted" in told("torn_by_a_late_abort")
+    assert "found it nowhere in the log" in told("torn")
+
+
 def test_compared_counts_what_was_asked_about(outcomes: Mapping[str, Outcome], tmp_path: Path) -> None:
     plain = outcomes["consistent"].result["compared"]
     # Some count each time a record was met: in the log and delivered; acked, too.

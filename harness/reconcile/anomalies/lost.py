@@ -30,14 +30,15 @@ class Lost:
             told = f"it was acked as {row['topic']}/{row['partition']} offset {row['offsets'][0]}"
         else:
             told = "its success was reported, without a position"
-        return (
-            f"{row.get('sender')} sent {first(row)}, and {told}, {when(row)}. "
-            f"The final reader found it nowhere in the log; {_in_replicas(evidence.get('replicas'))}."
-        )
+        return f"{row.get('sender')} sent {first(row)}, and {told}, {when(row)}. {_where(evidence)}."
 
 
-def _in_replicas(told: str | None) -> str:
-    return f"it is {told}" if told else "the replicas' logs were not looked at for it"
+def _where(evidence: Mapping[str, Any]) -> str:
+    if (hidden_at := evidence.get("hidden_at")) is not None:
+        return f"It stands in the log at offset {hidden_at} as aborted: read_committed readers do not get it"
+    told = evidence.get("replicas")
+    looked = f"it is {told}" if told else "the replicas' logs were not looked at for it"
+    return f"The final reader found it nowhere in the log; {looked}"
 
 
 finder_class = Lost

@@ -1,0 +1,107 @@
+"""Hold what one worker's connection sends from a chosen moment of its transaction on, and deliver it at a later one.
+
+It is hold_requests, aimed: the worker waits, by a hook in its code, until the requests to come will be held, and again
+until those that were held are delivered and answered. Moments are those of harness.moments; without `until` the schedule
+says when they are delivered.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from faults._measure import in_parallel
+from faults._workers import PROGRESS_LIMIT_S, wait_progress, worker_named
+from faults.hold_requests import HoldRequests, holding
+from harness.contracts import Arena, Bite, Healing, Node, WorkerNode
+from harness.errors import WaitTimeout
+from harness.moments import Moment
+from harness.waiting import wait_until
+
+_REACH_LIMIT_S = 30.0
+
+
+@dataclass(frozen=True)
+class LateRequests(HoldRequests):
+    """Bites when the worker was seen waiting at both moments and a request of its was held in between.
+
+    Nobody else may send such requests through the lane to the targets: the first one that comes is the one that is held.
+    """
+
+    worker: str = "producer-1"
+    since: str = Moment.BEFORE_COMMIT.value
+    until: str = Moment.MIDWAY_TO_ABORT.value
+    ways: ClassVar[Mapping[str, str]] = {"hook": "a worker that has such moments"}
+    bites_when: ClassVar[str] = (
+        "a proxy in the client lane holds a request of a chosen kind that was sent after the one moment, "
+        "and the worker waits at the other"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for moment in filter(None, (self.since, self.until)):
+            Moment(moment)  # says which there are
+
+    @contextmanager
+    def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
+        worker, targets = worker_named(arena, self.worker), holding(nodes)
+        with ExitStack() as undo:
+            undo.callback(worker.go_on)  # last of all: what was held is delivered and answered by then
+            if _reaches(worker, self.since) is None:
+                yield self._not_reached(self.since)
+                return
+            for node in targets:
+                undo.callback(node.release_requests)
+            in_parallel(lambda node: node.hold_requests(self.how), targets)
+            worker.go_on()
+            yield self._seen_to_end(worker, self.bite(targets))
+
+    def _seen_to_end(self, worker: WorkerNode, bite: Bite) -> Bite:
+        """The worker is kept at the later moment, if there is one."""
+        bite = replace(bite, way="hook")
+        if not bite.bit or not self.until:
+            return bite
+        took_s = _reaches(worker, self.until)
+        if took_s is None:
+            return self._not_reached(self.until)
+        return replace(
+            bite,
+            proof=f"{bite.proof}, sent after {self.since}; {worker.name} waited at {self.until} {took_s:g} s later",
+            measured={**bite.measured, "reached_s": took_s},
+        )
+
+    def _not_reached(self, moment: str) -> Bite:
+        return Bite(False, f"{self.worker} did not come to {moment} in {_REACH_LIMIT_S:g} s", way="hook")
+
+    def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
+        healing = super().healed(arena, nodes)
+        if not healing.healed:
+            return healing
+        worker = wait_progress([worker_named(arena, self.worker)], lambda: None, PROGRESS_LIMIT_S)
+        return Healing(
+            worker.healed, f"{healing.proof}; {worker.proof}", {**worker.measured, **healing.measured}
+        )
+
+    def describe(self) -> Mapping[str, Any]:
+        aim = {"worker": self.worker, "since": self.since, "until": self.until}
+        return {**super().describe(), "fault": "late_requests", **aim}
+
+    def __str__(self) -> str:
+        return f"late_requests-{self.kinds.replace('/', '-')}"
+
+
+def _reaches(worker: WorkerNode, moment: str) -> float | None:
+    """After how many seconds the worker waits there; None: it did not come in time."""
+    begun = time.monotonic()
+    worker.stop_at(moment)
+    try:
+        wait_until(worker.waits, _REACH_LIMIT_S, "", every_s=0.005)
+    except WaitTimeout:
+        return None
+    return round(time.monotonic() - begun, 3)
+
+
+fault_class = LateRequests

@@ -1,0 +1,170 @@
+"""Requests held from one moment of a worker to another: the fault on brokers and workers in memory."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+
+import pytest
+
+from faults import late_requests
+from faults.hold_requests import HoldRequests
+from faults.late_requests import LateRequests
+from harness.board import Counters
+from harness.contracts import HeldRequests, Lane, Node
+from harness.errors import FaultError
+from harness.schedule import fault_of
+from tests.fake_arena import FakeArena, make_arena
+from tests.faults.test_requests import Gate
+
+
+@dataclass
+class Ending:
+    """A worker that comes to each moment it is asked for, but to those in `avoids`, and tells what happened to it."""
+
+    name: str
+    told: list[str]
+    role: str = "producer"
+    transactional_id: str = "orders-producer-1"
+    client_settings: dict[str, str] = field(default_factory=dict)
+    avoids: str = ""
+    moment: str = ""
+    records: int = 0
+
+    def stop_at(self, moment: str) -> None:
+        self.moment = "" if moment == self.avoids else moment
+        self.told.append(f"stop at {moment}")
+
+    def waits(self) -> bool:
+        return bool(self.moment)
+
+    def go_on(self) -> None:
+        if self.moment:
+            self.told.append(f"go on from {self.moment}")
+        self.moment = ""
+
+    def counters(self) -> Counters:
+        self.records += 1
+        return Counters(acked=self.records)
+
+    def kill(self) -> None: ...
+    def restart(self) -> None: ...
+    def pause(self) -> None: ...
+    def resume(self) -> None: ...
+    def running(self) -> bool:
+        return True
+
+    def paused(self) -> bool:
+        return False
+
+
+class TellingGate(Gate):
+    told: list[str]
+
+    def hold_requests(self, how: HeldRequests) -> None:
+        self.told.append("hold")
+        super().hold_requests(how)
+
+    def release_requests(self) -> None:
+        self.told.append("release")
+        super().release_requests()
+
+
+@dataclass
+class EndingArena(FakeArena):
+    endings: list[Ending] = field(default_factory=list)
+
+    def nodes(self) -> list[Node]:
+        return [*self.cluster.nodes(), *self.endings]
+
+
+@pytest.fixture
+def told() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def arena(told: list[str]) -> EndingArena:
+    made = EndingArena(make_arena().cluster, endings=[Ending("producer-1", told)])
+    gates = [TellingGate(broker.name, broker.peers) for broker in made.cluster.brokers]
+    for gate in gates:
+        gate.told = told
+    made.cluster.brokers = list(gates)
+    return made
+
+
+def test_the_worker_waits_until_it_is_held_and_until_it_is_delivered(
+    arena: EndingArena, told: list[str]
+) -> None:
+    fault, nodes = LateRequests(), arena.cluster.brokers[:1]
+    with fault.hold(arena, nodes) as bite:
+        assert bite.bit
+        assert bite.proof.startswith(
+            "requests held from EndTxn on: 3 to broker-1 on 1 connection(s), sent after before_commit; "
+            "producer-1 waited at midway_to_abort"
+        )
+        assert told == [
+            "stop at before_commit",
+            "hold",
+            "go on from before_commit",
+            "stop at midway_to_abort",
+        ]
+    assert told[4:] == ["release", "go on from midway_to_abort"], "it goes on behind the late request"
+    assert fault.healed(arena, nodes).healed
+
+
+def test_without_a_second_moment_the_schedule_says_when(arena: EndingArena, told: list[str]) -> None:
+    with LateRequests(until="").hold(arena, arena.cluster.brokers[:1]) as bite:
+        assert bite.bit
+        assert told == ["stop at before_commit", "hold", "go on from before_commit"]
+    assert told[3:] == ["release"]
+
+
+@pytest.mark.parametrize(
+    ("avoids", "happened"),
+    [
+        ("before_commit", ["stop at before_commit"]),
+        (
+            "midway_to_abort",
+            [
+                "stop at before_commit",
+                "hold",
+                "go on from before_commit",
+                "stop at midway_to_abort",
+                "release",
+            ],
+        ),
+    ],
+)
+def test_a_moment_that_does_not_come_is_no_bite(
+    arena: EndingArena,
+    told: list[str],
+    avoids: str,
+    happened: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(late_requests, "_REACH_LIMIT_S", 0.05)
+    arena.endings[0].avoids = avoids
+    with LateRequests().hold(arena, arena.cluster.brokers[:1]) as bite:
+        assert (bite.bit, bite.proof) == (False, f"producer-1 did not come to {avoids} in 0.05 s")
+    assert told == happened
+
+
+def test_no_request_is_no_bite_and_the_worker_is_let_go(arena: EndingArena, told: list[str]) -> None:
+    gate = arena.cluster.brokers[0]
+    assert isinstance(gate, TellingGate)
+    gate.load = 0
+    with LateRequests(within_s=0.05).hold(arena, [gate]) as bite:
+        assert (bite.bit, bite.way) == (False, "hook")
+    assert told == ["stop at before_commit", "hold", "go on from before_commit", "release"]
+
+
+def test_is_a_value_with_a_name_and_can_be_made_again(arena: EndingArena) -> None:
+    fault = LateRequests(("EndTxn",), Lane.CONSUME, worker="copier-1", since="before_abort", until="")
+    assert fault_of(json.loads(json.dumps(fault.describe()))) == fault
+    assert str(fault) == "late_requests-EndTxn"
+    assert fault != HoldRequests(("EndTxn",), Lane.CONSUME)
+    with pytest.raises(ValueError, match="never"):
+        LateRequests(until="never")
+    with pytest.raises(FaultError, match="no worker copier-1"), fault.hold(arena, arena.cluster.brokers[:1]):
+        pass
