@@ -186,7 +186,7 @@ TIMED_OUT = Scenario(
     name="transactional_produce-timed_out",
     mode=Mode.EXACTLY_ONCE,
     workload="transactional_produce",
-    producers=replace(ONE_OF_EACH, extra={"transaction.timeout.ms": 5000}),
+    producers=replace(ONE_OF_EACH, extra={"transaction.timeout.ms": 5000, "message.timeout.ms": 5000}),
     transactions=TransactionSettings(timed_out_share=0.03),
     produce_s=20.0,
 )

@@ -76,7 +76,8 @@ def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClockArena]:
 
 def newest_record_is_off_by_s(arena: ClockArena) -> float:
     """How far the time of a record that is written now is from the time at which it is written."""
-    time.sleep(0.5)  # what was stamped before lingers for 20 ms in the producer's queue, and counts as written now
+    # What was stamped before lingers for 20 ms in the producer's queue, and would count as written now.
+    time.sleep(0.5)
     reader = Consumer(
         {"bootstrap.servers": arena.cluster.bootstrap_servers(Lane.CONTROL), "group.id": "onceproof-looker"}
     )
