@@ -495,6 +495,8 @@ class Batch:
     ends: Mapping[int, int]  # partition -> its end, where the reader has reached it
     errors: Sequence[str]  # what the library reported besides records
     effects: npt.NDArray[np.void] | None = None  # rows of harness.ledger.EFFECT, if they were asked for
+    # What the library committed by itself since the last poll: positions, what became of it, and the error's name.
+    commits: Sequence[tuple[Mapping[int, int], Outcome, str]] = ()
 
 
 class Consumer(Protocol):

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 
 from harness import message as msg
 from harness.contracts import Outcome
-from harness.ledger import DELIVERY
+from harness.ledger import DELIVERY, Ledger, read_events
 from harness.moments import Moment, Moments
 from harness.reconcile import rows
 from harness.reconcile.owners import Shared, ownership
 from harness.reconcile.schema import SCHEMAS
+from harness.roles._assignments import Assignments
 from harness.roles._effects import effects_of
 from harness.transform import DEAD_LETTERS, OUTPUT, Transform
 from harness.waiting import wait_until
@@ -150,6 +151,29 @@ def test_handing_over_losing_and_dying_are_not_sharing(
     told: tuple[tuple[int, int, str, list[int]], ...],
 ) -> None:
     assert ownership(assignments(*told))[1].shared == ()
+
+
+def test_what_is_given_back_late_was_lost() -> None:
+    told = {"t": 5, "how": "revoked", "partitions": [1], "late": True}
+    assert rows.assignment(told, 0)["how"] == "lost"
+    assert rows.assignment({**told, "late": False}, 0)["how"] == "revoked"
+    assert rows.assignment({**told, "how": "assigned"}, 0)["how"] == "assigned"
+
+
+def test_a_member_that_has_not_polled_for_long_hears_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 100.0
+    monkeypatch.setattr("harness.roles._assignments.time.monotonic", lambda: now)
+    with Ledger(tmp_path, "consumer-1.0") as ledger:
+        assignments = Assignments(ledger, "consumer-1")
+        assignments.tell("assigned", [0])
+        now += 5.0
+        assignments.tell("revoked", [0])
+        assignments.polled()
+        assignments.tell("revoked", [0])
+    told = list(read_events(tmp_path / "consumer-1.0.events"))
+    assert [e.get("late", False) for e in told] == [False, True, False]
 
 
 # --- ends of transactions ------------------------------------------------------------------------------

@@ -103,13 +103,14 @@ def test_a_pipeline_that_leaves_out_an_effect_is_seen(
     assert "missing_effect" in result.violations, result.explain()
 
 
-def test_a_group_that_changes_loses_nothing(campaign: Campaign) -> None:
+@pytest.mark.parametrize("auto_commit", [False, True])
+def test_a_group_that_changes_loses_nothing(campaign: Campaign, auto_commit: bool) -> None:
     scenario = replace(
         HONEST,
-        name="churn",
+        name=f"churn-{auto_commit}",
         workload="group_churn",
         producers=ProducerSettings(records_per_s=300),
-        consumers=ConsumerSettings(members=1),
+        consumers=ConsumerSettings(members=1, auto_commit=auto_commit),
         churn=ChurnSettings(for_s=1.5, stay_s=0.4, away_s=0.1),
         produce_s=2.0,
     )

@@ -290,7 +290,9 @@ class ConfluentConsumer:
     def __init__(self, spec: ConsumerSpec, on_assignment: OnAssignment) -> None:
         self._topic, self._run, self._check_headers_every = spec.topic, spec.run, spec.check_headers_every
         self._topic_number, self._effects = spec.topic_number, spec.effects
-        self._consumer = Consumer(consumer_settings(spec))
+        self._commits: list[tuple[Mapping[int, int], Outcome, str]] = []
+        reports = {"on_commit": self._note_commit} if spec.auto_commit else {}
+        self._consumer = Consumer({**consumer_settings(spec), **reports})
         if spec.assign is not None:
             self._consumer.assign([TopicPartition(spec.topic, p, o) for p, o in spec.assign.items()])
         elif spec.group:
@@ -325,7 +327,13 @@ class ConfluentConsumer:
             for partition in np.unique(rows["partition"]).tolist():
                 positions[partition] = int(rows["offset"][rows["partition"] == partition].max()) + 1
         effects = effects_in(rows, values) if self._effects else None
-        return Batch(rows, positions, ends, errors, effects)
+        commits, self._commits = self._commits, []
+        return Batch(rows, positions, ends, errors, effects, commits)
+
+    def _note_commit(self, error: KafkaError | None, places: list[TopicPartition]) -> None:
+        offsets = {place.partition: place.offset for place in places if place.offset >= 0 and not place.error}
+        if offsets:
+            self._commits.append((offsets, commit_outcome(error), error.name() if error else ""))
 
     def _rows(self, records: list[Any], values: list[Any]) -> Any:
         """Records as ledger rows: whole columns at a time, since a Python loop would be the bottleneck."""

@@ -214,7 +214,9 @@ def commit(e: Event, reader: int) -> list[Columns]:
 
 def assignment(e: Event, reader: int) -> Columns:
     return {
-        "t": e["t"], "reader": reader, "how": e["how"], "topic": int(e.get("topic", 0)),
+        # What a member gives back late it may have lost long before: nobody can tell.
+        "how": "lost" if e["how"] == "revoked" and e.get("late") else e["how"],
+        "t": e["t"], "reader": reader, "topic": int(e.get("topic", 0)),
         "partitions": [int(p) for p in e["partitions"]],
     }  # fmt: skip
 

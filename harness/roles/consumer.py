@@ -13,6 +13,7 @@ from typing import Any
 from harness.board import Board, Counters
 from harness.contracts import Batch, Client, Consumer, ConsumerSpec, Mode, Outcome
 from harness.ledger import Ledger, RowJournal
+from harness.roles._assignments import Assignments
 
 POLL_S = 0.1
 COMMIT_EVERY_S = 0.1  # a commit a batch would make the coordinator the bottleneck at high rates
@@ -37,17 +38,22 @@ class ConsumerRole:
         take = self._commit_then_work if self._spec["mode"] == Mode.AT_MOST_ONCE else self._work_then_commit
         try:
             while not until():
-                take(consumer.poll(POLL_S), consumer, journal, ledger)
+                batch = consumer.poll(POLL_S)
+                self._assignments.polled()
+                for offsets, outcome, error in batch.commits:
+                    self._tell_commit(ledger, offsets, outcome, error)
+                take(batch, consumer, journal, ledger)
                 self._board.show(self._counters)
             self._commit(consumer, ledger)
         finally:
             consumer.close()
 
     def _open(self, client: Client, ledger: Ledger) -> Consumer:
-        spec, name = self._spec, self._spec["name"]
+        spec = self._spec
+        self._assignments = Assignments(ledger, spec["name"])
 
         def on_assignment(how: str, partitions: list[int]) -> None:
-            ledger.events.write("assignment", reader=name, how=how, partitions=partitions)
+            self._assignments.tell(how, partitions)
             # What another member does from here on is not ours to commit; what comes back starts anew.
             for partition in partitions:
                 self._uncommitted.pop(partition, None)
@@ -102,14 +108,14 @@ class ConsumerRole:
             return Outcome.ACKED
         offsets, self._uncommitted = self._uncommitted, {}
         if self._spec.get("auto_commit"):
-            consumer.store(offsets)  # when they are committed is up to the library: nothing to tell yet
+            consumer.store(
+                offsets
+            )  # when they are committed is up to the library, which tells it with a later batch
             self._committed |= offsets
             return Outcome.ACKED
         outcome, error = consumer.commit(offsets)
         self._last_commit = time.monotonic()
-        ledger.events.write(
-            "commit", reader=self._spec["name"], offsets=offsets, outcome=outcome, error=error
-        )
+        self._tell_commit(ledger, offsets, outcome, error)
         if outcome is Outcome.ACKED:
             self._committed |= offsets
             self._counters = self._counters.plus(committed=1)
@@ -117,6 +123,11 @@ class ConsumerRole:
             # Still owed, unless a rebalance takes the partition away: then on_assignment forgets it.
             self._uncommitted = {**offsets, **self._uncommitted}
         return outcome
+
+    def _tell_commit(self, ledger: Ledger, offsets: Mapping[int, int], outcome: Outcome, error: str) -> None:
+        ledger.events.write(
+            "commit", reader=self._spec["name"], offsets=offsets, outcome=outcome, error=error
+        )
 
 
 role_class = ConsumerRole

@@ -28,6 +28,7 @@ from harness.contracts import (
 )
 from harness.ledger import Ledger
 from harness.moments import BRIEFLY_S, NO_MOMENTS, Moment, Moments, before, midway
+from harness.roles._assignments import Assignments
 from harness.roles._sending import Session
 from harness.scenario import Pipeline
 from harness.transform import Transform
@@ -50,6 +51,7 @@ class CopierRole:
 
     def work(self, client: Client, ledger: Ledger, until: Callable[[], bool]) -> None:
         self._ledger, self._journal, self._until = ledger, ledger.deliveries(), until
+        self._assignments = Assignments(ledger, self._spec["name"])
         consumer = client.open_consumer(self._consumer_spec(), self._on_assignment)
         self._speaks_for_it: Consumer = consumer
         if self._spec["kind"] == Pipeline.NO_GROUP_METADATA:
@@ -85,6 +87,7 @@ class CopierRole:
         self._rewind(consumer)
         while not until():
             batch = consumer.poll(POLL_S, self._random.randint(1, most))
+            self._assignments.polled()
             positions = self._positions(batch)
             if not positions:
                 producer.poll(0)
@@ -203,7 +206,7 @@ class CopierRole:
         while (partitions := consumer.rewind(ASK_LIMIT_S)) is None and not self._until():
             time.sleep(ASK_AGAIN_S)
         if partitions:
-            self._tell_assignment("rewound", partitions)
+            self._assignments.tell("rewound", partitions)
 
     def _tell_commit(self, positions: Mapping[int, int], outcome: Outcome, error: str) -> None:
         self._ledger.events.write(
@@ -213,11 +216,8 @@ class CopierRole:
             self._committed |= positions
             self._counters = self._counters.plus(committed=1)
 
-    def _tell_assignment(self, how: str, partitions: list[int]) -> None:
-        self._ledger.events.write("assignment", reader=self._spec["name"], how=how, partitions=partitions)
-
     def _on_assignment(self, how: str, partitions: list[int]) -> None:
-        self._tell_assignment(how, partitions)
+        self._assignments.tell(how, partitions)
         for partition in partitions:
             self._committed.pop(partition, None)
 
