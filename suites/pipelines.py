@@ -259,15 +259,6 @@ GROUP_RUNS = (
     *(group(kind, "kill_worker", Mode.AT_MOST_ONCE) for kind in ("range", "cooperative", "consumer")),
     group("cooperative", "kill-group_coordinator", Mode.EXACTLY_ONCE),
 )
-# Committing before the work is at-most-once, whatever it is called.
-COMMIT_FIRST = replace(
-    group("range", "kill_worker", Mode.AT_MOST_ONCE),
-    name="wrong-commit_first",
-    judged_as=Mode.AT_LEAST_ONCE,
-    producers=ProducerSettings(extra={"acks": "all", "retries": 2147483647}),
-    expected=Verdict.VIOLATED,
-    control=True,
-)
 
 # --- the soak -------------------------------------------------------------------------------------------
 

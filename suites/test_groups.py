@@ -9,7 +9,7 @@ import pytest
 from harness.campaign import Campaign, Execute
 from harness.contracts import Cluster, Verdict
 from harness.scenario import Scenario
-from suites.pipelines import BROKERS_FOR_GROUPS, COMMIT_FIRST, GROUP_RUNS
+from suites.pipelines import BROKERS_FOR_GROUPS, GROUP_RUNS
 from suites.sessions import started_campaign, started_cluster
 
 pytestmark = pytest.mark.conformance
@@ -36,9 +36,3 @@ def test_nothing_is_lost_between_members(execute: Execute, scenario: Scenario) -
     assert result.verdict is Verdict.HELD, result.explain()
     assert result.reconciled["coverage"]["rebalances"] > scenario.consumers.members, "nobody came or went"
     assert result.reconciled["compared"]["two_owners"] > 0
-
-
-def test_committing_first_is_not_at_least_once(execute: Execute) -> None:
-    result = execute(COMMIT_FIRST)
-    assert result.verdict is Verdict.VIOLATED, result.explain()
-    assert "overcommitted" in result.violations, result.explain()
