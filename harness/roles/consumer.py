@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from harness.board import Board, Counters
-from harness.contracts import Batch, Client, Consumer, ConsumerSpec, Mode, Outcome
+from harness.contracts import Batch, Client, Consumer, Mode, Outcome
 from harness.ledger import Ledger, RowJournal
 from harness.roles._assignments import Assignments
+from harness.roles._reading import reader_spec
 
 POLL_S = 0.1
 COMMIT_EVERY_S = 0.1  # a commit a batch would make the coordinator the bottleneck at high rates
@@ -60,15 +61,10 @@ class ConsumerRole:
                 self._committed.pop(partition, None)
 
         return client.open_consumer(
-            ConsumerSpec(
-                bootstrap=spec["bootstrap"],
-                security=spec.get("security", {}),
-                topic=spec["topic"],
-                run=spec["run"],
-                mode=Mode(spec["mode"]),
-                isolation=spec["isolation"],
+            reader_spec(
+                spec,
+                spec["topic"],
                 group=spec["group"],
-                check_headers_every=16,  # the final reader compares them all
                 auto_commit=spec.get("auto_commit", False),
                 extra=spec["extra"],
             ),

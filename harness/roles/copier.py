@@ -10,6 +10,7 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,10 @@ from harness.contracts import (
     Transactional,
 )
 from harness.ledger import Ledger
-from harness.moments import BRIEFLY_S, NO_MOMENTS, Moment, Moments, before, midway
+from harness.moments import NO_MOMENTS, Moment, Moments, before, midway
 from harness.roles._assignments import Assignments
+from harness.roles._ending import end_transaction
+from harness.roles._reading import reader_spec
 from harness.roles._sending import Session
 from harness.scenario import Pipeline
 from harness.transform import Transform
@@ -103,10 +106,10 @@ class CopierRole:
         self, session: Session, producer: Producer, consumer: Consumer, batch: Batch, positions: Mapping[int, int], txn: int
     ) -> bool:  # fmt: skip
         assert isinstance(producer, Transactional)
-        tell = self._ledger.events.write
         abort_intended = self._random.random() < self._spec["aborted_share"]
         intent = "abort" if abort_intended else "commit"
-        tell("txn", session=session.number, txn=txn, step="begin", intent=intent)
+        tell = partial(self._ledger.events.write, "txn", session=session.number, txn=txn, intent=intent)
+        tell(step="begin")
         producer.begin()
         made = self._send(session, producer, batch, txn, abort_intended)
         # Who is asked to stop at a moment does so in a transaction that matters: with output, and to be committed.
@@ -130,13 +133,7 @@ class CopierRole:
             raise ProducerLost(f"whether transaction {txn} has its offsets is unknown: {producer.trouble}")
         if made:
             self._moments.come_to(before(did))
-        tell("txn", session=session.number, txn=txn, step="end", intent=intent, did=did)
-        outcome = self._commit(producer) if did == "commit" else producer.abort(self._spec["end_limit_s"])
-        if outcome is Outcome.REJECTED:
-            did = "abort"
-            tell("txn", session=session.number, txn=txn, step="end", intent=intent, did=did)
-            outcome = producer.abort(self._spec["end_limit_s"])
-        tell("txn", session=session.number, txn=txn, step="ended", intent=intent, did=did, outcome=outcome)
+        did, outcome = end_transaction(producer, did, self._spec["end_limit_s"], self._moments, tell)
         if did == "commit":
             self._tell_commit(positions, outcome, "")
         if outcome is not Outcome.ACKED:
@@ -147,12 +144,6 @@ class CopierRole:
             outcome, error = consumer.commit(positions)
             self._tell_commit(positions, outcome, error)
         return did == "commit"
-
-    def _commit(self, producer: Transactional) -> Outcome:
-        if self._moments.wanted(Moment.DURING_COMMIT):
-            producer.commit(BRIEFLY_S)
-            self._moments.come_to(Moment.DURING_COMMIT)
-        return producer.commit(self._spec["end_limit_s"])
 
     def _send_then_commit(
         self, session: Session, producer: Producer, consumer: Consumer, batch: Batch, positions: Mapping[int, int], txn: int
@@ -223,17 +214,7 @@ class CopierRole:
 
     def _consumer_spec(self) -> ConsumerSpec:
         spec = self._spec
-        return ConsumerSpec(
-            bootstrap=spec["bootstrap"],
-            security=spec.get("security", {}),
-            topic=spec["topic"],
-            run=spec["run"],
-            mode=Mode(spec["mode"]),
-            isolation=spec["isolation"],
-            group=spec["group"],
-            check_headers_every=16,  # the final reader compares them all
-            extra=spec["consumer_extra"],
-        )
+        return reader_spec(spec, spec["topic"], group=spec["group"], extra=spec["consumer_extra"])
 
 
 role_class = CopierRole

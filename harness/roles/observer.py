@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from harness.board import Board, Counters
-from harness.contracts import Client, ConsumerSpec, Mode
+from harness.contracts import Client
 from harness.ledger import Ledger, RowJournal
+from harness.roles._reading import reader_spec
 
 ROUND_S = 0.1  # each topic is polled once in it
 LAST_READ_S = 5.0  # how long to read on, once told to stop
@@ -60,17 +61,7 @@ class _Reading:
         self._at = dict.fromkeys(self._partitions, 0)  # how far each was read, markers included
         self._ends: dict[int, int] = {}
         self._consumer = client.open_consumer(
-            ConsumerSpec(
-                bootstrap=spec["bootstrap"],
-                security=spec.get("security", {}),
-                topic=topic["name"],
-                run=spec["run"],
-                mode=Mode(spec["mode"]),
-                isolation=spec["isolation"],
-                assign=dict.fromkeys(self._partitions, 0),
-                topic_number=number,
-                check_headers_every=16,  # the final reader compares them all
-            ),
+            reader_spec(spec, topic["name"], assign=dict.fromkeys(self._partitions, 0), topic_number=number),
             lambda how, partitions: None,
         )
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from harness.board import Board, Counters
 from harness.contracts import Client, Outcome, Producer, ProducerLost, Transactional
 from harness.ledger import Ledger
 from harness.message import Message
-from harness.moments import BRIEFLY_S, NO_MOMENTS, Moment, Moments, before, midway
+from harness.moments import NO_MOMENTS, Moment, Moments, before, midway
 from harness.pace import Pace
+from harness.roles._ending import end_transaction
 from harness.roles._sending import Session
 
 FLUSH_LIMIT_S = 30.0
@@ -75,9 +77,9 @@ class TransactionalProducerRole:
         abort_intended: bool,
     ) -> Outcome:
         assert isinstance(producer, Transactional)
-        tell = ledger.events.write
         intent = "abort" if abort_intended else "commit"
-        tell("txn", session=session.number, txn=txn, step="begin", intent=intent)
+        tell = partial(ledger.events.write, "txn", session=session.number, txn=txn, intent=intent)
+        tell(step="begin")
         producer.begin()
         self._send(session, producer, session.next_messages(size, txn, abort_intended), intent)
         slow = not abort_intended and self._random.random() < self._spec.get("timed_out_share", 0)
@@ -89,16 +91,9 @@ class TransactionalProducerRole:
         moments.come_to(Moment.AFTER_PRODUCE)
         if slow:
             self._outsleep_the_coordinator(producer)
-            tell("outslept", session=session.number, txn=txn)
-        did = intent
-        self._moments.come_to(before(did))
-        tell("txn", session=session.number, txn=txn, step="end", intent=intent, did=did)
-        outcome = producer.abort(self._spec["end_limit_s"]) if abort_intended else self._commit(producer)
-        if outcome is Outcome.REJECTED:
-            did = "abort"
-            tell("txn", session=session.number, txn=txn, step="end", intent=intent, did=did)
-            outcome = producer.abort(self._spec["end_limit_s"])
-        tell("txn", session=session.number, txn=txn, step="ended", intent=intent, did=did, outcome=outcome)
+            ledger.events.write("outslept", session=session.number, txn=txn)
+        self._moments.come_to(before(intent))
+        _, outcome = end_transaction(producer, intent, self._spec["end_limit_s"], self._moments, tell)
         return outcome
 
     def _send(self, session: Session, producer: Producer, messages: list[Message], intent: str) -> None:
@@ -122,12 +117,6 @@ class TransactionalProducerRole:
         wake = time.monotonic() + self._spec["give_up_s"]
         while time.monotonic() < wake:
             producer.poll(0.1)
-
-    def _commit(self, producer: Transactional) -> Outcome:
-        if self._moments.wanted(Moment.DURING_COMMIT):
-            producer.commit(BRIEFLY_S)
-            self._moments.come_to(Moment.DURING_COMMIT)
-        return producer.commit(self._spec["end_limit_s"])
 
 
 role_class = TransactionalProducerRole
