@@ -60,22 +60,29 @@ class Moments:
         """Wait here if that was asked for."""
         if not self.wanted(moment):
             return
-        os.rename(self._asked, self._reached)  # noqa: PTH104  # paths as text: this is on the way of every transaction
+        try:
+            os.rename(self._asked, self._reached)  # noqa: PTH104  # paths as text: on the way of every transaction
+        except FileNotFoundError:
+            return  # whoever asked has given up in between
         while os.path.exists(self._reached):  # noqa: PTH110
             time.sleep(_LOOK_EVERY_S)
 
     def wanted(self, moment: Moment) -> bool:
         if not os.path.exists(self._asked):  # noqa: PTH110
             return False
-        return Path(self._asked).read_text(encoding="ascii") == moment
+        try:
+            return Path(self._asked).read_text(encoding="ascii") == moment
+        except FileNotFoundError:
+            return False
 
     # of the harness
 
     def stop_at(self, moment: Moment) -> None:
-        self.go_on()
+        """At the next such moment. Who waits at another goes on from there, and only once this is asked for."""
         draft = Path(self._asked + ".part")
         draft.write_text(moment, encoding="ascii")
         draft.replace(self._asked)
+        Path(self._reached).unlink(missing_ok=True)
 
     def reached(self) -> bool:
         return Path(self._reached).exists()

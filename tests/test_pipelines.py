@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -116,6 +118,51 @@ def test_a_worker_waits_at_its_moment_until_it_is_let_go(tmp_path: Path) -> None
     thread.join(5.0)
     assert not thread.is_alive()
     assert list(tmp_path.iterdir()) == [], "nothing is left"
+
+
+def test_a_waiting_worker_goes_on_only_once_its_next_moment_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    board = tmp_path / "copier-1.0.board"
+    worker, harness = Moments(board), Moments(board)
+
+    def two_moments_in_a_row() -> None:
+        worker.come_to(Moment.AFTER_PRODUCE)
+        worker.come_to(Moment.DURING_COMMIT)
+
+    harness.stop_at(Moment.AFTER_PRODUCE)
+    thread = threading.Thread(target=two_moments_in_a_row, daemon=True)
+    thread.start()
+    wait_until(harness.reached, 5.0, "the first moment was not reached")
+    write = Path.write_text
+
+    def write_slowly(path: Path, text: str, encoding: str) -> int:
+        time.sleep(0.1)  # as on a machine with more to do; the worker looks twenty times meanwhile
+        return write(path, text, encoding)
+
+    monkeypatch.setattr(Path, "write_text", write_slowly)
+    harness.stop_at(Moment.DURING_COMMIT)
+    wait_until(harness.reached, 5.0, "the second moment was not reached")
+    harness.go_on()
+    thread.join(5.0)
+    assert not thread.is_alive()
+
+
+def test_an_asker_that_gives_up_does_not_disturb_the_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    board = tmp_path / "copier-1.0.board"
+    worker, harness = Moments(board), Moments(board)
+    harness.stop_at(Moment.AFTER_PRODUCE)
+    rename = os.rename
+
+    def given_up_first(old: str, new: str) -> None:
+        harness.go_on()
+        rename(old, new)
+
+    monkeypatch.setattr(os, "rename", given_up_first)
+    worker.come_to(Moment.AFTER_PRODUCE)
+    assert not harness.reached()
 
 
 # --- ownership -----------------------------------------------------------------------------------------
