@@ -1,7 +1,7 @@
-"""Another fault at a chosen moment of a worker's transaction: it waits there, by a hook in its code, while the fault begins.
+"""Another fault at a chosen moment of a worker's work: it waits there, by a hook in its code, while the fault begins.
 
-Moments: after_produce, after_send_offsets, during_commit, after_commit and more (harness.moments). The fault is given as data, as its `describe`
-tells it, and is held on the nodes that the target picks; the worker is one that works in transactions, a copier.
+Moments: after_produce, after_send_offsets, during_commit, after_commit of a transaction, before_work of a group's member and
+more (harness.moments). The fault is given as data, as its `describe` tells it, and is held on the nodes that the target picks.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ class AtMoment:
     what: Mapping[str, Any] = field(default_factory=lambda: {"fault": "kill_worker"})
     moment: str = Moment.AFTER_PRODUCE.value
     worker: str = "copier-1"
+    wait_s: float = 0.0  # at the moment, before the inner fault begins: for what goes on without the worker
     stay_s: float = 1.0
     # One and the same from its hold to its healing: some remember what they found.
     inner: Fault = field(init=False, repr=False, compare=False)
@@ -60,6 +61,7 @@ class AtMoment:
                 )
                 return
             reached_s = round(time.monotonic() - begun, 3)
+            time.sleep(self.wait_s)
             let_go = threading.Timer(self.stay_s, worker.go_on)
             undo.callback(let_go.cancel)
             let_go.start()
@@ -85,6 +87,7 @@ class AtMoment:
             "what": dict(self.what),
             "moment": self.moment,
             "worker": self.worker,
+            "wait_s": self.wait_s,
             "stay_s": self.stay_s,
         }
 

@@ -17,7 +17,7 @@ BRIEFLY_S = 0.001  # a limit that is long enough to send a request, too short fo
 
 
 class Moment(StrEnum):
-    """Inside a transaction of a pipeline."""
+    """Inside a transaction of a pipeline, or in the work of a group's member."""
 
     AFTER_PRODUCE = "after_produce"  # its records are in the log
     AFTER_SEND_OFFSETS = "after_send_offsets"
@@ -28,6 +28,8 @@ class Moment(StrEnum):
     MIDWAY_TO_ABORT = "midway_to_abort"
     BEFORE_COMMIT = "before_commit"  # it will be asked for next
     BEFORE_ABORT = "before_abort"
+    # Of a member of a group:
+    BEFORE_WORK = "before_work"  # it was given records, and has not worked on them yet
 
 
 OF_EVERY_COMMIT = (

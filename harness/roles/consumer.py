@@ -13,6 +13,7 @@ from typing import Any
 from harness.board import Board, Counters
 from harness.contracts import Batch, Client, Consumer, Mode, Outcome
 from harness.ledger import Ledger, RowJournal
+from harness.moments import Moment, Moments
 from harness.roles._assignments import Assignments
 from harness.roles._reading import reader_spec
 
@@ -23,6 +24,7 @@ COMMIT_EVERY_S = 0.1  # a commit a batch would make the coordinator the bottlene
 class ConsumerRole:
     def __init__(self, spec: Mapping[str, Any], board: Board) -> None:
         self._spec, self._board = spec, board
+        self._moments = Moments(board.path)
         self._counters = Counters()
         self._uncommitted: dict[int, int] = {}
         self._committed: dict[int, int] = {}
@@ -96,6 +98,7 @@ class ConsumerRole:
 
     def _record(self, batch: Batch, journal: RowJournal) -> None:
         if len(batch.rows):
+            self._moments.come_to(Moment.BEFORE_WORK)
             journal.append(batch.rows)
             self._counters = self._counters.plus(delivered=len(batch.rows))
 

@@ -290,7 +290,7 @@ def test_kill_and_pause_say_what_is_left(arena: WorkersArena) -> None:
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("inner", [KillWorker(), PauseWorker()], ids=str)
 def test_a_fault_begins_when_the_worker_waits_and_lets_it_go(arena: WorkersArena, inner: Fault) -> None:
-    fault = AtMoment(inner.describe(), moment="during_commit", worker="producer-1", stay_s=0.01)
+    fault = AtMoment(inner.describe(), moment="during_commit", worker="producer-1", wait_s=0.01, stay_s=0.01)
     worker = arena.fakes[0]
     with fault.hold(arena, [worker]) as bite:
         assert bite.bit, bite.proof
