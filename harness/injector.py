@@ -2,22 +2,24 @@
 
 Windows may overlap. Each is undone at its own time; whether everything has healed can only be measured once
 no window is open any more, so those proofs come last, in the order of the undoing.
+
+The schedule's clock stands still while a fault begins, is undone or shows that it healed: windows that do not overlap in the
+plan never do, however long each takes to bite.
 """
 
 from __future__ import annotations
 
 import heapq
+import math
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 
 from harness.contracts import Arena, Bite, Node
 from harness.errors import FaultError
 from harness.ledger import EventLog
 from harness.schedule import Schedule, Window
-
-_OPEN, _CLOSE = 0, 1
 
 
 @dataclass
@@ -37,33 +39,47 @@ class Injector:
     _held: dict[int, _Held] = field(default_factory=dict)
     _undone: list[_Held] = field(default_factory=list)
     _failures: list[str] = field(default_factory=list)
+    _stood_still_s: float = 0.0
 
     def inject(self, schedule: Schedule) -> None:
         """Run all windows to their end. Whatever happens, every fault that was begun is undone."""
         began = time.monotonic()
-        todo = [(began + w.start_s, _OPEN, number) for number, w in enumerate(schedule)]
-        heapq.heapify(todo)
+        opens = [(window.start_s, number) for number, window in enumerate(schedule)]
+        closes: list[tuple[float, int]] = []  # when it is, and the last of those that are undone then
+        heapq.heapify(opens)
         try:
-            while todo:
-                due, what, number = heapq.heappop(todo)
-                while (left := due - time.monotonic()) > 0:
-                    self.watch()
-                    time.sleep(min(0.1, left))
-                members = _group(schedule, number)
-                if what == _CLOSE:
-                    for member in reversed(members):
-                        self._close(member)
-                else:
-                    self._open(number, schedule[number])
-                    if all(member in self._held for member in members):
-                        heapq.heappush(todo, (time.monotonic() + schedule[number].hold_s, _CLOSE, number))
-                if not self._held:
-                    self._prove_healed()
+            while opens or closes:
+                next_open = began + self._stood_still_s + opens[0][0] if opens else math.inf
+                next_close = closes[0][0] if closes else math.inf
+                self._sleep_until(min(next_open, next_close))
+                with self._standing_still():
+                    if next_open <= next_close:
+                        _, number = heapq.heappop(opens)
+                        self._open(number, schedule[number])
+                        if all(member in self._held for member in _group(schedule, number)):
+                            heapq.heappush(closes, (time.monotonic() + schedule[number].hold_s, number))
+                    else:
+                        _, number = heapq.heappop(closes)
+                        for member in reversed(_group(schedule, number)):
+                            self._close(member)
+                    if not self._held:
+                        self._prove_healed()
         finally:
             for number in sorted(self._held, reverse=True):
                 self._close(number)
             if self._failures:
                 raise FaultError("could not be undone: " + "; ".join(self._failures))
+
+    def _sleep_until(self, due: float) -> None:
+        while (left := due - time.monotonic()) > 0:
+            self.watch()
+            time.sleep(min(0.1, left))
+
+    @contextmanager
+    def _standing_still(self) -> Iterator[None]:
+        began = time.monotonic()
+        yield
+        self._stood_still_s += time.monotonic() - began
 
     def _tell(self, held: _Held, step: str, **fields: object) -> None:
         self.events.write(

@@ -25,7 +25,10 @@ class Whom(Protocol):
 
 @dataclass(frozen=True)
 class Window:
-    """Seconds count from the end of the warm-up. A hold begins when the bite was measured or given up."""
+    """Seconds count from the end of the warm-up, without those that faults take to begin and to heal.
+
+    A hold begins when the bite was measured or given up.
+    """
 
     fault: Fault
     on: Whom

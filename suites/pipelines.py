@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -27,7 +28,7 @@ from harness.scenario import (
     TopicSettings,
     TransactionSettings,
 )
-from harness.schedule import NO_FAULTS, Schedule, length_s, once, repeat, sequence
+from harness.schedule import NO_FAULTS, Schedule, once, repeat, sequence
 from harness.targets import (
     active_controller,
     consumer,
@@ -311,13 +312,15 @@ _ROUND = sequence(
 )  # fmt: skip
 
 
+_PERIOD_S = 150.0  # longer than a round, so that all catch up with the input before the next
+
+
 def soak(minutes: float) -> Scenario:
-    """Small transactions of many members, as many as two cores do; as many rounds of faults as fit.
+    """Small transactions of many members, as many as two cores do; at least so many minutes of rounds of faults.
 
     One transaction takes a member 80 ms and the brokers 14 to 19 ms of a processor, so that two cores do 80 to 100 of them in
     a second with nothing else to do, and about half of that as a pipeline that reads, is observed and is recorded.
     """
-    period_s = length_s(_ROUND) + 15.0
     return Scenario(
         name="soak-exactly_once",
         mode=Mode.EXACTLY_ONCE,
@@ -327,6 +330,6 @@ def soak(minutes: float) -> Scenario:
         pipeline=PipelineSettings(members=12, inputs_per_transaction=8),
         producers=ProducerSettings(records_per_s=80),
         transactions=CURED,
-        schedule=repeat(_ROUND, period_s=period_s, times=max(1, int(minutes * 60 // period_s))),
+        schedule=repeat(_ROUND, period_s=_PERIOD_S, times=math.ceil(minutes * 60 / _PERIOD_S)),
         timings=Timings(recovery_limit_s=120.0, drain_limit_s=180.0, final_read_limit_s=180.0),
     )

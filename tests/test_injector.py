@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from harness.contracts import Arena, Bite, Healing, Killable, Node
 from harness.errors import FaultError, OnceproofError
 from harness.injector import Injector
 from harness.ledger import EventLog, read_events
-from harness.schedule import Window, together
+from harness.schedule import Window, once, sequence, together
 
 
 @dataclass
@@ -48,6 +49,7 @@ class Recorded:
     name: str
     story: list[str] = field(default_factory=list)
     bit: bool = True
+    takes_s: float = 0.0  # to bite
     undo_fails: bool = False
     needs: ClassVar[type] = Killable
     ways: ClassVar[Mapping[str, str]] = {}
@@ -56,6 +58,7 @@ class Recorded:
     @contextmanager
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
         self.story.append(f"{self.name} on")
+        time.sleep(self.takes_s)
         try:
             yield Bite(self.bit, f"{self.name} bit", {"ms": 1.0})
         finally:
@@ -99,6 +102,19 @@ def test_overlapping_windows_prove_their_healing_when_none_is_open(tmp_path: Pat
     first, second = Recorded("sever", story), Recorded("kill", story)
     inject(tmp_path, Window(first, Whom(), 0, 0.1), Window(second, Whom(), 0.05, 0.15))
     assert story == ["sever on", "kill on", "sever off", "kill off", "sever healed", "kill healed"]
+
+
+def test_windows_that_come_after_one_another_do_so_however_long_they_take_to_bite(tmp_path: Path) -> None:
+    story: list[str] = []
+    slow, next_one = Recorded("sever", story, takes_s=0.3), Recorded("kill", story)
+    events = inject(tmp_path, *sequence(once(slow, on=Whom(), after_s=0, hold_s=0.05),
+                                        once(next_one, on=Whom(), after_s=0, hold_s=0.05), pause_s=0.1))  # fmt: skip
+    assert story == ["sever on", "sever off", "sever healed", "kill on", "kill off", "kill healed"]
+    healed, opened = (
+        next(e["t"] for e in events if (e["step"], e["fault"]) == wanted)
+        for wanted in (("healed", "sever"), ("open", "kill"))
+    )
+    assert opened - healed >= 0.09e9, "the pause between them is kept"
 
 
 def test_everything_is_undone_in_reverse_order_when_the_run_breaks(tmp_path: Path) -> None:
