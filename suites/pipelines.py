@@ -103,12 +103,15 @@ PIPELINES = (
         pipeline(fault, workload="dead_letters")
         for fault in ("kill-after_send_offsets", "zombie-after_produce", "kill-transaction_coordinator")
     ),
-    *(
-        pipeline(fault, mode)
-        for mode in (Mode.AT_LEAST_ONCE, Mode.AT_MOST_ONCE)
-        for fault in ("none", "kill-after_produce", "kill-group_coordinator", "kill-output_leader")
-        if (mode, fault) != (Mode.AT_MOST_ONCE, "kill-after_produce")  # it has no such moment
-    ),
+)
+_BETWEEN = {  # the one thing is done, the other is not
+    Mode.AT_LEAST_ONCE: f"kill-{Moment.AFTER_PRODUCE}",
+    Mode.AT_MOST_ONCE: f"kill-{Moment.AFTER_COMMIT}",
+}
+WEAKER_PIPELINES = tuple(
+    pipeline(fault, mode)
+    for mode, between in _BETWEEN.items()
+    for fault in ("none", between, "kill-group_coordinator", "kill-output_leader")
 )
 
 

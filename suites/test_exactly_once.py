@@ -1,4 +1,7 @@
-"""Exactly-once (transactional producers, read_committed readers): no loss, no duplicate, no aborted record."""
+"""Exactly-once: transactional producers, pipelines end to end and their readers, under faults, some at chosen moments.
+
+No loss, no duplicate, no aborted record; each input takes effect once. The wrong ways to write it are caught.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,16 @@ from harness.campaign import Execute
 from harness.contracts import Mode, Verdict
 from harness.scenario import Scenario
 from suites.matrix import FAULTS, crossed, fault_free
+from suites.pipelines import PIPELINES, RANDOM_IDS, RIVALS, TIMED_OUT, TRANSACTIONS, WRONG, Wrong
+from suites.promises import keeps_its_effects
 
 MODE = Mode.EXACTLY_ONCE
+SMOKE = {"transactional_copy-exactly_once-kill-after_send_offsets"}
+
+
+def marked(scenario: Scenario) -> object:
+    marks = [pytest.mark.smoke] if scenario.name in SMOKE else [pytest.mark.conformance]
+    return pytest.param(scenario, id=scenario.name, marks=marks)
 
 
 @pytest.mark.smoke
@@ -26,3 +37,43 @@ def test_aborts_leave_no_trace_without_faults(execute: Execute) -> None:
     assert result.reconciled["coverage"]["transactions"]["aborted"] > 0, (
         "no transaction was aborted: nothing shown"
     )
+
+
+@pytest.mark.parametrize("scenario", [marked(one) for one in PIPELINES])
+def test_each_input_takes_effect_once(execute: Execute, scenario: Scenario) -> None:
+    result = execute(scenario)
+    keeps_its_effects(result)
+    assert result.reconciled["compared"]["double_effect"] > 0
+    assert result.reconciled["coverage"]["transactions"]["committed"] > 0
+
+
+@pytest.mark.conformance
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda w: w.scenario.name)
+def test_a_wrong_pipeline_is_caught(execute: Execute, wrong: Wrong) -> None:
+    result = execute(wrong.scenario)
+    assert result.verdict is Verdict.VIOLATED, result.explain()
+    assert result.violations == wrong.anomalies, result.explain()
+
+
+@pytest.mark.conformance
+def test_random_ids_leave_a_transaction_hanging(execute: Execute) -> None:
+    """No promise of safety is broken, so the verdict stays; what hangs is named apart from it."""
+    result = execute(RANDOM_IDS)
+    assert result.verdict is Verdict.HELD, result.explain()
+    hanging = result.judgement.stalled
+    assert hanging, "the killed member's transaction was ended by somebody"
+    assert all("producer id" in text and "-output/" in text for text in hanging), hanging
+    assert result.count("late") > 0, "nothing was held back behind it"
+
+
+@pytest.mark.conformance
+@pytest.mark.parametrize("scenario", TRANSACTIONS, ids=lambda s: s.name)
+def test_transactions_over_many_topics_are_whole(execute: Execute, scenario: Scenario) -> None:
+    result = execute(scenario)
+    assert result.verdict is Verdict.HELD, result.explain()
+    transactions = result.reconciled["coverage"]["transactions"]
+    assert transactions["committed"] > 0
+    if scenario is TIMED_OUT:
+        assert transactions["timed_out"] > 0, "no transaction timed out: nothing shown"
+    if scenario is RIVALS:
+        assert transactions["fencings"] > 0, "no producer was fenced: nothing shown"

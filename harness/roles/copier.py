@@ -162,9 +162,13 @@ class CopierRole:
     ) -> bool:  # fmt: skip
         outcome, error = consumer.commit(positions)
         self._tell_commit(positions, outcome, error)
-        if outcome is Outcome.ACKED:  # else it is not worked on: that is the mode
+        if outcome is Outcome.ACKED and len(batch.rows):  # else it is not worked on: that is the mode
+            self._moments.come_to(Moment.AFTER_COMMIT)
             self._send(session, producer, batch)
-            producer.poll(0)
+            if self._moments.wanted(Moment.AFTER_PRODUCE):
+                producer.flush(FLUSH_LIMIT_S)
+            self._moments.come_to(Moment.AFTER_PRODUCE)
+        producer.poll(0)
         return True
 
     # --- parts of them ---
