@@ -84,7 +84,13 @@ MODES: Mapping[Mode, Mapping[str, Any]] = {
     Mode.IDEMPOTENT: {"acks": "all", "enable.idempotence": True},
     Mode.EXACTLY_ONCE: {"acks": "all", "enable.idempotence": True},
 }
-TRANSACTIONAL: Mapping[str, Any] = {"transaction.timeout.ms": 30000}
+TRANSACTIONAL: Mapping[str, Any] = {
+    "transaction.timeout.ms": 30000,
+    # librdkafka 2.16 waits for ever to send offsets, whatever limit it is given, when the broker that coordinated the group
+    # and the transactions is gone: docs/findings/librdkafka-5511.md. It looks again when a connection changes its state,
+    # so idle ones are closed; only after socket.timeout.ms, so that no request in flight is cut off by it.
+    "connections.max.idle.ms": 5000,
+}
 CONSUMER: Mapping[str, Any] = {
     "enable.auto.commit": False,
     "enable.partition.eof": True,
