@@ -1,0 +1,106 @@
+"""librdkafka 5511 and 5456: who sends offsets waits for ever when both coordinators were one broker, and it is gone.
+
+The story is in docs/findings/librdkafka-5511.md. Once the library is mended, the first test fails: then the setting in
+harness/clients/confluent.py that keeps our pipelines from it has had its day.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from harness import tether
+from harness.clients.confluent import TRANSACTIONAL
+from harness.contracts import Cluster, Killable, Lane, Node
+from harness.scenario import TopicSettings
+from harness.waiting import wait_until
+from suites.lost_coordinator import COMMITTED, SEND_OFFSETS_LIMIT_S, SENDS_OFFSETS
+from suites.sessions import started_cluster
+
+pytestmark = pytest.mark.conformance
+
+INPUT, OUTPUT, ID = (
+    "onceproof-lost-coordinator",
+    "onceproof-lost-coordinator-output",
+    "onceproof-lost-coordinator",
+)
+GOES_ON_LIMIT_S = 40.0
+
+
+@pytest.fixture
+def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    with started_cluster(request.config) as started:
+        for topic in (INPUT, OUTPUT):
+            started.create_topic(topic, TopicSettings())
+        yield started
+
+
+def group_of_one_coordinator(cluster: Cluster) -> tuple[str, Node]:
+    """A group whose coordinator is that of the transactions, too; which broker it is."""
+    view = cluster.view()
+    of_transactions = wait_until(
+        lambda: view.coordinator(ID, transaction=True), 30.0, f"{ID}: no coordinator"
+    )
+    wait_until(lambda: view.coordinator("onceproof-0", transaction=False), 30.0, "no group has a coordinator")
+    group = next(
+        name
+        for name in (f"onceproof-{number}" for number in count())
+        if view.coordinator(name, transaction=False) == of_transactions
+    )
+    (node,) = (node for node in cluster.nodes() if node.name == of_transactions)
+    return group, node
+
+
+@contextmanager
+def application(cluster: Cluster, group: str, idle_ms: int, told: Path) -> Iterator[None]:
+    """Runs as a process of its own: nothing but its end gets it out of the call."""
+    words = [cluster.bootstrap_servers(Lane.CONSUME), INPUT, OUTPUT, group, ID, str(idle_ms)]
+    process = tether.spawn([sys.executable, "-m", "suites.lost_coordinator", *words], log=told)
+    try:
+        yield
+    finally:
+        tether.end(process)
+
+
+def steps(told: Path) -> list[str]:
+    if not told.exists():
+        return []
+    return [line for line in told.read_text().splitlines() if line.startswith((SENDS_OFFSETS, COMMITTED))]
+
+
+def committed(told: Path) -> int:
+    return sum(step.startswith(COMMITTED) for step in steps(told))
+
+
+def test_without_the_cure_it_waits_for_ever(cluster: Cluster, tmp_path: Path) -> None:
+    group, coordinator = group_of_one_coordinator(cluster)
+    assert isinstance(coordinator, Killable)
+    told = tmp_path / "told"
+    with application(cluster, group, 0, told):
+        wait_until(lambda: committed(told) >= 10, 30.0, "it does not work at all")
+        coordinator.kill()
+        time.sleep(SEND_OFFSETS_LIMIT_S)  # a transaction may have been past it
+        before = steps(told)
+        time.sleep(4 * SEND_OFFSETS_LIMIT_S)
+        assert steps(told) == before, "it goes on: is the library mended?"
+        assert before[-1].startswith(SENDS_OFFSETS), before[-1]
+        coordinator.restart()
+        time.sleep(2 * SEND_OFFSETS_LIMIT_S)
+        assert steps(told) == before, "it goes on when the broker is back"
+
+
+def test_with_idle_connections_closed_it_goes_on(cluster: Cluster, tmp_path: Path) -> None:
+    group, coordinator = group_of_one_coordinator(cluster)
+    assert isinstance(coordinator, Killable)
+    told = tmp_path / "told"
+    with application(cluster, group, TRANSACTIONAL["connections.max.idle.ms"], told):
+        wait_until(lambda: committed(told) >= 10, 30.0, "it does not work at all")
+        coordinator.kill()
+        before = committed(told)
+        wait_until(lambda: committed(told) >= before + 10, GOES_ON_LIMIT_S, "it does not go on")
