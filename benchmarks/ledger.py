@@ -18,7 +18,8 @@ from typing import Any
 from confluent_kafka import Consumer, TopicPartition
 
 from harness.board import Board
-from harness.clients.confluent import ConfluentConsumer, ConfluentProducer, consumer_settings
+from harness.clients._librdkafka import consumer_settings
+from harness.clients.confluent import ConfluentConsumer, ConfluentProducer
 from harness.clusters.local import LocalCluster
 from harness.contracts import ConsumerSpec, Lane, Mode, ProducerSpec
 from harness.ledger import AttemptJournal, Ledger, RowJournal

@@ -18,12 +18,8 @@ from typing import Any
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from harness.board import Board
-from harness.clients.confluent import (
-    Confluent,
-    ConfluentProducer,
-    consumer_settings,
-    producer_settings,
-)
+from harness.clients._librdkafka import consumer_settings, producer_settings
+from harness.clients.confluent import Confluent, ConfluentProducer
 from harness.clusters.local import LocalCluster
 from harness.contracts import ConsumerSpec, Lane, Mode, ProducerSpec
 from harness.ledger import Ledger

@@ -9,7 +9,7 @@ import sys
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from harness.clients.confluent import consumer_settings, producer_settings
+from harness.clients._librdkafka import consumer_settings, producer_settings
 from harness.contracts import ConsumerSpec, Mode, ProducerSpec
 
 SEND_OFFSETS_LIMIT_S = 5.0

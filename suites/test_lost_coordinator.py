@@ -1,7 +1,7 @@
 """librdkafka 5511 and 5456: who sends offsets waits for ever when both coordinators were one broker, and it is gone.
 
 The story is in docs/findings/librdkafka-5511.md. Once the library is mended, the first test fails: then the setting in
-harness/clients/confluent.py that keeps our pipelines from it has had its day.
+harness/clients/_librdkafka.py that keeps our pipelines from it has had its day.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from harness import tether
-from harness.clients.confluent import TRANSACTIONAL
+from harness.clients._librdkafka import TRANSACTIONAL
 from harness.contracts import Cluster, Killable, Lane, Node
 from harness.scenario import TopicSettings
 from harness.waiting import wait_until

@@ -7,7 +7,7 @@ from importlib import metadata
 import pytest
 from confluent_kafka import KafkaError
 
-from harness.clients import confluent
+from harness.clients import _librdkafka, confluent
 from harness.contracts import ConsumerSpec, Mode, Outcome, ProducerSpec
 
 UNKNOWN_SENDS = {
@@ -31,36 +31,36 @@ def error(name: str, **kind: bool) -> KafkaError:
 
 
 def test_a_report_without_error_is_acked() -> None:
-    assert confluent.send_outcome(None) is Outcome.ACKED
-    assert confluent.transaction_outcome(None) is Outcome.ACKED
-    assert confluent.commit_outcome(None) is Outcome.ACKED
+    assert _librdkafka.send_outcome(None) is Outcome.ACKED
+    assert _librdkafka.transaction_outcome(None) is Outcome.ACKED
+    assert _librdkafka.commit_outcome(None) is Outcome.ACKED
 
 
 @pytest.mark.parametrize("name", sorted(UNKNOWN_SENDS))
 def test_a_send_that_may_have_been_written_is_unknown(name: str) -> None:
-    assert confluent.send_outcome(error(name)) is Outcome.UNKNOWN
+    assert _librdkafka.send_outcome(error(name)) is Outcome.UNKNOWN
 
 
 @pytest.mark.parametrize("name", sorted(REJECTED_SENDS))
 def test_a_send_that_can_never_be_written_is_rejected(name: str) -> None:
-    assert confluent.send_outcome(error(name)) is Outcome.REJECTED
+    assert _librdkafka.send_outcome(error(name)) is Outcome.REJECTED
 
 
 def test_the_table_has_no_row_without_a_test() -> None:
-    assert {getattr(KafkaError, n) for n in REJECTED_SENDS} == set(confluent.CERTAINLY_NOT_WRITTEN)
-    assert {getattr(KafkaError, n) for n in REFUSED_COMMITS} == set(confluent.COMMIT_REFUSED)
+    assert {getattr(KafkaError, n) for n in REJECTED_SENDS} == set(_librdkafka.CERTAINLY_NOT_WRITTEN)
+    assert {getattr(KafkaError, n) for n in REFUSED_COMMITS} == set(_librdkafka.COMMIT_REFUSED)
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED_COMMITS))
 def test_a_commit_that_the_group_refuses_is_rejected(name: str) -> None:
-    assert confluent.commit_outcome(error(name)) is Outcome.REJECTED
+    assert _librdkafka.commit_outcome(error(name)) is Outcome.REJECTED
 
 
 @pytest.mark.parametrize(
     "name", ["_TIMED_OUT", "_TRANSPORT", "COORDINATOR_NOT_AVAILABLE", "REQUEST_TIMED_OUT"]
 )
 def test_any_other_commit_error_is_unknown(name: str) -> None:
-    assert confluent.commit_outcome(error(name)) is Outcome.UNKNOWN
+    assert _librdkafka.commit_outcome(error(name)) is Outcome.UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_any_other_commit_error_is_unknown(name: str) -> None:
     ],
 )
 def test_the_end_of_a_transaction(kind: dict[str, bool], outcome: Outcome) -> None:
-    assert confluent.transaction_outcome(error("_TIMED_OUT", **kind)) is outcome
+    assert _librdkafka.transaction_outcome(error("_TIMED_OUT", **kind)) is outcome
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_the_end_of_a_transaction(kind: dict[str, bool], outcome: Outcome) -> No
     ],
 )
 def test_settings_of_the_modes(mode: Mode, acks: str, idempotent: bool) -> None:
-    settings = confluent.producer_settings(ProducerSpec("b:1", "t", mode))
+    settings = _librdkafka.producer_settings(ProducerSpec("b:1", "t", mode))
     assert settings["acks"] == acks
     assert settings["enable.idempotence"] is idempotent
     assert "transactional.id" not in settings
@@ -97,13 +97,13 @@ def test_settings_of_the_modes(mode: Mode, acks: str, idempotent: bool) -> None:
 
 def test_extra_settings_win_and_transactional_id_is_set() -> None:
     spec = ProducerSpec("b:1", "t", Mode.EXACTLY_ONCE, "id-1", {"linger.ms": 99})
-    settings = confluent.producer_settings(spec)
+    settings = _librdkafka.producer_settings(spec)
     assert settings["transactional.id"] == "id-1"
     assert settings["linger.ms"] == 99
 
 
 def test_a_group_member_commits_by_itself_only() -> None:
-    settings = confluent.consumer_settings(
+    settings = _librdkafka.consumer_settings(
         ConsumerSpec("b:1", "t", 1, Mode.AT_LEAST_ONCE, "read_committed", "g")
     )
     assert settings["enable.auto.commit"] is False
