@@ -216,8 +216,9 @@ class Scenario:
 
     @property
     def fault_name(self) -> str:
-        """What breaks, for tables: `kill-leader`, or `none`."""
-        return "+".join(f"{w.fault}-{w.on}" for w in self.schedule) or "none"
+        """What breaks, for tables: `kill-leader`, or `none`; where it is much, how much."""
+        names = list(dict.fromkeys(f"{w.fault}-{w.on}" for w in self.schedule))
+        return "+".join(names) or "none" if len(names) <= _MOST_NAMED else f"{len(names)} different faults"
 
     def with_seed(self, seed: int) -> Scenario:
         return replace(self, seed=seed)
@@ -238,4 +239,5 @@ class Scenario:
         }
 
 
+_MOST_NAMED = 4  # faults
 _PARTS = ("topic", "producers", "consumers", "pipeline", "transactions", "churn", "timings")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from faults.kill import Kill
 from harness.contracts import Mode, Verdict
 from harness.scenario import (
     ConsumerSettings,
@@ -17,6 +18,7 @@ from harness.scenario import (
     TransactionSettings,
 )
 from harness.schedule import Window, every, once, overlapping
+from harness.targets import leader_of
 from suites import matrix
 
 
@@ -66,6 +68,19 @@ def test_a_scenario_describes_itself_as_json() -> None:
         described = json.loads(json.dumps(scenario.describe()))
         assert described["name"] == scenario.name
         assert len(described["schedule"]) == len(scenario.schedule)
+
+
+def test_what_breaks_is_told_shortly() -> None:
+    leader, others = [leader_of(0)], [leader_of(partition) for partition in range(1, 5)]
+
+    def named(*targets: Any) -> str:
+        schedule = overlapping(*(once(Kill(), on=target) for target in targets))
+        return Scenario(name="a", mode=Mode.IDEMPOTENT, schedule=schedule).fault_name
+
+    assert named() == "none"
+    assert named(*leader, *leader, *leader) == named(*leader), "one that is repeated is one"
+    assert named(*others) == "+".join(named(one) for one in others)
+    assert named(*leader, *others) == "5 different faults"
 
 
 def test_seeds_differ_between_scenarios_and_repeat() -> None:

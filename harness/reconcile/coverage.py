@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -50,7 +51,7 @@ def coverage(sealed: Sealed, facts: Facts, screened: Screened) -> dict[str, Any]
 
 
 def windows(events: Iterable[Mapping[str, Any]], zero_ns: int) -> list[dict[str, Any]]:
-    """One entry a fault window, from the events of its life."""
+    """One entry a fault window, from the events of its life, in the order of their opening."""
     lives: dict[Any, dict[str, Any]] = {}
     for event in events:
         life = lives.setdefault(event["window"], _new_window(event["window"]))
@@ -69,7 +70,7 @@ def windows(events: Iterable[Mapping[str, Any]], zero_ns: int) -> list[dict[str,
             life |= {"healed": bool(event.get("healed")), "heal_proof": event.get("proof", "")}
         elif step == "error":
             life["error"] = str(event.get("text", "error"))
-    return [lives[window] for window in sorted(lives, key=str)]
+    return sorted(lives.values(), key=lambda life: math.inf if life["open_s"] is None else life["open_s"])
 
 
 def _new_window(window: Any) -> dict[str, Any]:
