@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from harness.choice import Choice
     from harness.clusters._options import Options
     from harness.contracts import Cluster
+    from harness.scenario import Scenario
 
 PROVE = "./onceproof prove --only {name} --seed {seed}"
+PYTEST = "pytest suites -k {name} --seed {seed}"
 
 
 def chosen(
@@ -49,15 +51,17 @@ def started_cluster(
 
 
 @contextmanager
-def started_campaign(config: pytest.Config, cluster: Cluster, command: str = PROVE) -> Iterator[Campaign]:
-    """`command` repeats one of its runs; {name} and {seed} stand for the run's."""
+def started_campaign(config: pytest.Config, cluster: Cluster, command: str = "") -> Iterator[Campaign]:
+    """`command` repeats one of its runs; {name} and {seed} stand for the run's. Empty: `prove`, for what that has, or pytest."""
     from harness.campaign import Campaign
     from harness.versions import versions
+    from suites import matrix
 
-    with Campaign(
-        cluster,
-        config.getoption("--runs"),
-        command_for=lambda s: command.format(name=s.name, seed=config.getoption("--seed")),
-        versions=versions(),
-    ) as campaign:
+    proven = {scenario.name for scenario in matrix.FULL}
+
+    def repeats(scenario: Scenario) -> str:
+        words = command or (PROVE if scenario.name in proven else PYTEST)
+        return words.format(name=scenario.name, seed=config.getoption("--seed"))
+
+    with Campaign(cluster, config.getoption("--runs"), command_for=repeats, versions=versions()) as campaign:
         yield campaign
