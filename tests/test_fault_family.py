@@ -35,6 +35,11 @@ def test_the_document_is_up_to_date() -> None:
     )
 
 
+def test_the_readme_counts_them() -> None:
+    readme = DOCUMENT.parent.parent / "README.md"
+    assert f"There are {len(PROMISED)} faults" in readme.read_text(encoding="utf-8")
+
+
 def test_the_command_lists_them(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["faults"]) == 0
     lines = capsys.readouterr().out.splitlines()
