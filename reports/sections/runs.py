@@ -18,7 +18,7 @@ from reports.sections import findings
 MOST_OPEN = 3  # runs that are not as promised stand open when the page is loaded, as long as they are few
 FLOW = {"attempted": "attempted", "acked": "acked", "rejected": "rejected", "unknown": "unknown",
         "in_log": "in the log", "delivered": "delivered"}  # fmt: skip
-_FACTS = ("progress_before", "progress_after", "drained", "drain_detail", "reads", "transactions", "stalled",
+_FACTS = ("progress_before", "progress_after", "drained", "drain_detail", "reads", "transactions",
           "observed", "rebalances", "coordinator_moves", "commits", "sessions", "readers")  # fmt: skip
 
 
@@ -37,6 +37,7 @@ def section(report: Report, beside: Path) -> dict[str, Any]:
                 "findings": findings.of_run(run),
                 "compared": sorted(run.compared.items()),
                 "facts": [(words.words(n), _fact(run.coverage[n])) for n in _FACTS if n in run.coverage],
+                "stalled": texts(run.coverage, "stalled"),
                 "gaps": texts(run.coverage, "gaps"),
                 "errors": texts(run.coverage, "errors"),
                 "settings": [row for row in words.flat(run.settings) if row[1] != words.NOTHING],

@@ -124,6 +124,7 @@ def _sample_run(root: Path, *, seed: int, text: str, name: str, mode: str, judge
             "windows": windows, "progress_before": 6120, "progress_after": 8044, "drained": True,
             "drain_detail": "3 of 3 partitions", "reads": {"read_uncommitted": True, "read_committed": True},
             "gaps": [], "errors": [text] if text else [],
+            "stalled": [f"a transaction of producer id 6 is open {text}"] if text else [],
             "transactions": {"committed": 441, "aborted": 52, "unknown": 2} if mode == "exactly_once" else
                             {"committed": 0, "aborted": 0, "unknown": 0},
             "rebalances": 2, "commits": 148, "sessions": 2, "readers": 2,

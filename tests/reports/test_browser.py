@@ -33,6 +33,7 @@ def opened(page: Path, fragment: str, tmp_path: Path) -> str:
         str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
         "--disable-background-networking", "--disable-component-update", "--disable-sync",
         f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=5000",
+        "--window-size=1200,1600",  # charts are drawn near the screen only: both of a run have room on it
         "--host-resolver-rules=MAP * ~NOTFOUND", "--dump-dom", f"{page.as_uri()}{fragment}",
     ]  # fmt: skip
     ended = subprocess.run(arguments, capture_output=True, text=True, timeout=120, check=False)

@@ -108,6 +108,11 @@ def test_a_crashed_run_is_on_the_page(hostile_page: Path) -> None:
     assert "A promise was violated" in text
 
 
+def test_what_hangs_is_told_with_the_reasons(hostile_page: Path) -> None:
+    text = "".join(Page(hostile_page.read_text(encoding="utf-8")).text)
+    assert "stalled a transaction of producer id 6 is open" in text
+
+
 def test_the_json_says_the_same(hostile_page: Path) -> None:
     told = json.loads(hostile_page.with_suffix(".json").read_text(encoding="utf-8"))
     assert told["headline"] == "A promise was violated"
