@@ -40,8 +40,10 @@ from harness.targets import (
     producer,
     transaction_coordinator,
 )
+from harness.workloads.transactional_produce import COORDINATOR_LOOKS_EVERY_S
 
 ZOMBIE_S = 13.0  # longer than the session of a member, which is 10 s
+CUT_OFF_S = 3.0
 AFTER_S = 0.5
 
 
@@ -56,14 +58,20 @@ def at(moment: Moment, fault: Any = KillWorker(), worker: str = "copier-1") -> A
 # --- exactly-once pipelines ------------------------------------------------------------------------
 
 COORDINATOR = transaction_coordinator(1, "copier")
+
+
+def _cut_off(moment: Moment, worker: str = "copier-1") -> Schedule:
+    return _held(at(moment, Sever(shape="clients"), worker), every_broker(), CUT_OFF_S)
+
+
 ON_PIPELINES: Mapping[str, Schedule] = {
     "none": NO_FAULTS,
     **{f"kill-{moment}": _held(at(moment), copier(1)) for moment in OF_EVERY_COMMIT},
-    "zombie-after_produce": _held(at(Moment.AFTER_PRODUCE, PauseWorker()), copier(1), ZOMBIE_S),
-    "zombie-after_send_offsets": _held(at(Moment.AFTER_SEND_OFFSETS, PauseWorker()), copier(1), ZOMBIE_S),
-    "cut_off-after_send_offsets": _held(
-        at(Moment.AFTER_SEND_OFFSETS, Sever(shape="clients")), every_broker(), 3.0
-    ),
+    **{
+        f"zombie-{moment}": _held(at(moment, PauseWorker()), copier(1), ZOMBIE_S)
+        for moment in OF_EVERY_COMMIT
+    },
+    **{f"cut_off-{moment}": _cut_off(moment) for moment in OF_EVERY_COMMIT},
     "kill-transaction_coordinator": _held(at(Moment.AFTER_PRODUCE, Kill()), COORDINATOR),
     "kill-transaction_coordinator-during_commit": _held(at(Moment.DURING_COMMIT, Kill()), COORDINATOR),
     "kill-group_coordinator": _held(at(Moment.AFTER_PRODUCE, Kill()), group_coordinator()),
@@ -97,21 +105,20 @@ def pipeline(fault: str, mode: Mode = Mode.EXACTLY_ONCE, workload: str = "transa
     )
 
 
-PIPELINES = (
-    *(pipeline(fault) for fault in ON_PIPELINES),
-    *(
-        pipeline(fault, workload="dead_letters")
-        for fault in ("kill-after_send_offsets", "zombie-after_produce", "kill-transaction_coordinator")
-    ),
+PIPELINES = tuple(
+    pipeline(fault, workload=workload)
+    for workload in ("transactional_copy", "dead_letters")
+    for fault in ON_PIPELINES
 )
 _BETWEEN = {  # the one thing is done, the other is not
-    Mode.AT_LEAST_ONCE: f"kill-{Moment.AFTER_PRODUCE}",
-    Mode.AT_MOST_ONCE: f"kill-{Moment.AFTER_COMMIT}",
+    Mode.AT_LEAST_ONCE: Moment.AFTER_PRODUCE,
+    Mode.AT_MOST_ONCE: Moment.AFTER_COMMIT,
 }
+_OF_BROKERS = ("kill-group_coordinator", "kill-output_leader", "kill-controller", "reassign")
 WEAKER_PIPELINES = tuple(
     pipeline(fault, mode)
     for mode, between in _BETWEEN.items()
-    for fault in ("none", between, "kill-group_coordinator", "kill-output_leader")
+    for fault in ("none", f"kill-{between}", f"zombie-{between}", f"cut_off-{between}", *_OF_BROKERS)
 )
 
 
@@ -156,10 +163,20 @@ RANDOM_IDS = replace(
 
 # --- transactions over many topics -------------------------------------------------------------------
 
+IMPATIENT_S = 5.0
+IMPATIENT = {f"{what}.timeout.ms": int(IMPATIENT_S * 1000) for what in ("transaction", "message")}
 ON_TRANSACTIONS: Mapping[str, Schedule] = {
     "none": NO_FAULTS,
     "kill-after_produce": _held(at(Moment.AFTER_PRODUCE, worker="producer-1"), producer(1)),
     "kill-during_commit": _held(at(Moment.DURING_COMMIT, worker="producer-1"), producer(1)),
+    # So long that the coordinator has given its transaction up when it goes on.
+    "zombie-after_produce": _held(
+        at(Moment.AFTER_PRODUCE, PauseWorker(), "producer-1"),
+        producer(1),
+        IMPATIENT_S + COORDINATOR_LOOKS_EVERY_S + 2.0,
+    ),
+    "cut_off-after_produce": _cut_off(Moment.AFTER_PRODUCE, "producer-1"),
+    "cut_off-during_commit": _cut_off(Moment.DURING_COMMIT, "producer-1"),
     "fence": _held(at(Moment.AFTER_PRODUCE, FenceProducer(), "producer-1"), producer(1)),
     "kill-leader": _held(Kill(), leader_of(0)),
     "kill-transaction_coordinator": _held(
@@ -180,7 +197,7 @@ def transactions(fault: str) -> Scenario:
         mode=Mode.EXACTLY_ONCE,
         workload="transactional_produce",
         observed=True,
-        producers=ONE_OF_EACH,
+        producers=replace(ONE_OF_EACH, extra=IMPATIENT) if fault.startswith("zombie") else ONE_OF_EACH,
         transactions=CURED if fault == "hold-EndTxn" else TransactionSettings(),
         schedule=ON_TRANSACTIONS[fault],
     )
@@ -191,7 +208,7 @@ TIMED_OUT = Scenario(
     name="transactional_produce-timed_out",
     mode=Mode.EXACTLY_ONCE,
     workload="transactional_produce",
-    producers=replace(ONE_OF_EACH, extra={"transaction.timeout.ms": 5000, "message.timeout.ms": 5000}),
+    producers=replace(ONE_OF_EACH, extra=IMPATIENT),
     transactions=TransactionSettings(timed_out_share=0.03),
     produce_s=20.0,
 )
