@@ -74,6 +74,11 @@ def test_what_was_promised_holds(execute: Execute, cluster: Cluster, mode: Mode,
 
 
 @pytest.mark.conformance
+def test_without_a_quorum_nobody_is_elected(arena: BareArena) -> None:
+    cases.check_no_elections_without_quorum(arena)
+
+
+@pytest.mark.conformance
 @pytest.mark.parametrize(("fault", "target"), cases.FAULTS, ids=str)
 def test_faults_on_the_ensemble_bite_and_heal(arena: BareArena, fault: Fault, target: Target) -> None:
     if fault.needs is Severable and os.geteuid() != 0:

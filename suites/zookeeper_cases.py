@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from faults.sever import Sever
 from harness.campaign import Execute
 from harness.clusters._ensemble import WithZooKeeper
 from harness.clusters._zookeeper import ZooKeeperServer
-from harness.contracts import Cluster, Direction, Fault, Mode, Severable, Verdict
+from harness.contracts import Cluster, Direction, Fault, Killable, Mode, Severable, Verdict
 from harness.scenario import Scenario, TopicSettings
 from harness.schedule import Schedule, once
 from harness.targets import (
@@ -27,8 +29,13 @@ from harness.targets import (
 )
 from harness.testing.check_cluster import check_cluster
 from harness.testing.check_fault import check_fault
+from harness.waiting import wait_until
 from suites.checks.arena import TOPIC, BareArena
 from suites.matrix import MODES
+
+# A broker's session is 3 s: with a quorum, a dead leader's partitions were led elsewhere long before.
+NO_ELECTION_S = 10.0
+ELECTION_LIMIT_S = 30.0
 
 
 def _killed(target: Target, hold_s: float = 1.0) -> Schedule:
@@ -117,3 +124,32 @@ def check_one_way_cuts(arena: BareArena, direction: Direction) -> None:
             print(f"\n{bite.proof}")
             assert bite.bit, bite.proof
         assert fault.healed(arena, [victim]).healed
+
+
+def check_no_elections_without_quorum(arena: BareArena) -> None:
+    """With two of three servers down a dead leader stays the leader; once they are back another one is elected."""
+    leader = leader_of(0).pick(arena)[0]
+    assert isinstance(leader, Killable)
+    view = arena.cluster.view()
+
+    def elected() -> str | None:
+        (state,) = (state for state in view.partitions(arena.topic) if state.partition == 0)
+        return state.leader if state.leader != leader.name else None
+
+    with ExitStack() as undo:
+        undo.callback(leader.restart)
+        with Kill().hold(arena, zookeeper_majority().pick(arena)) as bite:
+            assert bite.bit, bite.proof
+            leader.kill()
+            watched_until = time.monotonic() + NO_ELECTION_S
+            while time.monotonic() < watched_until:
+                assert elected() is None
+                time.sleep(0.2)
+        back = time.monotonic()
+        new = wait_until(elected, ELECTION_LIMIT_S, f"nobody leads instead of {leader.name}")
+        took_s = time.monotonic() - back
+        print(
+            f"\n{bite.proof}; nobody was elected for {NO_ELECTION_S:g} s, {new} {took_s:.1f} s after they were back"
+        )
+    assert Kill().healed(arena, [leader]).healed
+    assert list(arena.cluster.residue()) == []
