@@ -52,7 +52,12 @@ def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse
     """The parsed arguments; a command with `passes_rest` gets all that follows its name, unread, as `rest`."""
     passing = [m.__name__.rpartition(".")[2] for m in command_modules() if getattr(m, "passes_rest", False)]
     if arguments[0] not in passing:
-        return parser.parse_args(arguments)
+        args, unknown = parser.parse_known_args(arguments)
+        if unknown:
+            args.usage_of.error(
+                f"unrecognized arguments: {' '.join(unknown)}"
+            )  # with the options that there are
+        return args
     args = parser.parse_args(arguments[:1])
     args.rest = list(arguments[1:])
     return args
@@ -78,7 +83,7 @@ def build_parser() -> argparse.ArgumentParser:
             allow_abbrev=False,
         )
         module.add_arguments(command)
-        command.set_defaults(run=module.run)
+        command.set_defaults(run=module.run, usage_of=command)
     return parser
 
 
