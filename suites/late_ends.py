@@ -149,7 +149,8 @@ WITHOUT_HOLD = (replace(SMALL, name="no_late_end"), replace(PIPELINE, name="no_l
 
 # Nobody is aimed at: ends are held for longer than the client waits, whichever they are, and arrive wherever the load is then.
 # Transactions take their time, as in an application that works on each record. The client is impatient, so that there are many
-# late requests in little time.
+# late requests in little time. It is no control: a run in which no late end hit anything is HELD, and the harness is not blind
+# for that.
 RANDOM = replace(
     SMALL,
     name="late_end-random",
@@ -158,6 +159,4 @@ RANDOM = replace(
     ),
     transactions=TransactionSettings(topics=2, spread_s=0.25),
     schedule=every(7.0, HoldRequests(("EndTxn",)), on=PRODUCER, hold_s=2.0, times=5),
-    expected=Verdict.VIOLATED,
-    control=True,
 )
