@@ -78,6 +78,32 @@ def test_a_transaction_that_nobody_waits_for_goes_through(tmp_path: Path) -> Non
     assert one.producer.calls == ["begin", "send 0", "send 1", "commit within 30"]
 
 
+def test_who_is_asked_too_late_to_flush_stops_in_the_next_transaction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = OneTransaction(tmp_path)
+    looks: list[Moment] = []
+    look = Moments.wanted
+
+    def asked_right_after_the_look(worker: Moments, moment: Moment) -> bool:
+        found = look(worker, moment)
+        looks.append(moment)
+        if looks.count(Moment.AFTER_PRODUCE) == 1 and moment is Moment.AFTER_PRODUCE:
+            one.harness.stop_at(Moment.AFTER_PRODUCE)
+        return found
+
+    monkeypatch.setattr(Moments, "wanted", asked_right_after_the_look)
+    assert one.run(2, abort=False) is Outcome.ACKED
+    assert one.producer.calls == ["begin", "send 0", "send 1", "commit within 30"]
+    assert not one.harness.reached()
+    thread = threading.Thread(target=one.run, args=(2, False), daemon=True)
+    thread.start()
+    wait_until(one.harness.reached, 5.0, "it did not come there")
+    assert one.producer.calls[-1] == "flush"
+    one.harness.go_on()
+    thread.join(5.0)
+
+
 @pytest.mark.parametrize("did", ["commit", "abort"])
 def test_it_waits_midway_with_one_half_in_the_log_and_before_its_end(tmp_path: Path, did: str) -> None:
     one = OneTransaction(tmp_path, end_limit_s=2)

@@ -114,12 +114,15 @@ class CopierRole:
         made = self._send(session, producer, batch, txn, abort_intended)
         # Who is asked to stop at a moment does so in a transaction that matters: with output, and to be committed.
         moments = self._moments if made and not abort_intended else NO_MOMENTS
-        aimed = moments.wanted(Moment.AFTER_PRODUCE) or self._moments.wanted(midway(intent))
-        if aimed or abort_intended:
+        # Looked at once: who is asked only now has not flushed yet, and stops in a later transaction.
+        after_produce = moments.wanted(Moment.AFTER_PRODUCE)
+        midways = bool(made) and self._moments.wanted(midway(intent))
+        if after_produce or midways or abort_intended:
             # Aborting drops what is still in the local queue; flushed, the records really stand in the log.
             producer.flush(FLUSH_LIMIT_S)
-        moments.come_to(Moment.AFTER_PRODUCE)
-        if made:
+        if after_produce:
+            moments.come_to(Moment.AFTER_PRODUCE)
+        if midways:
             self._moments.come_to(midway(intent))
         by_consumer = self._spec["kind"] == Pipeline.OFFSETS_BY_CONSUMER
         sent = (
@@ -167,7 +170,7 @@ class CopierRole:
             self._send(session, producer, batch)
             if self._moments.wanted(Moment.AFTER_PRODUCE):
                 producer.flush(FLUSH_LIMIT_S)
-            self._moments.come_to(Moment.AFTER_PRODUCE)
+                self._moments.come_to(Moment.AFTER_PRODUCE)
         producer.poll(0)
         return True
 

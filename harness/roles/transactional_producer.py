@@ -85,10 +85,13 @@ class TransactionalProducerRole:
         slow = not abort_intended and self._random.random() < self._spec.get("timed_out_share", 0)
         # Who is asked to stop at a moment does so in a transaction that is meant to be committed.
         moments = NO_MOMENTS if abort_intended else self._moments
-        if abort_intended or slow or moments.wanted(Moment.AFTER_PRODUCE):
+        # Looked at once: who is asked only now has not flushed yet, and stops in a later transaction.
+        after_produce = moments.wanted(Moment.AFTER_PRODUCE)
+        if abort_intended or slow or after_produce:
             # Aborting drops what is still in the local queue; flushed, the records really stand in the log.
             producer.flush(FLUSH_LIMIT_S)
-        moments.come_to(Moment.AFTER_PRODUCE)
+        if after_produce:
+            moments.come_to(Moment.AFTER_PRODUCE)
         if slow:
             self._outsleep_the_coordinator(producer)
             ledger.events.write("outslept", session=session.number, txn=txn)
