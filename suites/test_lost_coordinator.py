@@ -1,7 +1,7 @@
 """librdkafka 5511 and 5456: who sends offsets waits for ever when both coordinators were one broker, and it is gone.
 
 The story is in docs/findings/librdkafka-5511.md. Once the library is mended, the first test fails: then the setting in
-harness/clients/_librdkafka.py that keeps our pipelines from it has had its day.
+harness/clients/_librdkafka.py and harness/clients/_giving_up.py, which keep our pipelines from it, have had their day.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from harness.clients._librdkafka import TRANSACTIONAL
 from harness.contracts import Cluster, Killable, Lane, Node
 from harness.scenario import TopicSettings
 from harness.waiting import wait_until
-from suites.lost_coordinator import COMMITTED, SEND_OFFSETS_LIMIT_S, SENDS_OFFSETS
+from suites.lost_coordinator import COMMITTED, GAVE_UP, SEND_OFFSETS_LIMIT_S, SENDS_OFFSETS
 from suites.sessions import started_cluster
 
 pytestmark = pytest.mark.conformance
@@ -58,9 +58,9 @@ def group_of_one_coordinator(cluster: Cluster) -> tuple[str, Node]:
 
 
 @contextmanager
-def application(cluster: Cluster, group: str, idle_ms: int, told: Path) -> Iterator[None]:
-    """Runs as a process of its own: nothing but its end gets it out of the call."""
-    words = [cluster.bootstrap_servers(Lane.CONSUME), INPUT, OUTPUT, group, ID, str(idle_ms)]
+def application(cluster: Cluster, group: str, told: Path, *settings: float) -> Iterator[None]:
+    """Runs as a process of its own: nothing but its end gets it out of the call. `settings`: as it is given them."""
+    words = [cluster.bootstrap_servers(Lane.CONSUME), INPUT, OUTPUT, group, ID, *map(str, settings)]
     process = tether.spawn([sys.executable, "-m", "suites.lost_coordinator", *words], log=told)
     try:
         yield
@@ -82,7 +82,7 @@ def test_without_the_cure_it_waits_for_ever(cluster: Cluster, tmp_path: Path) ->
     group, coordinator = group_of_one_coordinator(cluster)
     assert isinstance(coordinator, Killable)
     told = tmp_path / "told"
-    with application(cluster, group, 0, told):
+    with application(cluster, group, told, 0):
         wait_until(lambda: committed(told) >= 10, 30.0, "it does not work at all")
         coordinator.kill()
         time.sleep(SEND_OFFSETS_LIMIT_S)  # a transaction may have been past it
@@ -99,8 +99,20 @@ def test_with_idle_connections_closed_it_goes_on(cluster: Cluster, tmp_path: Pat
     group, coordinator = group_of_one_coordinator(cluster)
     assert isinstance(coordinator, Killable)
     told = tmp_path / "told"
-    with application(cluster, group, TRANSACTIONAL["connections.max.idle.ms"], told):
+    with application(cluster, group, told, TRANSACTIONAL["connections.max.idle.ms"]):
         wait_until(lambda: committed(told) >= 10, 30.0, "it does not work at all")
         coordinator.kill()
         before = committed(told)
+        wait_until(lambda: committed(told) >= before + 10, GOES_ON_LIMIT_S, "it does not go on")
+
+
+def test_who_gives_the_call_up_goes_on_with_a_new_producer(cluster: Cluster, tmp_path: Path) -> None:
+    group, coordinator = group_of_one_coordinator(cluster)
+    assert isinstance(coordinator, Killable)
+    told = tmp_path / "told"
+    with application(cluster, group, told, 0, SEND_OFFSETS_LIMIT_S + 1.0):
+        wait_until(lambda: committed(told) >= 10, 30.0, "it does not work at all")
+        coordinator.kill()
+        before = committed(told)
+        wait_until(lambda: GAVE_UP in told.read_text(), GOES_ON_LIMIT_S, "it does not give up")
         wait_until(lambda: committed(told) >= before + 10, GOES_ON_LIMIT_S, "it does not go on")

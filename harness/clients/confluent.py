@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from itertools import repeat
 from typing import Any
 
@@ -22,6 +23,7 @@ from confluent_kafka import (
 )
 
 from harness import message as msg
+from harness.clients._giving_up import call_or_give_up
 from harness.clients._librdkafka import (
     commit_outcome,
     consumer_settings,
@@ -43,6 +45,7 @@ from harness.contracts import (
 from harness.ledger import DELIVERY, EFFECT, now_ns
 
 OPEN_LIMIT_S = 60.0  # after kills a fresh transactional producer was seen to take 10 s
+GRACE_S = 1.0  # for a call to come to its own limit
 
 
 class ConfluentProducer:
@@ -118,14 +121,18 @@ class ConfluentProducer:
             raise ProducerLost(f"begin_transaction: {told(problem.args[0])}") from problem
 
     def send_offsets(self, positions: Mapping[int, int], consumer: Any, timeout_s: float) -> Outcome:
-        """The consumer has to be one of this library."""
+        """The consumer has to be one of this library, which may not look at its limit: docs/findings/librdkafka-5511.md."""
         try:
             offsets, member = consumer.for_transaction(positions)
+            send = partial(self._producer.send_offsets_to_transaction, offsets, member, timeout_s)
             with unmixed():
-                self._producer.send_offsets_to_transaction(offsets, member, timeout_s)
+                returned = call_or_give_up(send, timeout_s + GRACE_S)
         except KafkaException as problem:
             self.trouble = told(problem.args[0])
             return transaction_outcome(problem.args[0])
+        if not returned:
+            self.trouble = f"send_offsets_to_transaction has not returned after {timeout_s + GRACE_S:g} s, its limit is {timeout_s:g}"
+            return Outcome.UNKNOWN
         return Outcome.ACKED
 
     def commit(self, timeout_s: float) -> Outcome:

@@ -38,7 +38,7 @@ from harness.transform import Transform
 
 POLL_S = 0.1
 FLUSH_LIMIT_S = 30.0
-SEND_OFFSETS_LIMIT_S = 30.0
+SEND_OFFSETS_LIMIT_S = 15.0  # a group that shares its partitions anew waits for all of its members
 ASK_LIMIT_S = 10.0
 ASK_AGAIN_S = 0.1
 
