@@ -64,7 +64,8 @@ TRANSACTIONAL: Mapping[str, Any] = {
     "transaction.timeout.ms": 30000,
     # librdkafka 2.16 waits for ever to send offsets, whatever limit it is given, when the broker that coordinated the group
     # and the transactions is gone: docs/findings/librdkafka-5511.md. It looks again when a connection changes its state,
-    # so idle ones are closed; only after socket.timeout.ms, so that no request in flight is cut off by it.
+    # so idle ones are closed; only after socket.timeout.ms, so that no request in flight is cut off by it. Where that is not
+    # enough, the call is given up (harness.clients._giving_up).
     "connections.max.idle.ms": 5000,
 }
 CONSUMER: Mapping[str, Any] = {
