@@ -53,10 +53,8 @@ def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse
     passing = [m.__name__.rpartition(".")[2] for m in command_modules() if getattr(m, "passes_rest", False)]
     if arguments[0] not in passing:
         args, unknown = parser.parse_known_args(arguments)
-        if unknown:
-            args.usage_of.error(
-                f"unrecognized arguments: {' '.join(unknown)}"
-            )  # with the options that there are
+        if unknown:  # told by the command, which shows the options that it has
+            args.usage_of.error(f"unrecognized arguments: {' '.join(unknown)}")
         return args
     args = parser.parse_args(arguments[:1])
     args.rest = list(arguments[1:])
