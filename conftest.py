@@ -29,6 +29,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="how long suites/test_soak.py injects faults (default: 10)",
     )
     group.addoption("--seed", type=int, default=1, help="seed of everything random in a run (default: 1)")
+    group.addoption(
+        "--times",
+        type=int,
+        default=0,
+        help="how often repeated checks (kills, controls beside a busy machine) repeat; default: each its own number",
+    )
     add_options(group.addoption)
     group.addoption(
         "--record-effects",
