@@ -27,6 +27,9 @@ from harness.topics import GroupWatch, partitions_now
 from harness.workers import OBSERVER, Worker, Workers
 
 OBSERVERS_LIMIT_S = 15.0  # until they have read to the end and stopped
+# One `step` event each, in this order: what the numbered comments of `_run` say has been done (`workers` and `faults`: begins).
+STEPS = ("begun", "topics", "workers", "warm", "faults", "healed", "stopped", "drained", "read", "ended", "collected",
+         "left")  # fmt: skip
 
 Say = Callable[[str], None]
 
@@ -102,10 +105,12 @@ def _run(
     timings, workers, partitions = scenario.timings, arena.workers, scenario.topic.partitions
     injector = Injector(arena, events, say, workers.check)
     # 1 the cluster is up: our caller started it, so that several runs can share it
+    events.write("step", step="begun")
     # 2 topics
     arena.cluster.create_topic(arena.topic, scenario.topic)
     for name, settings in arena.more_topics.items():
         arena.cluster.create_topic(name, settings)
+    events.write("step", step="topics")
     with ExitStack() as stack:
         watch = GroupWatch(arena.cluster, arena.topic, partitions, arena.group, scenario.consumers.isolation)
         stack.callback(watch.close)
@@ -180,10 +185,14 @@ def _run(
             say(f"looked for {looked_for} lost record(s) in the replicas' logs")
         # 10 stop workers
         workers.stop(workers.consumers, 15.0)
-        # 11 collect logs, 12 leave the cluster as it was found: other runs may share it
+        events.write("step", step="ended")
+        # 11 collect logs
         arena.cluster.collect_logs(run.logs / "cluster")
+        events.write("step", step="collected")
+        # 12 leave the cluster as it was found: other runs may share it
         for name in (arena.topic, *arena.more_topics):
             arena.cluster.delete_topic(name)
+        events.write("step", step="left")
         if broken is None:
             workers.check()
 
