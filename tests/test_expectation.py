@@ -191,9 +191,11 @@ def test_a_wrong_requirement_is_named_in_one_line(changes: dict[str, Any], says:
 
 
 def test_requirements_are_judged_by_the_guarantee_not_by_the_mode() -> None:
-    assert made(judged_as=Mode.EXACTLY_ONCE, requires={"duplicated": 1}, tolerates=("reordered",))
-    assert made(mode=Mode.AT_MOST_ONCE, expected=Verdict.HELD, requires={"lost": 1})
-    assert made(requires={"reordered": 1}), "forbidden with one request in flight"
+    judged = made(judged_as=Mode.EXACTLY_ONCE, requires={"duplicated": 1}, tolerates=("reordered",))
+    assert judged.requires == {"duplicated": 1}
+    counting = made(mode=Mode.AT_MOST_ONCE, expected=Verdict.HELD, requires={"lost": 1})
+    assert counting.requires == {"lost": 1}
+    assert made(requires={"reordered": 1}).requires, "forbidden with one request in flight"
 
 
 def test_requirements_are_in_the_manifest_and_come_back_from_it() -> None:
