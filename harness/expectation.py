@@ -92,8 +92,8 @@ def standing(verdict: str, expected: str, lacking: Collection[str]) -> Standing:
     """Compare a verdict with the expected one; `lacking` has the kinds of all shortfalls."""
     if expected == Verdict.VIOLATED and verdict == Verdict.VIOLATED:
         order = (
-            (Lack.UNPLANTED, Standing.BROKEN),
             (Lack.MISSED, Standing.MISSED),
+            (Lack.UNPLANTED, Standing.BROKEN),
             (Lack.UNPROVEN, Standing.UNPROVEN),
         )
         return next((each for lack, each in order if lack in lacking), Standing.AS_PROMISED)
