@@ -1,4 +1,7 @@
-"""SIGKILL: the process is gone, without a chance to say so; the undo starts it again."""
+"""SIGKILL: the process is gone, without a chance to say so; the undo starts it again.
+
+With `unread` it is stopped first, until producers have that many more records acked: it dies with records that it never read.
+"""
 
 from __future__ import annotations
 
