@@ -43,7 +43,7 @@ from harness.targets import (
 from harness.workloads.transactional_produce import COORDINATOR_LOOKS_EVERY_S
 
 ZOMBIE_S = 13.0  # longer than the session of a member, which is 10 s
-LONG_GONE_S = 18.0  # so long that another member has its partitions also on a busy machine; less than transaction.timeout.ms
+LONG_GONE_S = 22.0  # so long that another member has its partitions also on a busy machine
 CUT_OFF_S = 3.0
 AFTER_S = 0.5
 
@@ -126,12 +126,14 @@ WEAKER_PIPELINES = tuple(
 # --- the wrong ones that people write ----------------------------------------------------------------
 
 
-def _wrong(kind: Pipeline, fault: str, **more: Any) -> Scenario:
+def _wrong(
+    kind: Pipeline, fault: str, producer_extra: Mapping[str, Any] | None = None, **more: Any
+) -> Scenario:
     right = pipeline(fault)
     return replace(
         right,
         name=f"wrong-{kind}-{fault}",
-        pipeline=replace(right.pipeline, kind=kind),
+        pipeline=replace(right.pipeline, kind=kind, producer_extra=producer_extra or {}),
         expected=Verdict.VIOLATED,
         requires={"double_effect": 1},
         control=True,
@@ -146,6 +148,7 @@ WRONG = (
     _wrong(
         Pipeline.NO_GROUP_METADATA,
         "zombie-after_produce",
+        producer_extra={"transaction.timeout.ms": 60_000},  # its transaction is open for all that time
         schedule=_held(at(Moment.AFTER_PRODUCE, PauseWorker()), copier(1), LONG_GONE_S),
     ),
 )
