@@ -21,7 +21,9 @@ import pytest
 from faults.pause import Pause
 from harness import tether
 from harness.campaign import Campaign, Result
-from harness.contracts import Cluster, Mode, PowerLosable, Verdict
+from harness.clusters._mount import trouble
+from harness.clusters._options import Options
+from harness.contracts import Cluster, Mode, Verdict
 from harness.possible import impossible
 from harness.rundir import write_json
 from harness.scenario import Scenario
@@ -56,8 +58,13 @@ Repeat = Callable[[Scenario], Sequence[Result]]
 
 @pytest.fixture(scope="module")
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    with started_cluster(request.config) as started:
+    """Where it can be had, one whose brokers can lose power."""
+    with started_cluster(request.config, Options(fuse=_can_lose_power(request.config))) as started:
         yield started
+
+
+def _can_lose_power(config: pytest.Config) -> bool:
+    return config.getoption("--cluster") in (None, "local") and trouble() is None
 
 
 @pytest.fixture(scope="module")
@@ -136,8 +143,8 @@ def repeat(
     def run(scenario: Scenario) -> Sequence[Result]:
         if reason := impossible(scenario, cluster):
             pytest.skip(reason)
-        if "power_loss" in scenario.name and not any(isinstance(n, PowerLosable) for n in cluster.nodes()):
-            pytest.skip("no node of this cluster can lose power; suites/test_faults.py has one where it can")
+        if "power_loss" in scenario.name and not _can_lose_power(request.config):
+            pytest.skip(f"no loss of power here: {trouble() or 'local clusters only'}")
         times = request.config.getoption("--times") or TIMES
         seed = request.config.getoption("--seed")
         began = time.monotonic()
