@@ -25,9 +25,7 @@ class Settings:
     # A run that is judged as another mode than it ran in is held to all of that mode, its isolation included:
     # the group's choice of read_uncommitted excuses nothing then.
     own_choices_excuse: bool = True
-    requires: Mapping[str, int] = field(
-        default_factory=dict
-    )  # what the run must raise, and how often at least
+    requires: Mapping[str, int] = field(default_factory=dict)  # what the run must raise, at least so often
     tolerates: frozenset[str] = frozenset()
 
     @classmethod
