@@ -98,6 +98,7 @@ def execute(
 def _properties(result: Result) -> dict[str, object]:
     return {
         "verdict": str(result.verdict),
+        "as_expected": result.as_expected,
         "run_dir": str(result.run.path),
         "unavailable_s_max": result.reconciled["unavailable_s_max"],
         **{name: result.count(name) for name in COUNTS},

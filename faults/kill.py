@@ -1,4 +1,7 @@
-"""SIGKILL: the process is gone, without a chance to say so; the undo starts it again."""
+"""SIGKILL: the process is gone, without a chance to say so; the undo starts it again.
+
+With `unread` it is stopped first, until producers have that many more records acked: it dies with records that it never read.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,35 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from faults._measure import Leadership, able, in_parallel, names_in_cluster, not_running, wait_whole
-from harness.contracts import Arena, Bite, Healing, Killable, Node
+from harness.contracts import Arena, Bite, Healing, Killable, Node, PausableAndKillable, WorkerNode
+from harness.errors import UsageError, WaitTimeout
+from harness.waiting import wait_until
+
+_UNREAD_S = (
+    1.0  # the least time between stop and kill: every connection of a producer is written to several times
+)
+_UNREAD_LIMIT_S = 15.0
 
 
 @dataclass(frozen=True)
 class Kill:
-    """One, some or all, at once. Bites when every process is gone and what it led is led elsewhere, if it can be."""
+    """One, some or all, at once. Bites when every process is gone and what it led is led elsewhere, if it can be.
 
+    With `unread` above 0 the process is stopped first (SIGSTOP), until the producers have so many more records acked, and
+    killed in that state. It never reads what producers write to its sockets meanwhile. With acks=0 such records count as
+    acked and are certainly lost, whatever the moment of the kill.
+    """
+
+    unread: int = 0
     needs: ClassVar[type] = Killable
     ways: ClassVar[Mapping[str, str]] = {"process": "nothing"}
     bites_when: ClassVar[str] = "every process is gone and what it led is led elsewhere"
+
+    def __post_init__(self) -> None:
+        if self.unread < 0:
+            raise UsageError(f"kill: unread={self.unread}; a number of records, 0 or more")
+        if self.unread:
+            object.__setattr__(self, "needs", PausableAndKillable)
 
     @contextmanager
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
@@ -27,9 +49,43 @@ class Kill:
         with ExitStack() as undo:
             # All at once: a quorum that was killed as a whole comes back only together.
             undo.callback(in_parallel, lambda node: node.restart(), victims)
+            unread = self._leave_unread(arena, nodes)
+            if not unread.bit:
+                yield unread
+                return
             begun = time.monotonic()
             in_parallel(lambda node: node.kill(), victims)
-            yield self._bite(arena, victims, led, begun)
+            bite = self._bite(arena, victims, led, begun)
+            yield Bite(bite.bit, unread.proof + bite.proof, {**unread.measured, **bite.measured}, bite.way)
+
+    def _leave_unread(self, arena: Arena, nodes: Sequence[Node]) -> Bite:
+        """Stop the nodes until enough records were acked that they have not read. Otherwise they go on."""
+        if not self.unread or not nodes:
+            return Bite(True, "")
+        victims = able(nodes, PausableAndKillable, "{} cannot be stopped before it is killed")
+        names = ", ".join(node.name for node in victims)
+        with ExitStack() as undo:
+            for node in victims:
+                undo.callback(node.resume)
+            in_parallel(lambda node: node.pause(), victims)
+            begun, before = time.monotonic(), _acked(arena)
+            if awake := [node.name for node in victims if not node.paused()]:
+                return Bite(False, f"{', '.join(awake)} is not stopped after SIGSTOP", way="process")
+
+            def enough() -> bool:
+                return time.monotonic() - begun >= _UNREAD_S and _acked(arena) - before >= self.unread
+
+            try:
+                wait_until(enough, _UNREAD_LIMIT_S, "", every_s=0.02)
+            except WaitTimeout:
+                few = f"{_acked(arena) - before} of {self.unread} records were acked"
+                return Bite(
+                    False, f"{few} while {names} was stopped for {_UNREAD_LIMIT_S:g} s", way="process"
+                )
+            undo.pop_all()  # they die as they are
+        acked = _acked(arena) - before
+        proof = f"process of {names} stopped and read nothing more, {acked} records were acked; "
+        return Bite(True, proof, {"acked_while_stopped": float(acked)})
 
     def _bite(self, arena: Arena, victims: Sequence[Killable], led: Leadership, begun: float) -> Bite:
         if not victims:
@@ -50,7 +106,7 @@ class Kill:
         return wait_whole(arena, names, lambda: not_running(victims), "runs and takes part again")
 
     def describe(self) -> Mapping[str, Any]:
-        return {"fault": "kill"}
+        return {"fault": "kill", "unread": self.unread}
 
     def __str__(self) -> str:
         return "kill"
@@ -58,6 +114,11 @@ class Kill:
 
 def killable(nodes: Sequence[Node]) -> list[Killable]:
     return able(nodes, Killable, "{} cannot be killed")
+
+
+def _acked(arena: Arena) -> int:
+    """Records that all producers of the run have acked so far."""
+    return sum(node.counters().acked for node in arena.nodes() if isinstance(node, WorkerNode))
 
 
 fault_class = Kill

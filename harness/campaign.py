@@ -15,6 +15,7 @@ from typing import Any, Self
 from harness.assess import assess_many
 from harness.contracts import Cluster, Verdict
 from harness.execute import execute
+from harness.expectation import told
 from harness.rundir import RunDir
 from harness.scenario import Scenario
 from harness.verdict import Judgement
@@ -36,6 +37,11 @@ class Result:
         return self.judgement.verdict
 
     @property
+    def as_expected(self) -> bool:
+        """Whether the run is what its scenario expects and requires: the one rule of harness/expectation.py."""
+        return self.judgement.as_expected
+
+    @property
     def violations(self) -> set[str]:
         """The anomalies that the guarantee forbids and the run shows."""
         return {v.anomaly for v in self.judgement.violations}
@@ -47,6 +53,9 @@ class Result:
         """Why the verdict is what it is, with the evidence, for a failed assertion."""
         lines = [f"{self.scenario.name}: {self.verdict}, expected {self.scenario.expected} ({self.run.path})"]
         lines += [f"  forbidden: {v.anomaly} x {v.count}: {v.reason}" for v in self.judgement.violations]
+        if self.judgement.required:
+            lines.append(f"  {told(self.judgement.required, self.judgement.found)}")
+        lines += [f"  not as required: {shortfall.text}" for shortfall in self.judgement.shortfalls]
         lines += [f"  inconclusive: {text}" for text in self.judgement.inconclusive]
         lines += [f"  stalled: {text}" for text in self.judgement.stalled]
         lines += [f"  {f['text']}" for f in self.reconciled.get("findings", [])[:10]]

@@ -265,6 +265,11 @@ class Pausable(Node, Protocol):
 
 
 @runtime_checkable
+class PausableAndKillable(Pausable, Killable, Protocol):
+    """A node that can be stopped and then killed, without a chance to read anything in between."""
+
+
+@runtime_checkable
 class Severable(Node, Protocol):
     def links(self) -> Sequence[Link]: ...  # every link that starts or ends here, client lanes included
     def sever(self, cuts: Sequence[Cut], by: str = "") -> None: ...  # `by`: whose cuts these are

@@ -60,6 +60,7 @@ def overview(run: RunDir) -> dict[str, Any]:
     return {
         "run": reconciled["run_id"],
         **{name: verdict[name] for name in ("verdict", "expected", "guarantee", "inconclusive")},
+        "shortfalls": [each["text"] for each in verdict.get("shortfalls", ())],
         "counts": reconciled["counts"],
         "anomalies": [
             {
@@ -84,6 +85,7 @@ def overview_text(told: Mapping[str, Any]) -> str:
         f"{told['run']}: {told['verdict']}, expected {told['expected']}, held to {told['guarantee']}",
         f"  {seen}",
     ]
+    lines += [f"  not as required: {text}" for text in told["shortfalls"]]
     lines += [f"  inconclusive: {text}" for text in told["inconclusive"]]
     for one in told["anomalies"]:
         rule = "forbidden" if one["forbidden"] else "allowed"

@@ -8,6 +8,8 @@ import time
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
+from harness.expectation import told
+
 if TYPE_CHECKING:
     from harness.campaign import Result
 
@@ -38,9 +40,9 @@ class Progress:
         if future.cancelled() or future.exception():
             return  # whoever waits for the result tells
         result = future.result()
-        mark = (
-            "as expected" if result.judgement.as_expected else f"NOT as expected ({result.scenario.expected})"
-        )
+        mark = "as expected" if result.as_expected else f"NOT as expected ({result.scenario.expected})"
+        if result.judgement.required:
+            mark += f", {told(result.judgement.required, result.judgement.found)}"
         counts = ", ".join(f"{result.count(n)} {n}" for n in ("acked", "lost", "duplicated", "reordered"))
         self._print(f"{result.scenario.name}: {result.verdict}, {mark}: {counts}", lasting=True)
 

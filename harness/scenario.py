@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from harness import expectation
 from harness.contracts import Mode, Verdict
 from harness.message import MIN_LENGTH
 from harness.schedule import NO_FAULTS, Schedule
@@ -172,13 +173,20 @@ class TransactionSettings:
 
 @dataclass(frozen=True)
 class Scenario:
-    """One experiment. `judged_as` differs from `mode` in controls that have to be VIOLATED."""
+    """One experiment. `judged_as` differs from `mode` in controls that have to be VIOLATED.
+
+    `requires` names the anomalies that the run must raise, each with the least number of findings: forbidden ones of a
+    control that has to be VIOLATED, counted ones of a run that has to be HELD. `tolerates` names forbidden anomalies that
+    may come along in a control. harness/expectation.py has the rule.
+    """
 
     name: str
     mode: Mode
     schedule: Schedule = NO_FAULTS
     judged_as: Mode | None = None
     expected: Verdict = Verdict.HELD
+    requires: Mapping[str, int] = field(default_factory=dict)
+    tolerates: tuple[str, ...] = ()
     control: bool = False
     hazard: str = ""  # the id of the hazard that this is a control of, such as acks0_loss
     workload: str = "produce_consume"
@@ -199,6 +207,7 @@ class Scenario:
         if not self.name or not all(c.isalnum() or c in "_-." for c in self.name):
             raise ValueError(f"Scenario.name: letters, digits, '_', '-' and '.' only, not {self.name!r}")
         _positive("Scenario", produce_s=self.produce_s)
+        expectation.check(self.expected, self.guarantee, self.requires, self.tolerates)
         if self.consumers.auto_commit and self.mode is Mode.AT_MOST_ONCE:
             raise ValueError(
                 "Scenario: at_most_once commits before it works, ConsumerSettings.auto_commit after it"
@@ -226,9 +235,7 @@ class Scenario:
     def describe(self) -> dict[str, Any]:
         """The scenario as data, for the manifest."""
         plain = {
-            name: (dict(value) if isinstance(value, Mapping) else value)
-            for name, value in vars(self).items()
-            if name not in ("schedule", *_PARTS)
+            name: _plain(value) for name, value in vars(self).items() if name not in ("schedule", *_PARTS)
         }
         return {
             **plain,
@@ -237,6 +244,13 @@ class Scenario:
             "schedule": [w.describe() for w in self.schedule],
             **{name: asdict(getattr(self, name)) for name in _PARTS},
         }
+
+
+def _plain(value: Any) -> Any:
+    """As JSON has it."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    return list(value) if isinstance(value, tuple) else value
 
 
 _MOST_NAMED = 4  # faults

@@ -6,11 +6,12 @@ went wrong, and a clean result is believed only when the run proves that somethi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from harness.contracts import Mode, Verdict
+from harness.expectation import Evidence, Shortfall, Standing, found, required_by, shortfalls, standing
 from harness.guarantees import TABLE, Conditions, Rule, promise
 
 
@@ -24,10 +25,13 @@ class Settings:
     # A run that is judged as another mode than it ran in is held to all of that mode, its isolation included:
     # the group's choice of read_uncommitted excuses nothing then.
     own_choices_excuse: bool = True
+    requires: Mapping[str, int] = field(default_factory=dict)  # what the run must raise, at least so often
+    tolerates: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, manifest: Mapping[str, Any], reconciled: Mapping[str, Any]) -> Settings:
         scenario = manifest["scenario"]
+        requires, tolerates = required_by(scenario)
         return cls(
             expected=Verdict(scenario.get("expected", Verdict.HELD)),
             windows=len(scenario.get("schedule") or ()),
@@ -36,6 +40,8 @@ class Settings:
                 topic_unchanged=bool(manifest.get("topic_unchanged", True)),
             ),
             own_choices_excuse=not scenario.get("judged_as"),
+            requires=requires,
+            tolerates=tolerates,
         )
 
 
@@ -57,10 +63,17 @@ class Judgement:
     counted: tuple[Count, ...] = ()
     inconclusive: tuple[str, ...] = ()
     stalled: tuple[str, ...] = ()  # availability: a line of its own, never mixed into the verdict
+    required: Mapping[str, int] = field(default_factory=dict)
+    found: Mapping[str, int] = field(default_factory=dict)  # of what is required
+    shortfalls: tuple[Shortfall, ...] = ()  # why the requirements are not met
+
+    @property
+    def standing(self) -> Standing:
+        return standing(self.verdict, self.expected, {shortfall.kind for shortfall in self.shortfalls})
 
     @property
     def as_expected(self) -> bool:
-        return self.verdict is self.expected
+        return self.standing is Standing.AS_PROMISED
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -72,18 +85,46 @@ class Judgement:
             "counted": [asdict(c) for c in self.counted],
             "inconclusive": list(self.inconclusive),
             "stalled": list(self.stalled),
+            "required": dict(self.required),
+            "found": dict(self.found),
+            "standing": self.standing.value,
+            "shortfalls": [asdict(shortfall) for shortfall in self.shortfalls],
         }
 
 
 def judge(reconciled: Mapping[str, Any], guarantee: Mode, settings: Settings) -> Judgement:
     """The verdict on one run, held to `guarantee`."""
-    found = list(_found(reconciled, guarantee, settings))
-    violations = tuple(count for rule, count in found if rule is Rule.FORBIDDEN)
-    counted = tuple(count for rule, count in found if rule is not Rule.FORBIDDEN)
-    doubts = tuple(_doubts(reconciled, guarantee, settings))
-    verdict = Verdict.VIOLATED if violations else Verdict.INCONCLUSIVE if doubts else Verdict.HELD
-    stalled = tuple(reconciled["coverage"].get("stalled", ()))
-    return Judgement(verdict, settings.expected, guarantee, violations, counted, doubts, stalled)
+    rules = list(_found(reconciled, guarantee, settings))
+    violations = tuple(count for rule, count in rules if rule is Rule.FORBIDDEN)
+    counted = tuple(count for rule, count in rules if rule is not Rule.FORBIDDEN)
+    unbitten = tuple(_unbitten(reconciled["coverage"]["windows"], settings.windows))
+    doubts = tuple(_doubts(reconciled, settings))
+    untested = tuple(_untested(reconciled, guarantee, settings))
+    unproven = (*unbitten, *doubts, *untested)
+    evidence = Evidence(
+        _sums(violations), _sums(counted), reconciled["compared"], reconciled["crashed"], unbitten, doubts
+    )
+    wants = settings.expected, settings.requires
+    return Judgement(
+        verdict=Verdict.VIOLATED if violations else Verdict.INCONCLUSIVE if unproven else Verdict.HELD,
+        expected=settings.expected,
+        guarantee=guarantee,
+        violations=violations,
+        counted=counted,
+        inconclusive=unproven,
+        stalled=tuple(reconciled["coverage"].get("stalled", ())),
+        required=settings.requires,
+        found=found(*wants, evidence),
+        shortfalls=tuple(shortfalls(*wants, settings.tolerates, evidence)),
+    )
+
+
+def _sums(counts: Iterable[Count]) -> dict[str, int]:
+    """One number for each anomaly: excused findings have a reason of their own."""
+    sums: dict[str, int] = {}
+    for count in counts:
+        sums[count.anomaly] = sums.get(count.anomaly, 0) + count.count
+    return sums
 
 
 def _found(
@@ -102,13 +143,16 @@ def _found(
             yield cell.rule, Count(anomaly, count, cell.reason)
 
 
-def _doubts(reconciled: Mapping[str, Any], guarantee: Mode, settings: Settings) -> Iterator[str]:
+def _doubts(reconciled: Mapping[str, Any], settings: Settings) -> Iterator[str]:
     """Why this run may prove nothing, each in one line."""
     seen = reconciled["coverage"]
     yield from seen.get("doubts", ())
     for anomaly, why in reconciled["crashed"].items():
         yield f"the finder of {anomaly} crashed: {why}"
-    yield from _doubts_about_windows(seen["windows"], settings.windows)
+    for window in seen["windows"]:
+        if not window["healed"]:
+            why = window["heal_proof"] or window["error"] or "no proof was taken"
+            yield f"{_named(window)} did not heal: {why}"
     if not seen["progress_before"]:
         yield (
             "no progress before the fault: nothing was acked"
@@ -130,17 +174,23 @@ def _doubts(reconciled: Mapping[str, Any], guarantee: Mode, settings: Settings) 
         yield f"the ledger has a gap: {gap}"
     for error in seen["errors"]:
         yield f"an error during the run: {error}"
+
+
+def _untested(reconciled: Mapping[str, Any], guarantee: Mode, settings: Settings) -> Iterator[str]:
+    """Questions that the guarantee asks and that the run had nothing for, each in one line."""
     for anomaly, compared in reconciled["compared"].items():
         if compared == 0 and promise(anomaly, guarantee, settings.conditions).rule is Rule.FORBIDDEN:
             yield f"{anomaly} is forbidden, and nothing was there to compare: the question was not tested"
 
 
-def _doubts_about_windows(windows: list[Mapping[str, Any]], scheduled: int) -> Iterator[str]:
+def _unbitten(windows: Sequence[Mapping[str, Any]], scheduled: int) -> Iterator[str]:
+    """Fault windows that did not open or did not bite, each in one line."""
     if len(windows) < scheduled:
         yield f"{scheduled} fault windows were scheduled and {len(windows)} opened"
     for window in windows:
-        name = f"fault window {window['window']} ({window['fault']})"
         if not window["bit"]:
-            yield f"{name} did not bite: {window['proof'] or 'no proof was taken'}"
-        if not window["healed"]:
-            yield f"{name} did not heal: {window['heal_proof'] or window['error'] or 'no proof was taken'}"
+            yield f"{_named(window)} did not bite: {window['proof'] or 'no proof was taken'}"
+
+
+def _named(window: Mapping[str, Any]) -> str:
+    return f"fault window {window['window']} ({window['fault']})"

@@ -41,8 +41,9 @@ def headline(runs: Sequence[RunReport]) -> Headline:
         broken = sum(r.standing is Standing.BROKEN for r in runs)
         sentence = "A promise was violated" if broken == 1 else f"{number(broken)} promises were violated"
     elif standing is Standing.MISSED:
-        missed = sum(r.standing is Standing.MISSED for r in runs)
-        sentence = f"{plural(missed, 'control')} did not catch what was planted"
+        missed = [r for r in runs if r.standing is Standing.MISSED]
+        what = "control" if all(r.control for r in missed) else "run"
+        sentence = f"{plural(len(missed), what)} did not catch what was planted"
     elif all(r.verdict == INCONCLUSIVE for r in runs):
         sentence = "Nothing was proven"
     elif standing is Standing.UNPROVEN:

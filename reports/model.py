@@ -9,24 +9,17 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from harness.expectation import Standing, standing
 from harness.rundir import RunDir
 from reports.files import counts, decimal, integer, items, load, mapping, text, texts
+from reports.required import Required
 from reports.timeline import Timeline
 
+__all__ = ["HELD", "INCONCLUSIVE", "VIOLATED", "Report", "RunReport", "Standing", "read_runs"]
 HELD, VIOLATED, INCONCLUSIVE = "HELD", "VIOLATED", "INCONCLUSIVE"
-
-
-class Standing(StrEnum):
-    """A verdict seen against what was promised: this, not the verdict itself, is good or bad news."""
-
-    AS_PROMISED = "as promised"
-    BROKEN = "promise violated"  # VIOLATED, and nobody expected it
-    MISSED = "not caught"  # a control that has to be VIOLATED and was not: the harness is blind here
-    UNPROVEN = "proves nothing"
 
 
 @dataclass(frozen=True)
@@ -95,6 +88,7 @@ class RunReport:
     violations: tuple[Reason, ...] = ()
     counted: tuple[Reason, ...] = ()
     inconclusive: tuple[str, ...] = ()
+    requirement: Required = field(default_factory=Required)
     counts: Mapping[str, int] = field(default_factory=dict)
     losses: Mapping[str, int] = field(default_factory=dict)  # by class
     compared: Mapping[str, int] = field(default_factory=dict)
@@ -114,11 +108,12 @@ class RunReport:
 
     @property
     def standing(self) -> Standing:
-        if self.verdict == self.expected:
-            return Standing.AS_PROMISED
-        if self.verdict == VIOLATED:
-            return Standing.BROKEN
-        return Standing.UNPROVEN if self.verdict == INCONCLUSIVE else Standing.MISSED
+        return standing(self.verdict, self.expected, self.requirement.kinds)
+
+    @property
+    def required(self) -> str:
+        """`required: lost >= 1; found: lost 48`; empty where nothing is required."""
+        return self.requirement.told({v.anomaly: v.count for v in self.violations})
 
     @property
     def bite(self) -> str | None:
@@ -171,6 +166,7 @@ class RunReport:
             violations=_reasons(judged, "violations"),
             counted=_reasons(judged, "counted"),
             inconclusive=(*troubles, *map(str, items(judged, "inconclusive"))),
+            requirement=Required.read(judged, troubles),
             counts=counts(reconciled, "counts"),
             losses=counts(reconciled, "losses"),
             compared=counts(reconciled, "compared"),

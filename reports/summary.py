@@ -32,6 +32,10 @@ def row(run: RunReport) -> dict[str, Any]:
         "control": run.control,
         "expected": run.expected,
         "verdict": run.verdict,
+        "as_expected": run.standing is Standing.AS_PROMISED,
+        "required": dict(run.requirement.required),
+        "found": dict(run.requirement.found),
+        "shortfalls": list(run.requirement.reasons),
         **{name: run.count(name) for name in _COUNTS},
         "unavailable_s_max": run.unavailable_s_max,
         "bite": run.bite,
@@ -54,8 +58,8 @@ def summary(
 def exit_code(runs: Sequence[RunReport]) -> int:
     """What the program ends with.
 
-    0: every verdict is the expected one. 1: a run is VIOLATED where that was not expected, or HELD where a
-    violation was (a control that did not catch). 3: else, a run is INCONCLUSIVE, or there is no run at all.
+    0: every run is as expected. 1: a run is VIOLATED by something that it does not plant, or does not show what it must
+    raise (a control that did not catch). 3: else, a run is INCONCLUSIVE, or there is no run at all.
     """
     if not runs or worst(runs) is Standing.UNPROVEN:
         return 3
@@ -63,7 +67,9 @@ def exit_code(runs: Sequence[RunReport]) -> int:
 
 
 def table(runs: Sequence[RunReport], colour: bool = False) -> str:
-    """An aligned table of at most 140 columns and a closing sentence; ANSI colours only when asked for."""
+    """An aligned table of at most 140 columns, what runs had to raise, and a closing sentence; ANSI colours only when asked
+    for.
+    """
     lines = _narrowed(
         _lines(runs, words.number), ((1, 12), (0, 24))
     )  # the scenario's name mostly has the fault
@@ -82,7 +88,19 @@ def table(runs: Sequence[RunReport], colour: bool = False) -> str:
             whole = f"\033[2m{whole}{_OFF}"
         shown.append(whole)
     sentence = textwrap.fill(closing(runs), WIDTH, break_on_hyphens=False)
-    return "\n".join([*shown, "", sentence])
+    return "\n".join([*shown, "", *_required(runs), sentence])
+
+
+def _required(runs: Sequence[RunReport]) -> list[str]:
+    """A line for each run that had to raise something, its reasons where that is not enough, and an empty line."""
+    asked = [run for run in runs if run.required or run.requirement.shortfalls]
+    wide = max((len(run.scenario) for run in asked), default=0)
+    lines = []
+    for run in asked:
+        lines.append(f"{MARKS[run.standing]} {run.scenario.ljust(wide)}  {run.required}".rstrip())
+        lines += [f"    {reason}" for reason in run.requirement.reasons if reason != run.required]
+    folded = [textwrap.fill(line, WIDTH, subsequent_indent="    ", break_on_hyphens=False) for line in lines]
+    return [*folded, ""] if folded else []
 
 
 def closing(runs: Sequence[RunReport]) -> str:

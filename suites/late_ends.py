@@ -74,7 +74,7 @@ class Late:
     on: Target
     since: Moment
     until: Moment
-    anomalies: frozenset[str]
+    anomalies: tuple[str, ...]
     lane: Lane = Lane.PRODUCE
 
     def _schedule(self, until: str, hold_s: float) -> Schedule:
@@ -88,6 +88,7 @@ class Late:
             name=f"late_end-{self.name}",
             schedule=self._schedule(self.until.value, 0.1),
             expected=Verdict.VIOLATED,
+            requires=dict.fromkeys(self.anomalies, 1),
             control=True,
         )
 
@@ -122,7 +123,7 @@ LATE = (
         PRODUCER,
         Moment.BEFORE_COMMIT,
         Moment.MIDWAY_TO_ABORT,
-        frozenset({"aborted_read"}),
+        ("aborted_read",),
     ),
     Late(
         "abort_then_commit",
@@ -131,7 +132,7 @@ LATE = (
         PRODUCER,
         Moment.BEFORE_ABORT,
         Moment.MIDWAY_TO_COMMIT,
-        frozenset({"torn", "lost"}),
+        ("torn", "lost"),
     ),
     Late(
         "abort_then_offsets",
@@ -140,7 +141,7 @@ LATE = (
         COPIER,
         Moment.BEFORE_ABORT,
         Moment.MIDWAY_TO_COMMIT,
-        frozenset({"missing_effect", "lost"}),
+        ("missing_effect", "lost"),
         Lane.CONSUME,
     ),
 )

@@ -43,6 +43,7 @@ from harness.targets import (
 from harness.workloads.transactional_produce import COORDINATOR_LOOKS_EVERY_S
 
 ZOMBIE_S = 13.0  # longer than the session of a member, which is 10 s
+LONG_GONE_S = 22.0  # so long that another member has its partitions also on a busy machine
 CUT_OFF_S = 3.0
 AFTER_S = 0.5
 
@@ -125,29 +126,31 @@ WEAKER_PIPELINES = tuple(
 # --- the wrong ones that people write ----------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Wrong:
-    scenario: Scenario
-    anomalies: frozenset[str]  # what is found; named in advance
-
-
-def _wrong(kind: Pipeline, fault: str, *anomalies: str) -> Wrong:
+def _wrong(
+    kind: Pipeline, fault: str, producer_extra: Mapping[str, Any] | None = None, **more: Any
+) -> Scenario:
     right = pipeline(fault)
-    scenario = replace(
+    return replace(
         right,
         name=f"wrong-{kind}-{fault}",
-        pipeline=replace(right.pipeline, kind=kind),
+        pipeline=replace(right.pipeline, kind=kind, producer_extra=producer_extra or {}),
         expected=Verdict.VIOLATED,
+        requires={"double_effect": 1},
         control=True,
+        **more,
     )
-    return Wrong(scenario, frozenset(anomalies))
 
 
 WRONG = (
     # The output is committed, the position is not: the next member makes the output again.
-    _wrong(Pipeline.OFFSETS_BY_CONSUMER, f"kill-{Moment.AFTER_COMMIT}", "double_effect"),
-    # Nobody can tell that these offsets come from one that is a member no longer.
-    _wrong(Pipeline.NO_GROUP_METADATA, "zombie-after_produce", "double_effect"),
+    _wrong(Pipeline.OFFSETS_BY_CONSUMER, f"kill-{Moment.AFTER_COMMIT}"),
+    # The broker cannot know that these offsets come from a member that has lost its partitions.
+    _wrong(
+        Pipeline.NO_GROUP_METADATA,
+        "zombie-after_produce",
+        producer_extra={"transaction.timeout.ms": 60_000},  # its transaction is open for all that time
+        schedule=_held(at(Moment.AFTER_PRODUCE, PauseWorker()), copier(1), LONG_GONE_S),
+    ),
 )
 
 # Each life has another id, so that nobody ends what the one before left open: nothing is wrong, and nothing moves.
@@ -252,9 +255,9 @@ GROUPS: Mapping[str, Group] = {
         {"group.protocol": "consumer", "max.poll.interval.ms": 6000}, auto_commit=True
     ),
 }
-# It dies with records in its hands, a while after it got them: long enough for the library to commit in its own time.
+# It dies with records in its hands, a while after it got them: ten times as long as the library waits between two commits.
 _IN_ITS_HANDS = AtMoment(
-    KillWorker().describe(), moment=Moment.BEFORE_WORK.value, worker="consumer-1", wait_s=1.0
+    KillWorker().describe(), moment=Moment.BEFORE_WORK.value, worker="consumer-1", wait_s=2.0
 )
 ON_GROUPS: Mapping[str, Schedule] = {
     "none": NO_FAULTS,
@@ -288,9 +291,15 @@ GROUP_RUNS = (
 )
 
 
-def _wrong_group(name: str, right: Scenario, *anomalies: str, **wrong: Any) -> Wrong:
-    scenario = replace(right, name=f"wrong-{name}", expected=Verdict.VIOLATED, control=True, **wrong)
-    return Wrong(scenario, frozenset(anomalies))
+def _wrong_group(name: str, right: Scenario, *anomalies: str, **wrong: Any) -> Scenario:
+    return replace(
+        right,
+        name=f"wrong-{name}",
+        expected=Verdict.VIOLATED,
+        requires=dict.fromkeys(anomalies, 1),
+        control=True,
+        **wrong,
+    )
 
 
 _DYING, _DYING_AUTO = (group(kind, f"kill-{Moment.BEFORE_WORK}") for kind in ("range", "auto_commit"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,9 +16,9 @@ from harness.choice import Choice
 from harness.clusters import _leftovers
 from harness.clusters._commanded import CommandedNode, commanded
 from harness.clusters._mesh import Member
-from harness.clusters._powers import Powers
+from harness.clusters._powers import Commands, Powers
 from harness.clusters._properties import read_properties, secrets_in
-from harness.contracts import Killable, Node, Pausable, Severable, Shared, Stoppable
+from harness.contracts import Killable, Mode, Node, Pausable, Severable, Shared, Stoppable
 from harness.errors import FaultError, UsageError
 from harness.possible import impossible
 from suites import matrix
@@ -288,3 +288,25 @@ def test_what_no_node_has_the_power_for_is_told_before_it_is_run() -> None:
     reasons = [impossible(scenario, cluster) for scenario in matrix.QUICK]
     assert all(reason and "kill on leader needs a power that no node" in reason for reason in reasons)
     assert impossible(matrix.ABORTED_UNCOMMITTED, cluster) is None, "it has no fault"
+
+
+# TRUST T4: without a way to stop the leader first, whether the kill costs anything would be luck.
+def test_losses_are_not_required_of_nodes_that_cannot_be_stopped() -> None:
+    class Killing(FakeCluster):
+        lines: Mapping[str, tuple[str, ...]] = {}
+
+        def nodes(self) -> list[Node]:
+            return [commanded(Member("broker-1", 1, True, True), ("h", 1), Commands(self.lines), print)]
+
+        def describe(self) -> dict[str, str]:
+            return {"kind": "existing"}
+
+    cluster = Killing(make_arena().cluster.brokers, {})
+    at_most_once, at_least_once = (
+        matrix.crossed(mode, "kill-leader") for mode in (Mode.AT_MOST_ONCE, Mode.AT_LEAST_ONCE)
+    )
+    cluster.lines = dict.fromkeys(("kill", "restart"), ("true",))
+    assert "(PausableAndKillable)" in (impossible(at_most_once, cluster) or "")
+    assert impossible(at_least_once, cluster) is None
+    cluster.lines = dict.fromkeys(("kill", "restart", "pause", "resume"), ("true",))
+    assert impossible(at_most_once, cluster) is None

@@ -63,6 +63,23 @@ def test_the_matrix_crosses_all_modes_and_faults() -> None:
     assert all(s.expected is Verdict.VIOLATED and s.control for s in matrix.HAZARDS)
 
 
+# TRUST T4: at-most-once and acks=0 must lose records, whatever the moment of the kill.
+def test_losses_are_required_only_where_the_leader_dies_with_unread_records() -> None:
+    required = {s.name: dict(s.requires) for s in matrix.FULL if s.requires}
+    assert required == {
+        "at_most_once-kill-leader": {"lost": 1},
+        "control-acks0_loss": {"lost": 1},
+        "control-acks1_failover": {"lost": 1},
+        "control-retry_duplicates": {"duplicated": 1},
+        "control-aborted_uncommitted": {"aborted_read": 1},
+    }
+    for scenario in matrix.FULL:
+        unread = [w.fault.unread for w in scenario.schedule if isinstance(w.fault, Kill)]
+        assert any(unread) == (scenario.mode is Mode.AT_MOST_ONCE and "lost" in scenario.requires)
+    for mode in matrix.MODES:
+        assert matrix.crossed(mode, "kill-leader").fault_name == "kill-leader", "one column of the report"
+
+
 def test_a_scenario_describes_itself_as_json() -> None:
     for scenario in matrix.FULL:
         described = json.loads(json.dumps(scenario.describe()))

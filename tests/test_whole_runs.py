@@ -15,6 +15,7 @@ from harness.assess import assess
 from harness.campaign import Campaign
 from harness.clusters.memory import PARTITIONS, MemoryCluster
 from harness.contracts import Mode, Verdict
+from harness.expectation import Standing
 from harness.reconcile.session import spark
 from harness.rundir import read_json
 from harness.scenario import (
@@ -26,6 +27,7 @@ from harness.scenario import (
     Timings,
     TopicSettings,
 )
+from reports.model import read_runs
 
 pytestmark = pytest.mark.spark
 HONEST = Scenario(
@@ -138,3 +140,23 @@ def test_a_worker_that_fails_makes_the_run_inconclusive(
     result = campaign.run(replace(HONEST, name="failing", client="lying", timings=timings)).result()
     assert result.verdict is Verdict.INCONCLUSIVE, result.explain()
     assert any("no such lie" in text for text in result.judgement.inconclusive), result.explain()
+
+
+def test_a_control_is_satisfied_by_what_it_requires_alone(
+    campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the scenario through manifest, verdict.json and report: one rule (E13)."""
+    monkeypatch.setenv("ONCEPROOF_LIE", "lose")
+    planted = replace(HONEST, client="lying", expected=Verdict.VIOLATED, control=True)
+    # What the final reader hides is delivered all the same, so it is found as another anomaly too.
+    lost = replace(planted, name="loses", requires={"lost": 1}, tolerates=("phantom", "offset_conflict"))
+    corrupted = replace(lost, name="corrupts", requires={"corrupted": 1}, tolerates=(*lost.tolerates, "lost"))
+    seen, missed = (campaign.run(each).result() for each in (lost, corrupted))
+    assert seen.as_expected, seen.explain()
+    assert seen.judgement.found["lost"] >= 1
+    assert missed.verdict is Verdict.VIOLATED, missed.explain()
+    assert not missed.as_expected
+    assert "required: corrupted >= 1; found: corrupted 0" in missed.explain()
+    shown = {run.scenario: run for run in read_runs([seen.run, missed.run])}
+    assert shown["loses"].standing is Standing.AS_PROMISED
+    assert shown["corrupts"].standing is Standing.MISSED

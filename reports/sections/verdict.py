@@ -32,6 +32,8 @@ def _amiss(report: Report) -> list[dict[str, Any]]:
 
 
 def _why(run: RunReport) -> str:
+    if run.verdict == run.expected and run.requirement.reasons:
+        return "; ".join(run.requirement.reasons)
     if run.standing is Standing.BROKEN:
         found = ", ".join(f"{words.number(v.count)} {words.words(v.anomaly)}" for v in run.violations)
         return found or "violated"

@@ -8,25 +8,27 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from faults import _measure, pause
+from faults import _measure, kill, pause
 from faults.kill import Kill
 from faults.pause import Pause
 from faults.restart import Restart
 from faults.rolling_restart import RollingRestart
 from faults.starve import Starve
 from harness import registry, tether
+from harness.board import Counters
 from harness.clusters import _control_group, _starved
 from harness.clusters._control_group import Place, sweep_groups
 from harness.clusters._cpu_group import CpuGroup, place_for
 from harness.clusters._starved import Throttle, cpu_seconds
-from harness.contracts import Fault, Node, Pausable, Starvable, Stoppable
+from harness.contracts import Fault, Killable, Node, Pausable, PausableAndKillable, Starvable, Stoppable
 from harness.errors import FaultError, UsageError, WaitTimeout
+from harness.schedule import fault_of
 from harness.testing.check_fault import check_fault
 from harness.waiting import wait_until
 from tests.fake_arena import FakeArena, FakeCluster, FakeNode, make_arena
@@ -325,3 +327,89 @@ def test_the_load_ends_in_time_and_tells_when_nobody_is_there() -> None:
         address = server.getsockname()
     with pytest.raises(FaultError, match="takes no load"):
         _starved.ask_for_more(address, 0.5)
+
+
+# --- kill with unread: TRUST T4 ---
+
+
+@dataclass
+class Sender(FakeNode):
+    """A producer that has `per_look` more records acked whenever it is looked at."""
+
+    role: str = "producer"
+    transactional_id: str = ""
+    per_look: int = 100
+    acked: int = 0
+    client_settings: Mapping[str, object] = field(default_factory=dict)
+
+    def counters(self) -> Counters:
+        self.acked += self.per_look
+        return Counters(acked=self.acked)
+
+    def pause(self) -> None: ...
+    def resume(self) -> None: ...
+    def paused(self) -> bool:
+        return False
+
+    def stop_at(self, moment: str) -> None: ...
+    def waits(self) -> bool:
+        return False
+
+    def go_on(self) -> None: ...
+
+
+def arena_with_a_sender(per_look: int = 100) -> tuple[FakeArena, list[ProcessNode]]:
+    arena, nodes = arena_of_processes()
+    return FakeArena(arena.cluster, [Sender("producer-1", per_look=per_look)]), nodes
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kill, "_UNREAD_S", 0.01)
+    monkeypatch.setattr(kill, "_UNREAD_LIMIT_S", 0.2)
+
+
+@pytest.mark.usefixtures("hasty")
+def test_a_broker_dies_with_what_it_never_read() -> None:
+    arena, nodes = arena_with_a_sender()
+    with Kill(unread=250).hold(arena, [nodes[1]]) as bite:
+        assert bite.bit, bite.proof
+        assert bite.measured["acked_while_stopped"] >= 250
+        assert "stopped" in bite.proof
+        assert nodes[1].calls == ["pause", "kill"], "it reads nothing between the two"
+    assert nodes[1].calls == ["pause", "kill", "restart"]
+
+
+@pytest.mark.usefixtures("hasty")
+def test_a_kill_without_unread_records_does_not_bite_when_some_are_asked_for() -> None:
+    arena, nodes = arena_with_a_sender(per_look=0)
+    with Kill(unread=250).hold(arena, [nodes[1]]) as bite:
+        assert not bite.bit
+        assert "0 of 250" in bite.proof
+    assert nodes[1].alive
+    assert not nodes[1].stopped
+
+
+@pytest.mark.usefixtures("hasty", "impatient")
+def test_a_broker_that_is_not_stopped_may_have_read_everything() -> None:
+    arena, nodes = arena_with_a_sender()
+    nodes[1].stubborn = True
+    with Kill(unread=250).hold(arena, [nodes[1]]) as bite:
+        assert not bite.bit
+        assert "not stopped" in bite.proof
+
+
+def test_unread_records_need_a_node_that_can_be_stopped() -> None:
+    assert Kill().needs is Killable
+    assert Kill(unread=1).needs is PausableAndKillable
+    assert isinstance(ProcessNode("broker-1"), Kill(unread=1).needs)
+    assert not isinstance(FakeNode("broker-1"), Kill(unread=1).needs)
+    assert isinstance(FakeNode("broker-1"), Kill().needs)
+    with pytest.raises(UsageError, match="unread"):
+        Kill(unread=-1)
+
+
+def test_a_kill_comes_back_from_its_description() -> None:
+    for fault in (Kill(), Kill(unread=300)):
+        assert fault_of(fault.describe()) == fault
+    assert str(Kill(unread=300)) == str(Kill())

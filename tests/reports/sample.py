@@ -39,13 +39,14 @@ VERSIONS = {"onceproof": "0.1.0", "kafka": "4.3.1", "confluent-kafka": "2.16.1",
             "pyspark": "4.3.0", "toxiproxy": "2.12.0", "python": "3.11.7", "java": "17.0.17"}  # fmt: skip
 CONTROLS: Sequence[Mapping[str, Any]] = (
     {"name": "acks0_loss", "mode": "at_most_once", "judged_as": "at_least_once", "fault": "kill-leader",
-     "expected": "VIOLATED", "anomalies": {"lost": 532}},
+     "expected": "VIOLATED", "anomalies": {"lost": 532}, "required": {"lost": 1}},
     {"name": "retry_duplicates", "mode": "at_least_once", "judged_as": "exactly_once",
-     "fault": "sever-answers", "expected": "VIOLATED", "anomalies": {"duplicated": 2000, "reordered": 118}},
+     "fault": "sever-answers", "expected": "VIOLATED", "anomalies": {"duplicated": 2000, "reordered": 118},
+     "required": {"duplicated": 1}},
     {"name": "aborted_uncommitted", "mode": "exactly_once", "judged_as": "exactly_once", "fault": "none",
-     "expected": "VIOLATED", "anomalies": {"aborted_read": 500}},
+     "expected": "VIOLATED", "anomalies": {"aborted_read": 500}, "required": {"aborted_read": 1}},
     {"name": "no_fault", "mode": "at_least_once", "judged_as": "at_least_once", "fault": "none",
-     "expected": "HELD", "anomalies": {}},
+     "expected": "HELD", "anomalies": {}, "required": {}},
 )  # fmt: skip
 
 
@@ -70,6 +71,7 @@ def sample_runs(root: Path, *, copies: int = 1, broken: Sequence[str] = (), cras
                     anomalies["lost"] = 17
                 made.append(_sample_run(root, seed=copy * 100 + len(made), text=text, name=name, mode=mode,
                                         judged_as=mode, fault=fault, expected="HELD", control=False,
+                                        required={"lost": 1} if name == "at_most_once-kill-leader" else {},
                                         anomalies=anomalies, forbidden=("lost",) if name in broken else (),
                                         crashed=name in crashed, bit=name not in quiet))  # fmt: skip
         for control in CONTROLS:
@@ -81,7 +83,7 @@ def sample_runs(root: Path, *, copies: int = 1, broken: Sequence[str] = (), cras
 
 def _sample_run(root: Path, *, seed: int, text: str, name: str, mode: str, judged_as: str, fault: str,
                 expected: str, control: bool, anomalies: Mapping[str, int], forbidden: Sequence[str],
-                crashed: bool, bit: bool) -> RunDir:  # fmt: skip
+                required: Mapping[str, int], crashed: bool, bit: bool) -> RunDir:  # fmt: skip
     run = RunDir.create(root, name)
     luck = random.Random(seed)
     kind = fault.split("-")[0]
@@ -90,7 +92,7 @@ def _sample_run(root: Path, *, seed: int, text: str, name: str, mode: str, judge
         "run_id": run.run_id,
         "scenario": {
             "name": name, "mode": mode, "judged_as": judged_as, "guarantee": judged_as, "expected": expected,
-            "control": control, "hazard": name if control else "", "fault": fault, "seed": 7,
+            "requires": required, "control": control, "hazard": name if control else "", "fault": fault, "seed": 7,
             "client": "confluent", "workload": "produce_consume",
             "topic": {"partitions": 3, "replication_factor": 3, "min_insync_replicas": 2},
             "producers": {"keyed": 1, "keyless": 1, "records_per_s": 2000, "payload_bytes": 128, "keys": 64},
@@ -143,7 +145,8 @@ def _sample_run(root: Path, *, seed: int, text: str, name: str, mode: str, judge
         "violations": violations,
         "counted": [{"anomaly": a, "count": c, "reason": f"{judged_as} allows it: it was never promised"}
                     for a, c in anomalies.items() if a not in forbidden],
-        "inconclusive": unproven,
+        "inconclusive": unproven, "required": required, "found": {a: anomalies[a] for a in required},
+        "standing": "as promised" if verdict == expected else "proves nothing", "shortfalls": [],
     })  # fmt: skip
     return run
 

@@ -144,5 +144,6 @@ def test_fields_of_the_wrong_kind_read_as_absent(tmp_path: Path) -> None:
 def test_a_verdict_is_seen_against_what_was_expected(
     tmp_path: Path, expected: str, verdict: str, standing: Standing
 ) -> None:
-    run = folder(tmp_path, manifest={}, reconciled={}, verdict={"verdict": verdict, "expected": expected})
+    judged = {"verdict": verdict, "expected": expected, "required": {"lost": 1}}
+    run = folder(tmp_path, manifest={}, reconciled={}, verdict=judged)
     assert RunReport.read(run).standing is standing

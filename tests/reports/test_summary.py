@@ -13,7 +13,8 @@ from reports.model import RunReport
 from reports.summary import WIDTH, closing, exit_code, read, summary, table
 from tests.reports.sample import sample_runs
 
-KEYS = ["scenario", "mode", "fault", "control", "expected", "verdict", "attempted", "acked", "in_log",
+KEYS = ["scenario", "mode", "fault", "control", "expected", "verdict", "as_expected", "required", "found",
+        "shortfalls", "attempted", "acked", "in_log",
         "delivered", "lost", "duplicated", "reordered", "unavailable_s_max", "bite", "run_dir", "software"]  # fmt: skip
 
 
