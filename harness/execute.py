@@ -17,7 +17,7 @@ from harness.clocked_worker import ClockedWorker, workers_with_clocks
 from harness.connection import prefix_of
 from harness.contracts import Cluster, Lane, Mode, Node, Workload
 from harness.coordinators import CoordinatorWatch
-from harness.errors import OnceproofError, WaitTimeout
+from harness.errors import OnceproofError, UsageError, WaitTimeout
 from harness.injector import Injector
 from harness.message import run_number
 from harness.rundir import RunDir, write_json
@@ -26,6 +26,7 @@ from harness.stalls import tell_hanging_transactions
 from harness.topics import GroupWatch, partitions_now
 from harness.workers import OBSERVER, Worker, Workers
 
+LONGEST_TOPIC = 249  # as brokers have it
 OBSERVERS_LIMIT_S = 15.0  # until they have read to the end and stopped
 
 Say = Callable[[str], None]
@@ -65,6 +66,11 @@ def execute(
     group = f"{topic}-group"
     workload: Workload = registry.load("workload", scenario.workload)(scenario, topic, group)
     more_topics = dict(workload.more_topics())
+    for name in (topic, *more_topics):
+        if len(name) > LONGEST_TOPIC:
+            raise UsageError(
+                f"{name}: topics have at most {LONGEST_TOPIC} letters; choose a shorter name or --prefix"
+            )
     manifest = _manifest(run, scenario, cluster, topic, group, command, versions or {})
     manifest["topics"] = [topic, *more_topics]
     transform = workload.transform()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
@@ -11,6 +12,11 @@ from harness.contracts import Mode, Verdict
 from harness.message import MIN_LENGTH
 from harness.schedule import NO_FAULTS, Schedule
 from harness.transform import Transform
+
+
+# A name is part of topics, which have at most 249 letters: before it the prefix, behind it the time and the topic's use.
+LONGEST_NAME = 150
+_NAME = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9._-]{{0,{LONGEST_NAME - 1}}}")
 
 
 def _positive(owner: str, **values: float) -> None:
@@ -196,8 +202,11 @@ class Scenario:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        if not self.name or not all(c.isalnum() or c in "_-." for c in self.name):
-            raise ValueError(f"Scenario.name: letters, digits, '_', '-' and '.' only, not {self.name!r}")
+        if not _NAME.fullmatch(self.name):
+            raise ValueError(
+                f"Scenario.name: at most {LONGEST_NAME} characters of a-z, A-Z, 0-9, '_', '-' and '.', the first one "
+                f"a letter, a digit or '_'; not {self.name[: 2 * LONGEST_NAME]!r}"
+            )
         _positive("Scenario", produce_s=self.produce_s)
         if self.consumers.auto_commit and self.mode is Mode.AT_MOST_ONCE:
             raise ValueError(

@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 START_LIMIT_S = 60.0
 MAIN = "org.apache.spark.deploy.SparkSubmit"
 # What makes Spark's launcher put more into the command line than the archive's options tell.
-_LEFT_TO_SPARK = (
-    "SPARK_HOME", "SPARK_SUBMIT_OPTS", "HADOOP_CONF_DIR", "YARN_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "SPARK_DIST_CLASSPATH",
-)  # fmt: skip
+_LEFT_TO_SPARK = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 _log = logging.getLogger(__name__)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -23,8 +24,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.errors import ClusterError
+from harness import paths
+from harness.environment import need_open_files
+from harness.errors import ClusterError, OnceproofError, SetupError
+from harness.provision.tool import last_words
 from harness.reconcile.masters import first_line, need_answer, need_executors, on_cluster, place, spread
+from harness.room import room_error
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -145,6 +150,8 @@ def _start(
     from harness.reconcile import gateway
 
     need_answer(master)
+    need_open_files()
+    _ignore_another_spark()
     scratch = _scratch()
     (scratch / "log4j2.properties").write_text(_LOG4J, encoding="utf-8")
     os.environ["JAVA_HOME"] = str(java().parent.parent)
@@ -154,8 +161,8 @@ def _start(
     )
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     settings = {**_settings(master, memory, scratch), **place(master, memory, scratch), **more}
-    started = gateway.launch(settings, scratch, train)
     try:
+        started = gateway.launch(settings, scratch, train)
         context = SparkContext(
             conf=SparkConf(loadDefaults=False).setAll(list(settings.items())), gateway=started
         )
@@ -164,11 +171,7 @@ def _start(
             _ship(context, scratch)
     except Exception as error:
         _end_jvm()
-        if not on_cluster(master) or isinstance(error, ClusterError):
-            raise
-        raise ClusterError(
-            f"{master}: no session there: {first_line(error)} (log: {scratch / 'stderr'})"
-        ) from error
+        raise _not_started(error, master, scratch) from error
     except BaseException:
         _end_jvm()
         raise
@@ -178,13 +181,36 @@ def _start(
     return session
 
 
+def _not_started(error: Exception, master: str, scratch: Path) -> OnceproofError:
+    """The one line about a session that could not be started; Spark's own words go away with its scratch folder."""
+    if full := room_error(error, scratch):
+        return full
+    if isinstance(error, ClusterError):
+        return error
+    reason = first_line(error)
+    with suppress(OSError):
+        if (log := scratch / "stderr").stat().st_size:
+            reason = f"{reason}: {last_words(log)}"
+    if on_cluster(master):
+        return ClusterError(f"{master}: no session there: {reason}")
+    return SetupError(f"Spark did not start: {reason}; see ./onceproof doctor and docs/spark.md")
+
+
+def _ignore_another_spark() -> None:
+    """Spark is the one that pyspark brings: another one on this machine, or options meant for it, would not fit."""
+    if os.environ.pop("PYSPARK_SUBMIT_ARGS", ""):
+        print("onceproof: PYSPARK_SUBMIT_ARGS is ignored; `reconcile` has --conf NAME=VALUE", file=sys.stderr)
+    for name in ("SPARK_HOME", "SPARK_DIST_CLASSPATH", "SPARK_SUBMIT_OPTS", "SPARK_ENV_LOADED"):
+        os.environ.pop(name, None)
+
+
 def _settings(master: str, memory: str, scratch: Path) -> dict[str, str]:
     return {
         "spark.master": master,
         "spark.app.name": "onceproof",
         "spark.driver.memory": memory,
         # C1 alone: compiling hard does not pay for jobs of a second or two.
-        "spark.driver.extraJavaOptions": f"-XX:+UseParallelGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -Djava.io.tmpdir={scratch}",
+        "spark.driver.extraJavaOptions": f"-XX:+UseParallelGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -Djava.io.tmpdir={shlex.quote(str(scratch))}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.catalogImplementation": "in-memory",
@@ -221,11 +247,11 @@ def _end_jvm(limit_s: float = JVM_ENDS_S) -> None:
 
 def _scratch() -> Path:
     """A folder for all that Spark writes, removed at exit; those of processes that were killed go now."""
-    root = Path(tempfile.gettempdir())
+    root = paths.plain_temp_folder()
     for left in root.glob(f"{_SCRATCH}*"):
         owner = left.name.removeprefix(_SCRATCH).partition("-")[0]
         if owner.isdigit() and not Path("/proc", owner).exists():
             shutil.rmtree(left, ignore_errors=True)
-    made = Path(tempfile.mkdtemp(prefix=f"{_SCRATCH}{os.getpid()}-"))
+    made = Path(tempfile.mkdtemp(prefix=f"{_SCRATCH}{os.getpid()}-", dir=root))
     atexit.register(shutil.rmtree, made, ignore_errors=True)
     return made
