@@ -13,7 +13,6 @@ from harness.message import MIN_LENGTH
 from harness.schedule import NO_FAULTS, Schedule
 from harness.transform import Transform
 
-
 # A name is part of topics, which have at most 249 letters: before it the prefix, behind it the time and the topic's use.
 LONGEST_NAME = 150
 _NAME = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9._-]{{0,{LONGEST_NAME - 1}}}")
