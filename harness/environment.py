@@ -53,7 +53,7 @@ def need_open_files() -> None:
 
 def too_few_open_files() -> str | None:
     """The reason in words, or None when there is room enough."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if hard == resource.RLIM_INFINITY or hard >= OPEN_FILES_NEEDED:
         return None
     return f"the hard limit of open files is {hard} (ulimit -Hn), and at least {OPEN_FILES_NEEDED} are needed"

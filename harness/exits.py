@@ -21,7 +21,7 @@ from pathlib import Path
 
 import harness
 from harness.errors import OnceproofError
-from harness.room import room_error
+from harness.room import room_error, scratch_folders
 
 AS_PROMISED = 0
 VIOLATED = 1  # a promise was violated, or a control was missed
@@ -146,9 +146,7 @@ def _folders() -> list[Path]:
     folders = []
     with suppress(OnceproofError):
         folders.append(cache_dir() / "logs")
-    with suppress(OSError):
-        folders.append(Path(tempfile.gettempdir()))
-    return folders
+    return [*folders, *scratch_folders()]
 
 
 def _say(text: str) -> None:

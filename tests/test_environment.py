@@ -62,7 +62,9 @@ def test_a_hard_limit_that_is_too_low_is_one_line(command: str, tmp_path: Path) 
     ended = limited(256, 256, "-m", "harness.cli", command, *words)
     assert ended.returncode == 2, ended.stderr
     line = ended.stderr.splitlines()[-1]
-    assert line.startswith("onceproof: the hard limit of open files is 256 (ulimit -Hn), and at least 1024 are needed;")
+    assert line.startswith(
+        "onceproof: the hard limit of open files is 256 (ulimit -Hn), and at least 1024 are needed;"
+    )
     assert "Traceback" not in ended.stderr
 
 
@@ -74,7 +76,9 @@ def test_the_doctor_reports_the_limit_of_open_files() -> None:
 
 # TRUST R8
 @pytest.mark.parametrize("home", [None, "", "/", "//", "relative"])
-def test_without_a_home_there_is_no_cache_at_the_root(home: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_home_there_is_no_cache_at_the_root(
+    home: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("ONCEPROOF_CACHE", "HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", "relative/to/nothing")
@@ -93,7 +97,9 @@ def test_a_relative_cache_of_xdg_is_ignored(monkeypatch: pytest.MonkeyPatch, tmp
 
 # TRUST R4
 @pytest.mark.parametrize("name", ["a:b", "a=b"])
-def test_a_cache_that_java_cannot_use_is_refused(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_cache_that_java_cannot_use_is_refused(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("ONCEPROOF_CACHE", str(tmp_path / name))
     with pytest.raises(SetupError, match="Java cannot use a folder with"):
         cache_dir()
