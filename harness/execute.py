@@ -17,10 +17,10 @@ from harness.clocked_worker import ClockedWorker, workers_with_clocks
 from harness.connection import prefix_of
 from harness.contracts import Cluster, Lane, Mode, Node, Workload
 from harness.coordinators import CoordinatorWatch
-from harness.errors import OnceproofError, UsageError, WaitTimeout
+from harness.errors import NoRoom, OnceproofError, UsageError, WaitTimeout
 from harness.injector import Injector
 from harness.message import run_number
-from harness.room import needed_in, room_error
+from harness.room import needed_in
 from harness.rundir import RunDir, write_json
 from harness.scenario import Scenario, TopicSettings
 from harness.stalls import tell_hanging_transactions
@@ -89,23 +89,20 @@ def execute(
         workers = stack.enter_context(Workers(_workers(scenario, cluster, run, specs, book.events)))
         arena = RunArena(cluster, topic, group, workers, more_topics)
         try:
-            _run(scenario, arena, run, manifest, book.events, say)
-        except (OnceproofError, OSError) as error:
-            told = error if isinstance(error, OnceproofError) else room_error(error, run.path)
-            if told is None:
-                raise
-            book.events.write("error", where="run", text=str(told))
-            say(str(told))
+            with needed_in(run.path):
+                _run(scenario, arena, run, manifest, book.events, say)
+        except OnceproofError as error:
+            book.events.write("error", where="run", text=str(error))
+            say(str(error))
     manifest["versions"] |= libraries.loaded(run, {worker.name for worker in workers.all})
     manifest["versions"] |= _kafka_version(cluster, before=manifest["versions"].get("kafka"))
     manifest["ended"] = time.strftime("%Y-%m-%dT%H:%M:%S%z")
     manifest["complete"] = True
     try:
-        write_json(run.manifest, manifest)
-    except OSError as error:
-        if (full := room_error(error, run.path)) is None:
-            raise
-        say(f"{full}; the run counts as not complete")  # as the manifest of its start says, which stays
+        with needed_in(run.path):
+            write_json(run.manifest, manifest)
+    except NoRoom as error:
+        say(f"{error}; the run counts as not complete")  # as the manifest of its start says, which stays
     return run
 
 

@@ -82,7 +82,7 @@ def guarded(command: Callable[[], int]) -> int:
     try:
         code = command()
         sys.stdout.flush()
-        return OUR_ERROR if lost else code
+        return OUR_ERROR if lost and code != VIOLATED else code
     except SystemExit as error:
         if error.code in (None, AS_PROMISED, BAD_USE):
             raise  # argparse has said what is wrong, or has printed its help

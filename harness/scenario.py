@@ -13,9 +13,8 @@ from harness.message import MIN_LENGTH
 from harness.schedule import NO_FAULTS, Schedule
 from harness.transform import Transform
 
-# A name is part of topics, which have at most 249 letters: before it the prefix, behind it the time and the topic's use.
-LONGEST_NAME = 150
-_NAME = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9._-]{{0,{LONGEST_NAME - 1}}}")
+# A part of topics, which have at most 249 letters: before it the prefix, behind it the time and the topic's use.
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,149}")
 
 
 def _positive(owner: str, **values: float) -> None:
@@ -203,8 +202,8 @@ class Scenario:
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise ValueError(
-                f"Scenario.name: at most {LONGEST_NAME} characters of a-z, A-Z, 0-9, '_', '-' and '.', the first one "
-                f"a letter, a digit or '_'; not {self.name[: 2 * LONGEST_NAME]!r}"
+                "Scenario.name: at most 150 of a-z, A-Z, 0-9, '_', '-', '.', not beginning with '-' or '.'; "
+                f"not {self.name[:300]!r}"
             )
         _positive("Scenario", produce_s=self.produce_s)
         if self.consumers.auto_commit and self.mode is Mode.AT_MOST_ONCE:

@@ -133,11 +133,9 @@ def test_brokers_and_spark_start_with_java_25(tmp_path: Path) -> None:
 
 def _python(version: str) -> Path | None:
     """A Python of this version: on the path, or of pyenv."""
-    candidates = [
-        shutil.which(f"python{version}"),
-        *sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python")),
-    ]
-    for candidate in filter(None, candidates):
+    on_path = shutil.which(f"python{version}")
+    of_pyenv = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))
+    for candidate in [*([Path(on_path)] if on_path else []), *of_pyenv]:
         asked = run([candidate, "-c", "import sys; print(sys.executable)"], Path("/"))
         if asked.returncode == 0:  # a shim may stand for none
             return Path(asked.stdout.strip())

@@ -16,7 +16,7 @@ from harness import ledger, rundir
 from harness.cli import main
 from harness.clusters.memory import PARTITIONS, MemoryCluster
 from harness.contracts import Mode
-from harness.errors import NoRoom
+from harness.errors import NoRoom, OnceproofError
 from harness.execute import execute
 from harness.rundir import RunDir
 from harness.scenario import ConsumerSettings, ProducerSettings, Scenario, Timings, TopicSettings
@@ -129,6 +129,11 @@ def test_a_run_that_cannot_begin_is_one_line(small_disk: Path, tmp_path: Path) -
     assert str(small_disk) in str(raised.value)
 
 
+def write_many(book: ledger.Ledger) -> None:
+    for number in range(1000):
+        book.events.write("step", step=f"number {number}")
+
+
 def test_events_find_room_on_a_full_disk(small_disk: Path) -> None:
     """Healing is written down before it is done: without room for that, a fault would stay."""
     with (
@@ -136,11 +141,9 @@ def test_events_find_room_on_a_full_disk(small_disk: Path) -> None:
         ledger.Ledger(small_disk, "other") as other,
     ):
         fill(small_disk)
-        for number in range(1000):
-            kept.events.write("step", step=f"number {number}")
-        with pytest.raises(NoRoom, match="no space left on device"):
-            for number in range(1000):
-                other.events.write("step", step=f"number {number}")
+        write_many(kept)
+        with pytest.raises(OnceproofError, match=r"(?i)no space left on device"):
+            write_many(other)
     (small_disk / "filler").unlink()
     assert sum(1 for _ in ledger.read_events(small_disk / "harness.events")) == 1000
     assert all(e["event"] == "step" for e in ledger.read_events(small_disk / "other.events")), "no half line"

@@ -28,7 +28,7 @@ def read_as_java_does(text: str) -> dict[str, str]:
     return entries
 
 
-@given(st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\x0c"), max_size=40))
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x0c"), max_size=40))
 def test_java_reads_what_was_meant(value: str) -> None:
     text = render({"log.dirs": value, "z": "1"})
     assert text.isascii()
@@ -41,6 +41,6 @@ def test_a_data_folder_of_any_name_is_one_entry_of_log_dirs(name: str, tmp_path:
 
     folder = tmp_path / name / "broker-1"
     member = Member("broker-1", 1, broker=True, controller=True)
-    mesh = Mesh(0, [member])
+    mesh = Mesh(0, (member,))
     settings = server_properties(mesh, member, seen_from(folder, folder / "data"), {})
     assert settings["log.dirs"] == "data"

@@ -26,10 +26,7 @@ from typing import TYPE_CHECKING
 
 from harness import paths
 from harness.environment import need_open_files
-from harness.errors import ClusterError, OnceproofError, SetupError
-from harness.provision.tool import last_words
-from harness.reconcile.masters import first_line, need_answer, need_executors, on_cluster, place, spread
-from harness.room import room_error
+from harness.reconcile.masters import need_answer, need_executors, on_cluster, place, spread
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -151,7 +148,6 @@ def _start(
 
     need_answer(master)
     need_open_files()
-    _ignore_another_spark()
     scratch = _scratch()
     (scratch / "log4j2.properties").write_text(_LOG4J, encoding="utf-8")
     os.environ["JAVA_HOME"] = str(java().parent.parent)
@@ -171,7 +167,7 @@ def _start(
             _ship(context, scratch)
     except Exception as error:
         _end_jvm()
-        raise _not_started(error, master, scratch) from error
+        raise gateway.not_started(error, master, scratch) from error
     except BaseException:
         _end_jvm()
         raise
@@ -179,29 +175,6 @@ def _start(
     if on_cluster(master):
         spread(session)
     return session
-
-
-def _not_started(error: Exception, master: str, scratch: Path) -> OnceproofError:
-    """The one line about a session that could not be started; Spark's own words go away with its scratch folder."""
-    if full := room_error(error, scratch):
-        return full
-    if isinstance(error, ClusterError):
-        return error
-    reason = first_line(error)
-    with suppress(OSError):
-        if (log := scratch / "stderr").stat().st_size:
-            reason = f"{reason}: {last_words(log)}"
-    if on_cluster(master):
-        return ClusterError(f"{master}: no session there: {reason}")
-    return SetupError(f"Spark did not start: {reason}; see ./onceproof doctor and docs/spark.md")
-
-
-def _ignore_another_spark() -> None:
-    """Spark is the one that pyspark brings: another one on this machine, or options meant for it, would not fit."""
-    if os.environ.pop("PYSPARK_SUBMIT_ARGS", ""):
-        print("onceproof: PYSPARK_SUBMIT_ARGS is ignored; `reconcile` has --conf NAME=VALUE", file=sys.stderr)
-    for name in ("SPARK_HOME", "SPARK_DIST_CLASSPATH", "SPARK_SUBMIT_OPTS", "SPARK_ENV_LOADED"):
-        os.environ.pop(name, None)
 
 
 def _settings(master: str, memory: str, scratch: Path) -> dict[str, str]:
