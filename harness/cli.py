@@ -3,14 +3,13 @@
 Such a file has a docstring whose first line is its help, `add_arguments(parser)` and `run(args) -> int`.
 It imports heavy libraries inside `run`, so that asking for help stays quick. With `passes_rest = True` all that
 follows its name reaches it unread as `args.rest`.
-Exit codes of the command line itself: 2 for bad use or a set-up that failed, 130 when interrupted.
+Exit codes are in harness.exits; what `run` returns is one of them.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
-import os
 import pkgutil
 import sys
 from collections.abc import Sequence
@@ -18,34 +17,23 @@ from types import ModuleType
 
 import harness
 import harness.commands
-from harness.errors import OnceproofError
-
-BAD_USE = 2
-INTERRUPTED = 130
+from harness import environment, exits
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and gives its exit code; an error that users can act on is one line on stderr."""
+    return exits.guarded(lambda: _run(list(sys.argv[1:] if argv is None else argv)))
+
+
+def _run(arguments: list[str]) -> int:
+    environment.prepare()
     parser = build_parser()
-    arguments = list(sys.argv[1:] if argv is None else argv)
     if not arguments:
         parser.print_help(sys.stderr)
-        return BAD_USE
-    try:
-        args = parse(parser, arguments)
-        code: int = args.run(args)
-        sys.stdout.flush()
-        return code
-    except OnceproofError as error:
-        print(f"onceproof: {error}", file=sys.stderr)
-        return BAD_USE
-    except KeyboardInterrupt:
-        print("onceproof: interrupted", file=sys.stderr)
-        return INTERRUPTED
-    except BrokenPipeError:
-        # The reader (head, less) has left. Keep the interpreter from failing once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return exits.BAD_USE
+    args = parse(parser, arguments)
+    code: int = args.run(args)
+    return code
 
 
 def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:

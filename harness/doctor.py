@@ -61,6 +61,7 @@ LOOKS = (
     _Look("chromium", software.chromium, "tests of the report in a browser"),
     _Look("setpriv", software.setpriv, "tools of the set-up that end with it"),
     _Look("memory", machine.memory, "three brokers and Spark side by side", needed=True),
+    _Look("open files", machine.open_files, "brokers and Spark", needed=True),
     _Look("cores", machine.cores, "prove within its five minutes"),
     _Look("disk for runs", lambda: machine.disk(RUNS), "run folders", needed=True),
     _Look("disk for cache", lambda: machine.disk(cache_dir()), "downloads", needed=True),

@@ -29,3 +29,7 @@ class LedgerError(OnceproofError):
 
 class WaitTimeout(OnceproofError):
     """A condition did not come true within its limit."""
+
+
+class NoRoom(OnceproofError):
+    """A disk is full. What was written stays; nothing follows from what is missing."""

@@ -17,15 +17,18 @@ from harness.clocked_worker import ClockedWorker, workers_with_clocks
 from harness.connection import prefix_of
 from harness.contracts import Cluster, Lane, Mode, Node, Workload
 from harness.coordinators import CoordinatorWatch
-from harness.errors import OnceproofError, WaitTimeout
+from harness.errors import NoRoom, OnceproofError, UsageError, WaitTimeout
 from harness.injector import Injector
 from harness.message import run_number
+from harness.room import needed_in
 from harness.rundir import RunDir, write_json
 from harness.scenario import Scenario, TopicSettings
 from harness.stalls import tell_hanging_transactions
 from harness.topics import GroupWatch, partitions_now
 from harness.workers import OBSERVER, Worker, Workers
 
+EVENTS_RESERVED = 1024 * 1024  # bytes: what heals and what went wrong is written down on a full disk, too
+LONGEST_TOPIC = 249  # as brokers have it
 OBSERVERS_LIMIT_S = 15.0  # until they have read to the end and stopped
 # One `step` event each, in this order: what the numbered comments of `_run` say has been done (`workers` and `faults`: begins).
 STEPS = ("begun", "topics", "workers", "warm", "faults", "healed", "stopped", "drained", "read", "ended", "collected",
@@ -63,26 +66,34 @@ def execute(
 
     It is then in the ledger, and the run folder is returned all the same: nothing that was seen is lost.
     """
-    run = RunDir.create(runs, scenario.name)
+    with needed_in(runs):
+        run = RunDir.create(runs, scenario.name)
     topic = f"{prefix_of(cluster)}{scenario.name}-{run.path.name}"
     group = f"{topic}-group"
     workload: Workload = registry.load("workload", scenario.workload)(scenario, topic, group)
     more_topics = dict(workload.more_topics())
+    for name in (topic, *more_topics):
+        if len(name) > LONGEST_TOPIC:
+            raise UsageError(
+                f"{name}: topics have at most {LONGEST_TOPIC} letters; choose a shorter name or --prefix"
+            )
     manifest = _manifest(run, scenario, cluster, topic, group, command, versions or {})
     manifest["topics"] = [topic, *more_topics]
     transform = workload.transform()
     manifest["transform"] = asdict(transform) if transform is not None else None
-    write_json(run.manifest, manifest)
-    owned.own(run.logs)
+    with needed_in(runs):
+        write_json(run.manifest, manifest)
+        owned.own(run.logs)
     with ExitStack() as stack:
         stack.callback(owned.disown, run.logs)
-        book = stack.enter_context(ledger.Ledger(run.ledger, "harness"))
+        book = stack.enter_context(ledger.Ledger(run.ledger, "harness", reserve_bytes=EVENTS_RESERVED))
         roles = [*workload.roles(), *_observers(scenario, topic, more_topics)]
         specs = _specs(scenario, cluster, run, roles)
         workers = stack.enter_context(Workers(_workers(scenario, cluster, run, specs, book.events)))
         arena = RunArena(cluster, topic, group, workers, more_topics)
         try:
-            _run(scenario, arena, run, manifest, book.events, say)
+            with needed_in(run.path):
+                _run(scenario, arena, run, manifest, book.events, say)
         except OnceproofError as error:
             book.events.write("error", where="run", text=str(error))
             say(str(error))
@@ -90,7 +101,11 @@ def execute(
     manifest["versions"] |= _kafka_version(cluster, before=manifest["versions"].get("kafka"))
     manifest["ended"] = time.strftime("%Y-%m-%dT%H:%M:%S%z")
     manifest["complete"] = True
-    write_json(run.manifest, manifest)
+    try:
+        with needed_in(run.path):
+            write_json(run.manifest, manifest)
+    except NoRoom as error:
+        say(f"{error}; the run counts as not complete")  # as the manifest of its start says, which stays
     return run
 
 

@@ -28,6 +28,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from harness import room
 from harness.contracts import Outcome
 from harness.errors import LedgerError
 
@@ -187,10 +188,14 @@ class RowJournal:
 
 
 class EventLog:
-    """JSON lines of one writer; each line reaches the kernel before `write` returns."""
+    """JSON lines of one writer; each line reaches the kernel before `write` returns.
 
-    def __init__(self, path: Path, writer: str) -> None:
+    With `reserve_bytes` the disk keeps room for so many, so that they can be written when it is full.
+    """
+
+    def __init__(self, path: Path, writer: str, reserve_bytes: int = 0) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        self._reserved = bool(reserve_bytes) and room.reserve(self._file, reserve_bytes)
         self._path = path
         self._writer = writer
 
@@ -199,22 +204,30 @@ class EventLog:
             json.dumps({"t": now_ns(), "event": kind, "writer": self._writer, **fields}, default=str) + "\n"
         )
         data = line.encode()
-        if os.write(self._file, data) != len(data):
-            raise LedgerError(
-                f"{self._path}: the disk is full; free some space or choose another with --runs"
-            )
+        try:
+            written = os.write(self._file, data)
+        except OSError as error:
+            raise room.room_error(error, self._path) or LedgerError(
+                f"{self._path}: cannot append to the ledger ({error.strerror})"
+            ) from error
+        if written != len(data):
+            # Half a line before a whole one would make the ledger unreadable when there is room again.
+            os.ftruncate(self._file, os.fstat(self._file).st_size - written)
+            raise room.no_room(self._path)
 
     def close(self) -> None:
+        if self._reserved:
+            room.give_back(self._file)
         os.close(self._file)
 
 
 class Ledger:
     """The journals of one writer (a worker's incarnation, the injector, the harness itself)."""
 
-    def __init__(self, folder: Path, writer: str) -> None:
+    def __init__(self, folder: Path, writer: str, reserve_bytes: int = 0) -> None:
         self.writer = writer
         self.folder = folder
-        self.events = EventLog(folder / f"{writer}.events", writer)
+        self.events = EventLog(folder / f"{writer}.events", writer, reserve_bytes)
         self._opened: list[AttemptJournal | RowJournal] = []
 
     def attempts(self, session: int) -> AttemptJournal:

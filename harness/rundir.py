@@ -76,8 +76,12 @@ class RunDir:
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Whole or not at all: a reader never sees half a file."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.write_text(json.dumps(value, indent=1, sort_keys=False, default=str) + "\n", encoding="utf-8")
-    draft.replace(path)
+    try:
+        draft.write_text(json.dumps(value, indent=1, sort_keys=False, default=str) + "\n", encoding="utf-8")
+        draft.replace(path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
 
 
 def read_json(path: Path, hint: str) -> dict[str, Any]:

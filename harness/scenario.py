@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
@@ -12,6 +13,9 @@ from harness.contracts import Mode, Verdict
 from harness.message import MIN_LENGTH
 from harness.schedule import NO_FAULTS, Schedule
 from harness.transform import Transform
+
+# A part of topics, which have at most 249 letters: before it the prefix, behind it the time and the topic's use.
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,149}")
 
 
 def _positive(owner: str, **values: float) -> None:
@@ -204,8 +208,11 @@ class Scenario:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        if not self.name or not all(c.isalnum() or c in "_-." for c in self.name):
-            raise ValueError(f"Scenario.name: letters, digits, '_', '-' and '.' only, not {self.name!r}")
+        if not _NAME.fullmatch(self.name):
+            raise ValueError(
+                "Scenario.name: at most 150 of a-z, A-Z, 0-9, '_', '-', '.', not beginning with '-' or '.'; "
+                f"not {self.name[:300]!r}"
+            )
         _positive("Scenario", produce_s=self.produce_s)
         expectation.check(self.expected, self.guarantee, self.requires, self.tolerates)
         if self.consumers.auto_commit and self.mode is Mode.AT_MOST_ONCE:

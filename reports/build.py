@@ -14,6 +14,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from harness.room import needed_in
 from harness.rundir import RunDir
 from reports import summary, words
 from reports.headline import MARKS, TONES, headline
@@ -44,11 +45,13 @@ def build(
     """
     report = Report(title, command, seed, dict(versions), started, seconds, read_runs(runs))
     out = out.resolve()
-    out.parent.mkdir(parents=True, exist_ok=True)
-    _write(out, page(report, out.parent))
-    _write(
-        out.with_suffix(".json"), json.dumps(as_data(report, out), separators=(",", ":"), default=str) + "\n"
-    )
+    with needed_in(out.parent):
+        out.parent.mkdir(parents=True, exist_ok=True)
+        _write(out, page(report, out.parent))
+        _write(
+            out.with_suffix(".json"),
+            json.dumps(as_data(report, out), separators=(",", ":"), default=str) + "\n",
+        )
     return out
 
 
@@ -134,5 +137,9 @@ def _hash(text: str) -> str:
 
 def _write(path: Path, text: str) -> None:
     draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.write_text(text, encoding="utf-8")
-    draft.replace(path)
+    try:
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise

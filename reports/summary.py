@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from harness import exits
 from harness.rundir import RunDir
 from reports import words
 from reports.headline import MARKS, TONES, worst
@@ -62,8 +63,8 @@ def exit_code(runs: Sequence[RunReport]) -> int:
     raise (a control that did not catch). 3: else, a run is INCONCLUSIVE, or there is no run at all.
     """
     if not runs or worst(runs) is Standing.UNPROVEN:
-        return 3
-    return 0 if worst(runs) is Standing.AS_PROMISED else 1
+        return exits.INCONCLUSIVE
+    return exits.AS_PROMISED if worst(runs) is Standing.AS_PROMISED else exits.VIOLATED
 
 
 def table(runs: Sequence[RunReport], colour: bool = False) -> str:

@@ -71,15 +71,6 @@ def test_an_interrupt_is_not_a_traceback(
     assert capsys.readouterr().err == "onceproof: interrupted\n"
 
 
-def test_a_bug_of_ours_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
-    def crash(args: argparse.Namespace) -> int:
-        raise RuntimeError("bug")
-
-    monkeypatch.setattr(doctor, "run", crash)
-    with pytest.raises(RuntimeError, match="bug"):
-        cli.main(["doctor"])
-
-
 def test_tox_gets_its_arguments_unread(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[list[str]] = []
 

@@ -136,7 +136,7 @@ def tools_of(folder: Path) -> Path:
 def test_no_python_is_one_clear_line(clone: Clone, tmp_path: Path) -> None:
     code, out, errors = clone.start(PATH=str(tools_of(tmp_path / "tools")))
     assert (code, out) == (2, "")
-    assert errors == "onceproof: Python 3.11 or newer is missing: install python3\n"
+    assert errors == "onceproof: Python 3.11, 3.12 or 3.13 is missing: install python3\n"
 
 
 def test_a_python_that_is_too_old_is_passed_over(clone: Clone, tmp_path: Path) -> None:
@@ -155,8 +155,90 @@ def test_no_venv_module_is_one_clear_line(clone: Clone, tmp_path: Path) -> None:
     bare.chmod(0o755)
     (clone.root / "requirements-uv.lock").touch()
     # The real interpreter names itself, so the stand-in has to be asked about venv under its own name.
-    bare.write_text(f"#!/bin/bash\n[[ $2 == *ensurepip* ]] && exit 1\necho {bare}\n")
+    bare.write_text(f"#!/bin/bash\n[[ $2 == *ensurepip* ]] && exit 1\necho ok {bare}\n")
     code, _, errors = clone.start(PATH=str(bare.parent), ONCEPROOF_CACHE=str(tmp_path / "cache"))
     assert code == 2
     assert "Python's venv is missing: install python3-venv" in errors
     assert len(errors.splitlines()) == 2, errors
+
+
+def python_that_is(folder: Path, name: str, version: tuple[int, int]) -> Path:
+    """A stand-in that answers the launcher's question as a Python of that version would."""
+    script = folder / name
+    script.write_text(
+        f"#!/bin/bash\n[[ $1 == --version ]] && {{ echo Python {version[0]}.{version[1]}; exit; }}\n"
+        f"exec {Path(sys.executable).resolve()} -c \"import sys; sys.version_info = {(*version, 0)}; sys.executable = '{script}'; ${{2#*sys; }}\"\n"
+    )
+    script.chmod(0o755)
+    return script
+
+
+def test_an_old_python_is_named_when_there_is_no_other(clone: Clone, tmp_path: Path) -> None:
+    old = python_that_is(tools_of(tmp_path / "tools"), "python3", (3, 10))
+    code, out, errors = clone.start(PATH=str(old.parent))
+    assert (code, out) == (2, "")
+    assert errors.splitlines() == [
+        f"onceproof: Python 3.11, 3.12 or 3.13 is missing: install python3 (Python 3.10 at {old} is too old)"
+    ]
+
+
+def test_a_python_that_was_tried_is_taken_before_a_newer_one(clone: Clone, tmp_path: Path) -> None:
+    tools = tools_of(tmp_path / "tools")
+    newer, tried = (
+        python_that_is(tools, name, version)
+        for name, version in (("python3", (3, 15)), ("python3.12", (3, 12)))
+    )
+    (tools / "uv").write_text(
+        '#!/bin/bash\n[[ $1 == --version ]] && { echo uv 0.13.0; exit; }\necho "$@" >>"$CALLS"; exit 9\n'
+    )
+    (tools / "uv").chmod(0o755)
+    code, _, errors = clone.start(PATH=str(tools))
+    assert code == 2, errors
+    assert "newer than" not in errors
+    assert f"--python {tried} " in clone.calls()[0]
+    tried.unlink()
+    code, _, errors = clone.start(PATH=str(tools))
+    assert (
+        f"onceproof: {newer} is newer than Python 3.13, the newest that was tried; going on with it" in errors
+    )
+    assert f"--python {newer} " in clone.calls()[1]
+
+
+# TRUST R8
+@pytest.mark.parametrize("home", ["", "/", "//", "somewhere"])
+def test_no_cache_is_made_without_a_home(clone: Clone, home: str) -> None:
+    clone.env.pop("ONCEPROOF_CACHE", None)
+    code, out, errors = clone.start(HOME=home, XDG_CACHE_HOME="relative")
+    assert (code, out) == (2, "")
+    assert (
+        errors == f"onceproof: no home folder for the cache (HOME is '{home}'); set ONCEPROOF_CACHE=FOLDER\n"
+    )
+    assert clone.calls() == []
+
+
+# TRUST R4
+@pytest.mark.parametrize("name", ["with blank", "größe", "a,b", "100%", "$HOME", "it's", 'a"b'])
+def test_it_starts_from_a_folder_with_any_name(tmp_path: Path, name: str) -> None:
+    root = tmp_path / name
+    root.mkdir()
+    clone = Clone(root)
+    assert clone.start("doctor")[:2] == (0, f"PYTHONPATH={clone.root} -P -m harness.cli doctor")
+
+
+def test_a_folder_with_a_colon_is_refused_in_one_line(tmp_path: Path) -> None:
+    root = tmp_path / "a:b"
+    root.mkdir()
+    code, out, errors = Clone(root).start("doctor")
+    assert (code, out, len(errors.splitlines())) == (2, "", 1)
+    assert "colon" in errors
+
+
+# TRUST R1
+def test_a_failure_of_the_launcher_itself_is_an_error_of_ours(clone: Clone, tmp_path: Path) -> None:
+    tools = tools_of(tmp_path / "tools")
+    (tools / "sha256sum").unlink()
+    (tools / "sha256sum").write_text("#!/bin/bash\nexit 1\n")
+    (tools / "sha256sum").chmod(0o755)
+    code, out, errors = clone.start(PATH=str(tools))
+    assert (code, out) == (70, "")
+    assert errors.startswith("onceproof: internal error: line ")

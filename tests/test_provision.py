@@ -148,7 +148,8 @@ def test_the_log_binding_follows_the_jars(jar: str, binding: str, tmp_path: Path
         ("21", True),
         ("24.0.1", True),
         ("25.0.1", False),
-        ("25.0.3", False),
+        ("25.0.3", True),
+        ("26", False),
         (None, False),
     ],
 )

@@ -104,3 +104,15 @@ def test_seeds_differ_between_scenarios_and_repeat() -> None:
     first, again = matrix.seeded(matrix.FULL, 3), matrix.seeded(matrix.FULL, 3)
     assert first == again
     assert len({s.seed for s in first}) == len(first)
+
+
+# TRUST section 5: a name is a folder below runs/ and a part of topics
+@pytest.mark.parametrize("name", ["", ".", "..", ".clusters", "größe", "a/b", "a b", "-x", "a\n", "x" * 151])
+def test_a_name_that_is_no_topic_or_leaves_its_folder_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=r"Scenario\.name"):
+        Scenario(name=name, mode=Mode.AT_LEAST_ONCE)
+
+
+@pytest.mark.parametrize("name", ["a", "A.b_c-9", "_x", "x" * 150])
+def test_a_name_that_is_a_topic_is_taken(name: str) -> None:
+    assert Scenario(name=name, mode=Mode.AT_LEAST_ONCE).name == name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from harness import paths
 from harness.clusters._jvm import Jvm
 from harness.clusters._links import Links
 from harness.clusters._mesh import Member
@@ -19,4 +20,4 @@ class KafkaProcess(ServerProcess):
         self.jvm = jvm
 
     def command(self) -> list[str | Path]:
-        return self.jvm.command(self.member, self.address, self.folder)
+        return self.jvm.command(self.member, self.address, paths.seen_from(self.folder, self.folder))

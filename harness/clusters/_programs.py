@@ -10,6 +10,7 @@ from harness.clusters._archive import with_archive
 from harness.clusters._jvm import Jvm
 from harness.contracts import Stoppable
 from harness.errors import UsageError
+from harness.paths import must_suit_java
 from harness.provision.java import java_version
 from harness.provision.kafka import must_be_release, version_of
 
@@ -18,6 +19,8 @@ def programs(version: str, *, exactly: bool = False) -> Jvm:
     """The programs of a version, fetched if they are not here; see `kafka_libs`."""
     java, libs = provision.java(), provision.kafka_libs(version, exactly=exactly)
     jvm = Jvm(java, java_version(java) or "unknown", libs, version_of(libs), provision.byteman())
+    for path in (jvm.libs, jvm.byteman):
+        must_suit_java(path, "the jars in", "use another folder (KAFKA_LIBS, BYTEMAN)")
     return with_archive(jvm, _run_once)
 
 

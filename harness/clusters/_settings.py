@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -135,7 +136,18 @@ def _broker(brokers: int) -> dict[str, str]:
 
 
 def render(settings: Mapping[str, str]) -> str:
-    return "".join(f"{key}={value}\n" for key, value in sorted(settings.items()))
+    """The text of a properties file. Java reads it as Latin-1, so that other letters are written as `\\u00fc`."""
+    return "".join(f"{key}={_escaped(value)}\n" for key, value in sorted(settings.items()))
+
+
+def _escaped(value: str) -> str:
+    text = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+    text = re.sub(r"^[ \t]", lambda blank: f"\\{blank[0]}", text)  # Java drops blanks before a value
+    if text.isascii():
+        return text
+    units = text.encode("utf-16-be")
+    codes = (int.from_bytes(units[at : at + 2], "big") for at in range(0, len(units), 2))
+    return "".join(chr(code) if code < 0x80 else f"\\u{code:04x}" for code in codes)
 
 
 LOG4J2 = f"""\

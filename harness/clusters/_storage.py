@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from harness import paths
 from harness.clusters._settings import render
 from harness.errors import ClusterError
 from harness.provision.cache import provide, silent
@@ -64,7 +65,7 @@ def _format(java: Path, classpath: str, into: Path, run: Run) -> None:
         "controller.quorum.voters": "1@localhost:21093",
         "controller.listener.names": "CONTROLLER",
         "listeners": "PLAINTEXT://localhost:21092,CONTROLLER://localhost:21093",
-        "log.dirs": str(into / "data"),
+        "log.dirs": str(paths.seen_from(into, into / "data")),
     }
     config = into / "format.properties"
     config.write_text(render(settings), encoding="utf-8")

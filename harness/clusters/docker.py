@@ -29,6 +29,8 @@ from harness.clusters._options import PLAIN, Options
 from harness.clusters._settings import render
 from harness.clusters._yard import Wanted, Yard
 from harness.errors import UsageError
+from harness.paths import must_be_plain
+from harness.provision import cache_dir
 from harness.provision.engine import engine
 from harness.provision.image import KAFKA_LIBS, chosen_image, kafka_image, toxiproxy_image
 from harness.provision.kafka import must_be_release, version_of
@@ -68,6 +70,7 @@ class DockerCluster(ServerCluster):
         must_be_release(kafka_version)
         self._must_fit(kafka_version)
         self.folder = folder.absolute()
+        must_be_plain(self.folder, "--cluster docker: containers cannot have the folder")
         self._members = self._lay_out(brokers, controllers, combined)
         self._combined = combined
         self._kafka_version = kafka_version
@@ -97,6 +100,7 @@ class DockerCluster(ServerCluster):
         )
 
     def _start(self) -> None:
+        must_be_plain(cache_dir(), "--cluster docker: containers cannot have the cache folder")
         found = engine()
         if self._options.fuse and found.own is None:
             raise UsageError(

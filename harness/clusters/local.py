@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from harness import provision, tether
+from harness import paths, provision, tether
 from harness.clusters import _block, _stale, _storage
 from harness.clusters._access import Access, access
 from harness.clusters._cluster import ServerCluster, must_be_sizes
@@ -178,8 +178,9 @@ class LocalCluster(ServerCluster):
         folder, jvm = self.folder / member.name, self._jvms[self._versions[member.name]]
         node = self._kind_of(member)(member, mesh.address(member), links, folder, self._options, jvm)
         hosts = mesh.hosts(member, socket.gethostname())
+        data = paths.seen_from(folder, folder / "data")
         node.lay_out_as = lambda version: lay_out(
-            folder, render(self._properties(mesh, member, folder / "data", version)), hosts
+            folder, render(self._properties(mesh, member, data, version)), hosts
         )
         node.lay_out_as(jvm.kafka_version)
         node.security = self._access.security if self._access is not None else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -14,7 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.choice import Choice, running
+from harness.environment import need_open_files
 from harness.errors import UsageError
+from harness.room import reason_of
 
 if TYPE_CHECKING:
     from harness.campaign import Campaign, Result
@@ -50,13 +53,37 @@ class Proof:
         """Sweep what crashed runs left, and fetch what is missing."""
         from harness import owned, provision
 
-        self.args.runs.mkdir(parents=True, exist_ok=True)
+        need_open_files()
+        self._must_be_writable()
         for swept in owned.sweep(self.args.runs):
             self.progress.note(swept)
         if self.args.cluster == "existing":
             provision.java(self.progress.note)  # for reconciling; nothing is started
         else:
             provision.ensure_all(self.progress.note)
+
+    def _must_be_writable(self) -> None:
+        """Raise UsageError before anything is started where run folders or the report could not be written."""
+        runs, report = self.args.runs, self.args.report or self.args.runs / "report.html"
+        try:
+            runs.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=runs):
+                pass
+        except (OSError, ValueError) as error:
+            raise UsageError(
+                f"--runs {runs}: cannot be written: {reason_of(error)}; choose another folder"
+            ) from error
+        if report.suffix == ".json" or report.is_dir():
+            raise UsageError(f"--report {report}: the name of an HTML file is needed")
+        try:
+            report.parent.mkdir(parents=True, exist_ok=True)
+            # As it will be written: beside its place, then renamed.
+            with tempfile.TemporaryFile(dir=report.parent):
+                pass
+        except (OSError, ValueError) as error:
+            raise UsageError(
+                f"--report {report}: cannot be written: {reason_of(error)}; choose another file"
+            ) from error
 
     def run(self, choice: Choice, scenarios: Sequence[Scenario], command_for: CommandFor) -> None:
         """Run all scenarios on a cluster of their own."""

@@ -1,12 +1,14 @@
 """say what this machine can do, why, and what that enables
 
 Looks only, installs nothing. Exit codes: 0 when `prove` can run here or everything missing for it can be
-fetched, 1 when it cannot.
+fetched, 2 when it cannot.
 """
 
 from __future__ import annotations
 
 import argparse
+
+from harness import exits
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,4 +22,4 @@ def run(args: argparse.Namespace) -> int:
 
     found = facts()
     print(as_json(found) if args.json else as_table(found))
-    return 0 if can_prove(found) else 1
+    return exits.AS_PROMISED if can_prove(found) else exits.BAD_USE

@@ -11,6 +11,7 @@ import json
 import sys
 from pathlib import Path
 
+from harness import exits
 from harness.contracts import Mode, Verdict
 
 
@@ -61,5 +62,5 @@ def run(args: argparse.Namespace) -> int:
             print(f"  {doubt}")
     verdicts = {one.verdict for one in judged}
     if Verdict.VIOLATED in verdicts:
-        return 1
-    return 3 if Verdict.INCONCLUSIVE in verdicts else 0
+        return exits.VIOLATED
+    return exits.INCONCLUSIVE if Verdict.INCONCLUSIVE in verdicts else exits.AS_PROMISED

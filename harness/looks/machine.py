@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import socket
 from pathlib import Path
 
+from harness import environment
 from harness.looks import LOOK_TIMEOUT_S, Answer, no, yes
 from harness.provision import tool
 from harness.provision.fuse import find_fuse
@@ -106,6 +108,13 @@ def memory() -> Answer:
                 else no(f"{reason}, {MEMORY_NEEDED_GIB:.0f} are needed")
             )
     return no("/proc/meminfo does not say")
+
+
+def open_files() -> Answer:
+    """The hard limit: the soft one is raised up to it at every start."""
+    why = environment.too_few_open_files()
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    return no(why) if why else yes("unlimited" if hard == resource.RLIM_INFINITY else f"up to {hard}")
 
 
 def cores() -> Answer:

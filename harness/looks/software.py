@@ -10,20 +10,21 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from harness import environment
 from harness.errors import SetupError
 from harness.looks import LOOK_TIMEOUT_S, Answer, no, yes
 from harness.provision import tool
 from harness.provision.byteman import BYTEMAN_VERSION, find_byteman
 from harness.provision.faketime import find_faketime
-from harness.provision.java import BY_HAND, find_java, java_version
+from harness.provision.java import BY_HAND, find_java, java_version, untried
 from harness.provision.kafka import KAFKA_VERSION, find_kafka_libs, version_of
 from harness.provision.toxiproxy import TOXIPROXY_VERSION, find_go, find_toxiproxy
 
 
 def python() -> Answer:
     """The Python that runs this."""
-    reason = f"{platform.python_version()} at {sys.executable}"
-    return yes(reason) if sys.version_info >= (3, 11) else no(f"{reason}, older than 3.11")
+    note = environment.untried_python()
+    return yes(f"{platform.python_version()} at {sys.executable}" + (f", {note}" if note else ""))
 
 
 def uv() -> Answer:
@@ -39,7 +40,9 @@ def java() -> Answer:
     except SetupError as error:
         return no(str(error))
     if found:
-        return yes(f"{java_version(found)} at {found}")
+        version = java_version(found)
+        note = untried(version)
+        return yes(f"{version} at {found}" + (f", {note}" if note else ""))
     by_apt = os.geteuid() == 0 and shutil.which("apt-get") is not None
     return no(
         "not here; the set-up gets it by apt-get" if by_apt else f"not here; {BY_HAND}", fetchable=by_apt

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from harness.errors import SetupError
+from harness.paths import must_suit_java
 
 Progress = Callable[[str], None]
 
@@ -46,16 +47,23 @@ def timed(what: str, progress: Progress) -> Iterator[None]:
 
 def cache_dir() -> Path:
     """The cache folder: `ONCEPROOF_CACHE`, else `onceproof` in the user's cache folder. Not created here."""
+    folder = _chosen_folder()
+    must_suit_java(folder, "the cache folder", "set ONCEPROOF_CACHE to another one")
+    return folder
+
+
+def _chosen_folder() -> Path:
     if chosen := os.environ.get("ONCEPROOF_CACHE"):
         return Path(chosen).absolute()
-    if caches := os.environ.get("XDG_CACHE_HOME"):
-        return Path(caches).absolute() / "onceproof"
-    try:
-        return Path.home() / ".cache" / "onceproof"
-    except RuntimeError as error:
+    # As the specification of XDG has it, a relative path is ignored: it would be another folder for each caller.
+    if (caches := os.environ.get("XDG_CACHE_HOME", "")).startswith("/"):
+        return Path(caches) / "onceproof"
+    home = os.environ.get("HOME", "")
+    if not home.strip("/") or not home.startswith("/"):
         raise SetupError(
-            f"there is no home folder for the cache ({error}); set ONCEPROOF_CACHE=FOLDER"
-        ) from error
+            f"no home folder for the cache (HOME is {repr(home) if home else 'not set'}); set ONCEPROOF_CACHE=FOLDER"
+        )
+    return Path(home) / ".cache" / "onceproof"
 
 
 def log_file(name: str) -> Path:

@@ -11,7 +11,8 @@ from harness.errors import SetupError
 from harness.provision import apt, tool
 from harness.provision.cache import Progress, to_stderr
 
-OLDEST, NEWEST = 17, 24
+OLDEST, NEWEST = 17, 25
+TRIED = (17, 25)  # long-term releases that our tests run on; those between have no known trouble
 JVM_FOLDER = Path("/usr/lib/jvm")
 PACKAGES = ("openjdk-17-jre-headless", "openjdk-21-jre-headless")
 BY_HAND = f"install {PACKAGES[0]} (or any Java {OLDEST} to {NEWEST}) or set JAVA_HOME to one"
@@ -61,6 +62,14 @@ def unfit(version: str | None, *, chosen: bool = False) -> str | None:
     if numbers[0] > NEWEST and not chosen:
         return f"Java {version}, newer than {NEWEST}"
     return None
+
+
+def untried(version: str | None) -> str | None:
+    """A note on a usable version that our tests do not run on, else None."""
+    numbers = _numbers(version or "")
+    if not numbers or numbers[0] in TRIED:
+        return None
+    return f"not one of those tried ({', '.join(map(str, TRIED))})"
 
 
 def java_version(executable: Path) -> str | None:

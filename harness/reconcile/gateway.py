@@ -9,17 +9,21 @@ import logging
 import os
 import shlex
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness import tether
-from harness.errors import SetupError
+from harness.errors import ClusterError, OnceproofError, SetupError
 from harness.provision import spark_archive
 from harness.provision.spark_archive import SparkArchive
+from harness.provision.tool import last_words
+from harness.reconcile.masters import first_line, on_cluster
+from harness.room import room_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,14 +31,13 @@ if TYPE_CHECKING:
 START_LIMIT_S = 60.0
 MAIN = "org.apache.spark.deploy.SparkSubmit"
 # What makes Spark's launcher put more into the command line than the archive's options tell.
-_LEFT_TO_SPARK = (
-    "SPARK_HOME", "SPARK_SUBMIT_OPTS", "HADOOP_CONF_DIR", "YARN_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "SPARK_DIST_CLASSPATH",
-)  # fmt: skip
+_LEFT_TO_SPARK = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 _log = logging.getLogger(__name__)
 
 
 def launch(settings: Mapping[str, str], scratch: Path, train: Path | None = None) -> Any:
     """pyspark's gateway to a new JVM with these settings; `train` has it leave a class archive there when it ends."""
+    _ignore_another_spark()
     if train is not None:
         found = spark_archive.launcher_options(Path(os.environ["JAVA_HOME"], "bin", "java"))
         return _direct(
@@ -48,6 +51,29 @@ def launch(settings: Mapping[str, str], scratch: Path, train: Path | None = None
         except SetupError as error:
             _log.debug("Spark starts without its class archive: %s", error)
     return _by_submit(settings, scratch)
+
+
+def not_started(error: Exception, master: str, scratch: Path) -> OnceproofError:
+    """The one line about a session that could not be started; Spark's own words go away with its scratch folder."""
+    if full := room_error(error, scratch):
+        return full
+    if isinstance(error, ClusterError):
+        return error
+    reason = first_line(error)
+    with suppress(OSError):
+        if (log := scratch / "stderr").stat().st_size:
+            reason = f"{reason}: {last_words(log)}"
+    if on_cluster(master):
+        return ClusterError(f"{master}: no session there: {reason}")
+    return SetupError(f"Spark did not start: {reason}; see ./onceproof doctor and docs/spark.md")
+
+
+def _ignore_another_spark() -> None:
+    """Spark is the one that pyspark brings: another one on this machine, or options meant for it, would not fit."""
+    if os.environ.pop("PYSPARK_SUBMIT_ARGS", ""):
+        print("onceproof: PYSPARK_SUBMIT_ARGS is ignored; `reconcile` has --conf NAME=VALUE", file=sys.stderr)
+    for name in ("SPARK_HOME", "SPARK_DIST_CLASSPATH", "SPARK_SUBMIT_OPTS"):
+        os.environ.pop(name, None)
 
 
 def _usable(settings: Mapping[str, str]) -> SparkArchive | None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -23,8 +24,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.errors import ClusterError
-from harness.reconcile.masters import first_line, need_answer, need_executors, on_cluster, place, spread
+from harness import paths
+from harness.environment import need_open_files
+from harness.reconcile.masters import need_answer, need_executors, on_cluster, place, spread
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -145,6 +147,7 @@ def _start(
     from harness.reconcile import gateway
 
     need_answer(master)
+    need_open_files()
     scratch = _scratch()
     (scratch / "log4j2.properties").write_text(_LOG4J, encoding="utf-8")
     os.environ["JAVA_HOME"] = str(java().parent.parent)
@@ -154,8 +157,8 @@ def _start(
     )
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     settings = {**_settings(master, memory, scratch), **place(master, memory, scratch), **more}
-    started = gateway.launch(settings, scratch, train)
     try:
+        started = gateway.launch(settings, scratch, train)
         context = SparkContext(
             conf=SparkConf(loadDefaults=False).setAll(list(settings.items())), gateway=started
         )
@@ -164,11 +167,7 @@ def _start(
             _ship(context, scratch)
     except Exception as error:
         _end_jvm()
-        if not on_cluster(master) or isinstance(error, ClusterError):
-            raise
-        raise ClusterError(
-            f"{master}: no session there: {first_line(error)} (log: {scratch / 'stderr'})"
-        ) from error
+        raise gateway.not_started(error, master, scratch) from error
     except BaseException:
         _end_jvm()
         raise
@@ -184,7 +183,7 @@ def _settings(master: str, memory: str, scratch: Path) -> dict[str, str]:
         "spark.app.name": "onceproof",
         "spark.driver.memory": memory,
         # C1 alone: compiling hard does not pay for jobs of a second or two.
-        "spark.driver.extraJavaOptions": f"-XX:+UseParallelGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -Djava.io.tmpdir={scratch}",
+        "spark.driver.extraJavaOptions": f"-XX:+UseParallelGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -Djava.io.tmpdir={shlex.quote(str(scratch))}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.catalogImplementation": "in-memory",
@@ -221,11 +220,11 @@ def _end_jvm(limit_s: float = JVM_ENDS_S) -> None:
 
 def _scratch() -> Path:
     """A folder for all that Spark writes, removed at exit; those of processes that were killed go now."""
-    root = Path(tempfile.gettempdir())
+    root = paths.plain_temp_folder()
     for left in root.glob(f"{_SCRATCH}*"):
         owner = left.name.removeprefix(_SCRATCH).partition("-")[0]
         if owner.isdigit() and not Path("/proc", owner).exists():
             shutil.rmtree(left, ignore_errors=True)
-    made = Path(tempfile.mkdtemp(prefix=f"{_SCRATCH}{os.getpid()}-"))
+    made = Path(tempfile.mkdtemp(prefix=f"{_SCRATCH}{os.getpid()}-", dir=root))
     atexit.register(shutil.rmtree, made, ignore_errors=True)
     return made

@@ -2,7 +2,7 @@
 
 `make_package` makes that zip: this package and what it needs of this project. Of others it needs pyspark, pyarrow,
 numpy and, for pyspark's sake, pandas; nothing of Kafka.
-Exit codes are those of `./onceproof reconcile`.
+Exit codes are those of `./onceproof reconcile` (docs/exit-codes.md).
 """
 
 from __future__ import annotations
@@ -56,9 +56,14 @@ def make_package(into: Path) -> Path:
 
 
 def main(words: Sequence[str]) -> int:
+    from harness import exits
+
+    return exits.guarded(lambda: _submitted(words))
+
+
+def _submitted(words: Sequence[str]) -> int:
     from pyspark.sql import SparkSession
 
-    from harness.errors import OnceproofError
     from harness.reconcile import masters, session
 
     parser = argparse.ArgumentParser(prog="submit.py", allow_abbrev=False)
@@ -73,9 +78,6 @@ def main(words: Sequence[str]) -> int:
     session.adopt(spark)
     try:
         return judge_runs(args.runs, spark, as_json=args.json)
-    except OnceproofError as error:
-        print(f"onceproof: {error}", file=sys.stderr)
-        return 2
     finally:
         spark.stop()
 

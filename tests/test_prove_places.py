@@ -1,0 +1,55 @@
+"""`prove` says where it cannot write before it starts anything. TRUST section 5."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness import provision
+from harness.cli import main
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fetched(*_: object) -> None:
+        raise AssertionError("something was fetched before the places were checked")
+
+    monkeypatch.setattr(provision, "ensure_all", fetched)
+
+
+def refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    assert main(words) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert len(told.err.splitlines()) == 1, told.err
+    return told.err
+
+
+@pytest.mark.parametrize("command", [["prove", "--quick"], ["matrix", "--kafka", "4.3.1"]])
+@pytest.mark.parametrize("below", ["", "x/y"])
+def test_runs_that_are_a_file_are_refused(
+    command: list[str], below: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    line = refused([*command, "--runs", str(file / below)], capsys)
+    assert line.startswith(f"onceproof: --runs {file / below}: cannot be written: ")
+    assert line.endswith("; choose another folder\n")
+
+
+@pytest.mark.parametrize("place", ["/proc/runs", "/sys/runs"])
+def test_runs_that_cannot_be_written_are_refused(place: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert refused(["prove", "--quick", "--runs", place], capsys).startswith(
+        f"onceproof: --runs {place}: cannot be written:"
+    )
+
+
+@pytest.mark.parametrize("report", ["/proc/report.html", "{file}/report.html", "{folder}", "{folder}/x.json"])
+def test_a_report_that_cannot_be_written_is_said_before_hours_of_runs(
+    report: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    place = report.format(file=tmp_path / "file", folder=tmp_path)
+    line = refused(["prove", "--quick", "--runs", str(tmp_path / "runs"), "--report", place], capsys)
+    assert line.startswith(f"onceproof: --report {place}: ")
