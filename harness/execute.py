@@ -26,7 +26,7 @@ from harness.stalls import tell_hanging_transactions
 from harness.topics import GroupWatch, partitions_now
 from harness.workers import OBSERVER, Worker, Workers
 
-OBSERVERS_LIMIT_S = 15.0  # until they have read to the end and stopped
+OBSERVERS_LIMIT_S = 35.0  # until they have read to the end and stopped
 
 Say = Callable[[str], None]
 
