@@ -152,6 +152,8 @@ class _Generation:
         self.torn: set[tuple[int, int]] = set()
         self.files: dict[str, IO[bytes]] = {}
         self.polled = {"read_uncommitted": 0, "read_committed": 0}
+        self.lines: Counter[str] = Counter()  # events of each writer
+        self.attempted: Counter[str] = Counter()  # rows of each file of attempts
 
     def all(self) -> Made:
         self._begin()
@@ -439,6 +441,7 @@ class _Generation:
     def _event(self, t: int, writer: str, kind: str, **fields: Any) -> None:
         line = json.dumps({"t": int(t), "event": kind, "writer": writer, **fields}) + "\n"
         self._file(f"{writer}.events").write(line.encode())
+        self.lines[writer] += 1
 
     def _write_attempts(self, rows: Rows) -> None:
         for session in SESSIONS:
@@ -452,7 +455,9 @@ class _Generation:
             made["offset"], made["outcome"] = mine["acked_offset"], Outcome.ACKED
             made["flags"] = np.where(mine["owed"], 0, ABORT_INTENDED)
             made["attempt_mark"], made["outcome_mark"] = ledger.ATTEMPT_MARK, ledger.OUTCOME_MARK
-            self._file(f"producer-{session}.0.{session}.attempts").write(made.tobytes())
+            name = f"producer-{session}.0.{session}.attempts"
+            self._file(name).write(made.tobytes())
+            self.attempted[name] += len(made)
 
     def _records(self, rows: Rows, t: Ints) -> npt.NDArray[np.void]:
         made = np.zeros(len(rows), dtype=ledger.DELIVERY)
@@ -587,7 +592,21 @@ class _Generation:
         for isolation in ("read_uncommitted", "read_committed"):
             t = self.end_t + self.polled[isolation] // 1000 * MS
             self._event(t, "final-reader", "read", isolation=isolation, complete=True, detail="")
+        self._close()
         write_json(self.run.manifest, self._manifest())
+
+    def _close(self) -> None:
+        """Each writer's closing event: how much of everything it wrote."""
+        t = self.end_t + max(self.polled.values()) // 1000 * MS
+        for writer in list(self.lines):
+            rows = {
+                name: self.attempted[name]
+                if name.endswith(".attempts")
+                else file.tell() // ledger.DELIVERY.itemsize
+                for name, file in self.files.items()
+                if name.startswith(f"{writer}.") and not name.endswith(".events")
+            }
+            self._event(t, writer, "closed", rows=rows, lines=self.lines[writer] + 1)
 
     def _manifest(self) -> dict[str, Any]:
         scenario = {

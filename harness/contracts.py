@@ -559,6 +559,9 @@ class ConsumerSpec:
     assign: Mapping[int, int] | None = None
     topic_number: int = 0
     effects: bool = False  # tell what records were made of
+    check_crcs: bool = (
+        False  # compare the checksum of each batch; the first record of a damaged one is BAD_HEADER
+    )
     auto_commit: bool = False  # commit in its own time what was stored
     check_headers_every: int = (
         1  # the header of each n-th record is compared; reading headers is the dear part

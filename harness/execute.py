@@ -29,7 +29,7 @@ from harness.workers import OBSERVER, Worker, Workers
 
 EVENTS_RESERVED = 1024 * 1024  # bytes: what heals and what went wrong is written down on a full disk, too
 LONGEST_TOPIC = 249  # as brokers have it
-OBSERVERS_LIMIT_S = 15.0  # until they have read to the end and stopped
+OBSERVERS_LIMIT_S = 35.0  # until they have read to the end and stopped
 # One `step` event each, in this order: what the numbered comments of `_run` say has been done (`workers` and `faults`: begins).
 STEPS = ("begun", "topics", "workers", "warm", "faults", "healed", "stopped", "drained", "read", "ended", "collected",
          "left")  # fmt: skip

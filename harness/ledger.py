@@ -12,6 +12,9 @@ processes of a machine; the manifest says which wall time its zero was):
 * `<reader>.<isolation>.effects`: of the records in a final reading that were made of others, what they were made of.
 * `<writer>.events`: JSON lines for all that is rare: transactions, commits, assignments, fault windows and
   their bites, log bounds. A torn last line is recognised; a broken line elsewhere is an error.
+
+A writer that ends in an orderly way writes a last event, `closed`, with the number of rows of each of its journals and of its
+event lines, so that a part that is missing later is noticed (harness.reconcile.wholeness). A killed writer has none.
 """
 
 from __future__ import annotations
@@ -20,8 +23,10 @@ import json
 import mmap
 import os
 import struct
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -32,7 +37,7 @@ from harness import room
 from harness.contracts import Outcome
 from harness.errors import LedgerError
 
-VERSION = 1
+VERSION = 2  # 2: closing events with row counts, payloads whose checksum mixes each word
 ATTEMPT_MARK = 0xA77E
 OUTCOME_MARK = 0x0C0E
 
@@ -100,13 +105,36 @@ REGION_BYTES = (
 )  # a multiple of the page size, as mapping a part of a file wants
 
 now_ns = time.monotonic_ns
+_NO_ROOM = "free some disk space or choose another folder with --runs"
+
+
+def _open(path: Path, flags: int) -> int:
+    try:
+        return os.open(path, flags | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise LedgerError(
+            f"{path}: cannot open this file of the ledger ({error.strerror}); {_NO_ROOM}"
+        ) from error
+
+
+def _append(file: int, path: Path, data: bytes) -> None:
+    """Append all of it, or nothing and raise: a part of a row or line would be taken for damage later."""
+    before = os.lseek(file, 0, os.SEEK_END)
+    left = memoryview(data)
+    try:
+        while left:
+            left = left[os.write(file, left) :]  # a disk that is nearly full takes a part
+    except OSError as error:
+        with suppress(OSError):
+            os.ftruncate(file, before)
+        raise LedgerError(f"{path}: cannot append to the ledger ({error.strerror}); {_NO_ROOM}") from error
 
 
 class AttemptJournal:
     """Attempts and outcomes of one producer session."""
 
     def __init__(self, path: Path) -> None:
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
+        self._file = _open(path, os.O_RDWR | os.O_EXCL)
         self._path = path
         self._regions: list[mmap.mmap] = []
         self.attempted = 0
@@ -154,8 +182,7 @@ class AttemptJournal:
             os.posix_fallocate(self._file, start, REGION_BYTES)
         except OSError as error:
             raise LedgerError(
-                f"{self._path}: no room for {REGION_BYTES} more bytes of ledger ({error.strerror}); "
-                "free some disk space or choose another folder with --runs"
+                f"{self._path}: no room for {REGION_BYTES} more bytes of ledger ({error.strerror}); {_NO_ROOM}"
             ) from error
         self._regions.append(mmap.mmap(self._file, REGION_BYTES, offset=start))
 
@@ -170,50 +197,38 @@ class RowJournal:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        self._file = _open(path, os.O_WRONLY | os.O_APPEND)
+        self.rows = 0
 
     def append(self, rows: npt.NDArray[np.void]) -> None:
-        blob = memoryview(rows.tobytes())
-        while blob:
-            try:
-                blob = blob[os.write(self._file, blob) :]
-            except OSError as error:
-                raise LedgerError(
-                    f"{self._path}: cannot append to the ledger ({error.strerror}); "
-                    "free some disk space or choose another folder with --runs"
-                ) from error
+        _append(self._file, self._path, rows.tobytes())
+        self.rows += len(rows)
 
     def close(self) -> None:
         os.close(self._file)
 
 
 class EventLog:
-    """JSON lines of one writer; each line reaches the kernel before `write` returns.
+    """JSON lines of one writer; each line reaches the kernel before `write` returns. Threads may share it.
 
     With `reserve_bytes` the disk keeps room for so many, so that they can be written when it is full.
     """
 
     def __init__(self, path: Path, writer: str, reserve_bytes: int = 0) -> None:
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        self._file = _open(path, os.O_WRONLY | os.O_APPEND)
         self._reserved = bool(reserve_bytes) and room.reserve(self._file, reserve_bytes)
         self._path = path
         self._writer = writer
+        self._lock = threading.Lock()
+        self.lines = 0
 
     def write(self, kind: str, **fields: Any) -> None:
         line = (
             json.dumps({"t": now_ns(), "event": kind, "writer": self._writer, **fields}, default=str) + "\n"
         )
-        data = line.encode()
-        try:
-            written = os.write(self._file, data)
-        except OSError as error:
-            raise room.room_error(error, self._path) or LedgerError(
-                f"{self._path}: cannot append to the ledger ({error.strerror})"
-            ) from error
-        if written != len(data):
-            # Half a line before a whole one would make the ledger unreadable when there is room again.
-            os.ftruncate(self._file, os.fstat(self._file).st_size - written)
-            raise room.no_room(self._path)
+        with self._lock:
+            _append(self._file, self._path, line.encode())
+            self.lines += 1
 
     def close(self) -> None:
         if self._reserved:
@@ -222,17 +237,21 @@ class EventLog:
 
 
 class Ledger:
-    """The journals of one writer (a worker's incarnation, the injector, the harness itself)."""
+    """The journals of one writer (a worker's incarnation, the injector, the harness itself).
+
+    Used with `with`: left without an exception it is closed in an orderly way, and says so in its last event.
+    """
 
     def __init__(self, folder: Path, writer: str, reserve_bytes: int = 0) -> None:
         self.writer = writer
         self.folder = folder
         self.events = EventLog(folder / f"{writer}.events", writer, reserve_bytes)
-        self._opened: list[AttemptJournal | RowJournal] = []
+        self._opened: dict[str, AttemptJournal | RowJournal] = {}  # by file name
 
     def attempts(self, session: int) -> AttemptJournal:
-        journal = AttemptJournal(self.folder / f"{self.writer}.{session}.attempts")
-        self._opened.append(journal)
+        """The journal of a producer session, which its `session` event announces."""
+        name = f"{self.writer}.{session}.attempts"
+        journal = self._opened[name] = AttemptJournal(self.folder / name)
         return journal
 
     def deliveries(self) -> RowJournal:
@@ -245,20 +264,36 @@ class Ledger:
         return self._rows(f"{isolation}.effects")
 
     def _rows(self, kind: str) -> RowJournal:
-        journal = RowJournal(self.folder / f"{self.writer}.{kind}")
-        self._opened.append(journal)
+        name = f"{self.writer}.{kind}"
+        journal = self._opened[name] = RowJournal(self.folder / name)
+        # A killed writer closes nothing: from here on it is known at least that this file has to be there.
+        self.events.write("opened", file=name)
         return journal
 
     def close(self) -> None:
-        for journal in self._opened:
+        """The orderly end: from here on every missing row or line is noticed."""
+        rows = {
+            name: journal.attempted if isinstance(journal, AttemptJournal) else journal.rows
+            for name, journal in self._opened.items()
+        }
+        try:
+            self.events.write("closed", rows=rows, lines=self.events.lines + 1)
+        finally:
+            self._release()
+
+    def _release(self) -> None:
+        for journal in self._opened.values():
             journal.close()
         self.events.close()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self._release()
 
 
 # --- reading --------------------------------------------------------------------------------------

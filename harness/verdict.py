@@ -170,6 +170,8 @@ def _doubts(reconciled: Mapping[str, Any], settings: Settings) -> Iterator[str]:
     for observer, records in seen.get("observed", {}).items():
         if not records:
             yield f"{observer} was given nothing: nobody looked on while it broke"
+    for observer, behind in seen.get("observers_behind", {}).items():
+        yield f"{observer} did not read to the end of what it observes: {behind}"
     for gap in seen["gaps"]:
         yield f"the ledger has a gap: {gap}"
     for error in seen["errors"]:

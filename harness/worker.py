@@ -1,8 +1,9 @@
 """One process hosting one role with one client, so that it can be killed or paused.
 
 Called as `python -m harness.worker SPEC.json`. SIGTERM asks it to finish in an orderly way. Its exit code
-is 0 when the role ended by itself or as asked, 1 when it failed; the reason is then in its events. What its clients
-need to get in, which may be secret, comes through stdin.
+is 0 when the role ended by itself or as asked, 1 when it failed, NO_LEDGER when it could not write its ledger. The reason is in
+its events where they can be written, and in one line at the end of its output. What its clients need to get in, which may be
+secret, comes through stdin.
 """
 
 from __future__ import annotations
@@ -13,15 +14,19 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from harness import clocks, registry
 from harness.board import Board, ShownClock
 from harness.contracts import Versioned
+from harness.errors import LedgerError, OnceproofError
 from harness.ledger import Ledger
 
+NO_LEDGER = 74  # EX_IOERR of sysexits.h: said by the code alone, since nothing else may be writable
 _TELL_TIME_EVERY_S = 0.1
 
 
@@ -37,8 +42,13 @@ def run_role(spec: Mapping[str, Any], until: Callable[[], bool], client: Any = N
         try:
             role.work(client, ledger, until)
         except Exception as error:
-            ledger.events.write("error", where=spec["name"], text=f"{type(error).__name__}: {error}")
+            with suppress(LedgerError):  # on a full disk: this first error is the one to be known
+                ledger.events.write("error", where=spec["name"], text=_in_words(error))
             raise
+
+
+def _in_words(error: Exception) -> str:
+    return str(error) if isinstance(error, OnceproofError) else f"{type(error).__name__}: {error}"
 
 
 def main(spec_file: str) -> int:
@@ -51,7 +61,14 @@ def main(spec_file: str) -> int:
     if spec.get("clock"):
         clocks.keep_waits_right()
         _tell_time(Board(Path(spec["board"])))
-    run_role(spec, stop.is_set)
+    try:
+        run_role(spec, stop.is_set)
+    except Exception as error:  # noqa: BLE001  the process ends here: the harness needs a code and a last line
+        with suppress(OSError):  # the output may be on the disk that is full
+            if not isinstance(error, OnceproofError):
+                traceback.print_exc()
+            print(_in_words(error), file=sys.stderr, flush=True)
+        return NO_LEDGER if isinstance(error, LedgerError) else 1
     return 0
 
 

@@ -7,28 +7,35 @@ import os
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 from harness import libraries, tether
 from harness.board import Board, Counters
+from harness.endings import Ending, sizes
 from harness.errors import OnceproofError, UsageError
 from harness.ledger import EventLog
 from harness.moments import Moment, Moments
 from harness.roles._sending import transactional_id
 from harness.rundir import RunDir
+from harness.session_numbers import next_incarnation
 from harness.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
 _PIPE_BYTES = 64 * 1024  # what a pipe keeps while nobody reads
 PRODUCERS = ("producer", "transactional_producer")  # roles
+SENDERS = (*PRODUCERS, "copier")
 READERS = ("consumer", "churning_consumer", "copier")
 OBSERVER = "observer"  # reads beside the group, and counts for nothing in the progress of a run
 
 
 class Worker:
-    """One worker process and its restarts. A restart is a new incarnation with journals of its own.
+    """One worker process and its restarts. A restart is a new life with journals of its own.
+
+    The harness remembers the signals that it sent. A process that ends by any other one, or before it was asked to, is an
+    `error` event, whenever that is noticed: at a check, a restart, a kill or the end of the run.
 
     `security` is what its clients need to get in (Cluster.client_settings). It may hold secrets and so it is in no
     file, argument or environment: the process gets it through a pipe, which it reads to the end at its start.
@@ -41,6 +48,8 @@ class Worker:
         self._security = dict(security)
         self._process: subprocess.Popen[bytes] | None = None
         self._boards: list[Board] = []
+        self._sent: set[int] = set()  # signals that may end this life
+        self._trouble: str | None = None  # of this life's end; None: it was not recorded yet
 
     @property
     def name(self) -> str:
@@ -51,29 +60,36 @@ class Worker:
         return str(self._spec["role"])
 
     @property
+    def number(self) -> int:
+        """Of a worker that sends: the sessions of a run are numbered by it (harness.session_numbers)."""
+        return int(self._spec["number"])
+
+    @property
     def transactional_id(self) -> str:
-        return transactional_id(self._spec) if self.role in (*PRODUCERS, "copier") else ""
+        return transactional_id(self._spec) if self.role in SENDERS else ""
 
     @property
     def client_settings(self) -> Mapping[str, Any]:
         return dict(self._spec.get("extra", {}))
 
     def start(self) -> None:
-        incarnation = len(self._boards)
-        writer = f"{self.name}.{incarnation}"
+        self._record_end()
+        writer = f"{self.name}.{len(self._boards)}"
         board = self._run.logs / f"{writer}.board"
         spec = {
             **self._spec,
             "writer": writer,
             "ledger": str(self._run.ledger),
             "board": str(board),
-            # A worker may open several sessions by itself; a restart must not take their numbers again.
-            "incarnation": incarnation * 100,
+            "incarnation": next_incarnation(self._run.ledger, self.name),
             "security_on_stdin": bool(self._security),
         }
         spec_file = self._run.logs / f"{writer}.json"
         spec_file.write_text(json.dumps(spec, indent=1), encoding="utf-8")
         self._boards.append(Board(board))
+        # Made here, so that every life has this file, also one that is killed before it comes to its ledger.
+        (self._run.ledger / f"{writer}.events").touch()
+        self._sent, self._trouble = set(), None
         with _pipe(json.dumps(self._security).encode()) as told:
             self._process = tether.spawn(
                 self.command(spec_file),
@@ -88,7 +104,9 @@ class Worker:
                 pidfile=self._run.logs / f"{writer}.pid",
                 stdin=told,
             )
-        self._events.write("worker", name=self.name, state="started", pid=self._process.pid)
+        self._events.write(
+            "worker", name=self.name, state="started", pid=self._process.pid, writes_as=writer, role=self.role
+        )
 
     def command(self, spec_file: Path) -> list[str | Path]:
         """What starts the process; a kind of worker may put another command before it, which has to keep the pid."""
@@ -106,8 +124,9 @@ class Worker:
 
     def kill(self) -> None:
         if self._process is not None and self._process.poll() is None:
+            self._sent.add(signal.SIGKILL)
             tether.end(self._process)
-            self._events.write("worker", name=self.name, state="killed", pid=self._process.pid)
+        self._record_end()
 
     def restart(self) -> None:
         if not self.running():
@@ -146,14 +165,14 @@ class Worker:
         return Counters(*(sum(getattr(c, name) for c in shown) for name in Counters.__dataclass_fields__))
 
     def check(self) -> None:
-        """Raise when the process has ended by itself with an error."""
-        if self._process is not None and self._process.poll() not in (None, 0, -signal.SIGKILL):
-            log = self._run.logs / f"{self.name}.{len(self._boards) - 1}.out"
-            raise OnceproofError(f"worker {self.name} failed: {_last_line(log)} (see {log})")
+        """Raise when the process has ended by itself, or by a signal that the harness did not send."""
+        if trouble := self._record_end():
+            raise OnceproofError(trouble)
 
     def ask_to_stop(self) -> None:
         if self.running():
             assert self._process is not None
+            self._sent.add(signal.SIGTERM)
             self._process.send_signal(signal.SIGCONT)  # a paused one would never hear it
             self._process.terminate()
 
@@ -162,15 +181,33 @@ class Worker:
         if self._process is None:
             return
         try:
-            code = self._process.wait(timeout_s)
+            self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             self.kill()
             self._events.write(
                 "error", where=self.name, text=f"did not stop within {timeout_s:g} s and was killed"
             )
             return
-        if code != -signal.SIGKILL:
-            self._events.write("worker", name=self.name, state="ended" if code == 0 else "failed", exit=code)
+        self._record_end()
+
+    def _record_end(self) -> str:
+        """Record how the process ended, once. Returns what is wrong with that; empty if nothing is, or if it still runs."""
+        code = None if self._process is None else self._process.poll()
+        if self._process is None or code is None:
+            return ""
+        if self._trouble is None:
+            writer = f"{self.name}.{len(self._boards) - 1}"
+            ending = Ending(code, self._sent)
+            log = self._run.logs / f"{writer}.out"
+            self._trouble = ending.trouble(self.name, self.role, log, self._run.ledger)
+            # A process that ended in an orderly way has counted its rows itself. Of the others the sizes are known from here on.
+            more = {} if code == 0 else {"files": sizes(self._run.ledger, writer)}
+            self._events.write(
+                "worker", name=self.name, state=ending.state, pid=self._process.pid, writes_as=writer, exit=code, **more
+            )  # fmt: skip
+            if self._trouble:
+                self._events.write("error", where=self.name, text=self._trouble)
+        return self._trouble
 
 
 class Workers:
@@ -178,6 +215,14 @@ class Workers:
 
     def __init__(self, workers: Sequence[Worker]) -> None:
         self.all = list(workers)
+        for what, used in (
+            ("name", [w.name for w in self.all]),
+            ("number", [w.number for w in self.all if w.role in SENDERS]),
+        ):
+            if twice := [one for one, count in Counter(used).items() if count > 1]:
+                raise UsageError(
+                    f"two workers of this workload have the {what} {twice[0]}; give each one of its own"
+                )
 
     def __enter__(self) -> Workers:
         return self
@@ -252,8 +297,3 @@ def _pipe(words: bytes) -> IO[bytes]:
     with os.fdopen(writing, "wb") as end:
         end.write(words)
     return os.fdopen(reading, "rb")
-
-
-def _last_line(log: Path) -> str:
-    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines() if log.exists() else []
-    return lines[-1] if lines else "it printed nothing"

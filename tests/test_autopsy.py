@@ -228,7 +228,7 @@ class Brokers:
 def examine(run: RunDir, cluster: Any) -> tuple[int, list[dict[str, Any]]]:
     with ledger.Ledger(run.ledger, "look") as book:
         count = autopsy.examine(run, cluster, "orders", book.events)
-    return count, list(ledger.read_events(run.ledger / "look.events"))
+    return count, [e for e in ledger.read_events(run.ledger / "look.events") if e["event"] != "closed"]
 
 
 def replicas(run: RunDir, root: Path, **held: Sequence[int]) -> Brokers:

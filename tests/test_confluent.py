@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import metadata
 
 import pytest
@@ -109,6 +110,13 @@ def test_a_group_member_commits_by_itself_only() -> None:
     assert settings["enable.auto.commit"] is False
     assert settings["isolation.level"] == "read_committed"
     assert settings["auto.offset.reset"] == "earliest"
+
+
+def test_the_final_reader_compares_the_checksums_of_batches() -> None:
+    """TRUST T9. Others do not: what they are given is compared with the log."""
+    spec = ConsumerSpec("b:1", "t", 1, Mode.AT_LEAST_ONCE, "read_committed", assign={0: 0})
+    assert "check.crcs" not in _librdkafka.consumer_settings(spec)
+    assert _librdkafka.consumer_settings(replace(spec, check_crcs=True))["check.crcs"] is True
 
 
 def test_it_tells_the_versions_that_are_loaded() -> None:

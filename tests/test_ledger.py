@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import multiprocessing
 import os
 import random
+import shutil
 import time
 from pathlib import Path
 
@@ -61,6 +63,86 @@ def test_a_full_disk_is_one_clear_line(tmp_path: Path) -> None:
         journal.append(np.zeros(1, dtype=ledger.DELIVERY))
 
 
+def _nearly_full(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
+    """A disk that takes `room` more bytes, a part of a write if need be, and then nothing."""
+    write, left = os.write, room
+
+    def limited(file: int, data: bytes) -> int:
+        nonlocal left
+        if not left:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        done = write(file, bytes(data)[:left])
+        left -= done
+        return done
+
+    monkeypatch.setattr(os, "write", limited)
+
+
+@pytest.mark.parametrize("room", [0, 1, 47, 48, 100, 143])
+def test_a_batch_that_does_not_fit_leaves_whole_rows_and_one_line(
+    room: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TRUST T11, R3: rows that were written in part would look like a cut journal."""
+    journal = ledger.RowJournal(tmp_path / "c.deliveries")
+    journal.append(np.zeros(2, dtype=ledger.DELIVERY))
+    _nearly_full(monkeypatch, room)
+    with pytest.raises(
+        LedgerError, match=r"c\.deliveries: cannot append to the ledger \(No space left"
+    ) as caught:
+        journal.append(np.zeros(3, dtype=ledger.DELIVERY))
+    assert "\n" not in str(caught.value)
+    assert journal.rows == 2
+    assert (tmp_path / "c.deliveries").stat().st_size == 2 * ledger.DELIVERY.itemsize
+
+
+@pytest.mark.parametrize("room", [0, 1, 30])
+def test_an_event_that_does_not_fit_leaves_whole_lines_and_one_line(
+    room: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TRUST T11, R3."""
+    log = ledger.EventLog(tmp_path / "w.events", "w")
+    log.write("step", step="warm")
+    _nearly_full(monkeypatch, room)
+    with pytest.raises(LedgerError, match=r"w\.events: cannot append to the ledger \(No space left"):
+        log.write("step", step="faults")
+    assert log.lines == 1
+    assert [e["event"] for e in ledger.read_events(tmp_path / "w.events")] == ["step"]
+
+
+def test_a_folder_that_cannot_be_written_is_one_clear_line(tmp_path: Path) -> None:
+    with pytest.raises(LedgerError, match=r"w\.events: cannot open this file of the ledger \(No such file"):
+        ledger.Ledger(tmp_path / "missing", "w")
+
+
+def test_the_last_event_of_an_orderly_end_counts_everything(tmp_path: Path) -> None:
+    """TRUST T11."""
+    with ledger.Ledger(tmp_path, "copier-1.0") as book:
+        attempts = book.attempts(1_000_000)
+        for seq in range(3):
+            attempts.attempt(seq, -1, 0)
+        deliveries = book.deliveries()
+        for _ in range(2):
+            deliveries.append(np.zeros(5, dtype=ledger.DELIVERY))
+        book.log("read_committed")
+        book.effects("read_committed").append(np.zeros(7, dtype=ledger.EFFECT))
+    events = list(ledger.read_events(tmp_path / "copier-1.0.events"))
+    assert [e["file"] for e in events if e["event"] == "opened"] == [
+        "copier-1.0.deliveries", "copier-1.0.read_committed.log", "copier-1.0.read_committed.effects",
+    ]  # fmt: skip
+    assert events[-1]["event"] == "closed"
+    assert events[-1]["lines"] == len(events) == 4
+    assert events[-1]["rows"] == {
+        "copier-1.0.1000000.attempts": 3, "copier-1.0.deliveries": 10,
+        "copier-1.0.read_committed.log": 0, "copier-1.0.read_committed.effects": 7,
+    }  # fmt: skip
+
+
+def test_a_writer_that_fails_closes_nothing(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), ledger.Ledger(tmp_path, "w") as book:
+        book.events.write("step", step=1 // (book.events.lines - book.events.lines))
+    assert list(ledger.read_events(tmp_path / "w.events")) == []
+
+
 @pytest.mark.parametrize("cut", range(ledger.DELIVERY.itemsize))
 def test_a_torn_last_delivery_is_cut_off(tmp_path: Path, cut: int) -> None:
     rows = np.zeros(3, dtype=ledger.DELIVERY)
@@ -79,7 +161,7 @@ def test_a_torn_last_line_is_recognised_and_a_broken_one_before_is_an_error(tmp_
     path = tmp_path / "h.events"
     whole = path.read_bytes()
     path.write_bytes(whole[:-5])
-    assert [e["event"] for e in ledger.read_events(path)] == ["step", "torn"]
+    assert [e["event"] for e in ledger.read_events(path)] == ["step", "step", "torn"]
     path.write_bytes(whole.replace(b'"step"', b"step", 1))
     with pytest.raises(LedgerError, match=r"h\.events:1: not a ledger line"):
         list(ledger.read_events(path))
@@ -122,9 +204,10 @@ def _kill_a_writer(folder: Path, after_s: float, *, late: bool = False) -> tuple
     return ([int(x[1:]) for x in whole if x[:1] == b"s"], [int(x[1:]) for x in whole if x[:1] == b"a"])
 
 
-def test_twenty_kills_lose_no_attempt_and_no_ack(tmp_path: Path) -> None:
+def test_killed_writers_lose_no_attempt_and_no_ack(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """Twenty kills; `--times 1000` makes it a thousand."""
     moments = random.Random(7)
-    for number in range(20):
+    for number in range(request.config.getoption("--times") or 20):
         folder = tmp_path / str(number)
         folder.mkdir()
         sent, acked = _kill_a_writer(folder, moments.uniform(0.0, 0.1))
@@ -133,6 +216,7 @@ def test_twenty_kills_lose_no_attempt_and_no_ack(tmp_path: Path) -> None:
         assert acked
         assert len(rows) >= sent[-1] + 1, f"kill {number}: sent but not in the ledger"
         assert (rows["outcome"][acked] == Outcome.ACKED).all(), f"kill {number}: acked but not in the ledger"
+        shutil.rmtree(folder)
 
 
 def test_the_kills_would_catch_a_writer_that_records_too_late(tmp_path: Path) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,6 +35,49 @@ def test_every_single_flipped_bit_is_seen(seq: int, bit: int) -> None:
     payload = bytearray(msg.Builder(RUN, 1001, 128).build(seq, [1], [0], 99)[0].payload)
     payload[bit // 8] ^= 1 << bit % 8
     _, flags = msg.read_payloads([bytes(payload)], RUN)
+    assert flags[0] & msg.BAD_PAYLOAD
+
+
+@pytest.mark.parametrize("length", [64, 128, 1024])
+def test_bit_63_of_any_two_words_is_seen(length: int) -> None:
+    """TRUST T9: a sum that only multiplies is blind to them, since each adds 2^63."""
+    payload = msg.Builder(RUN, 1_000_001, length).build(12345, [1], [0], 99)[0].payload
+    pairs = list(itertools.combinations(range(length // 8), 2))
+    words = np.tile(np.frombuffer(payload, dtype=np.uint64), (len(pairs), 1))
+    for row, pair in enumerate(pairs):
+        words[row, list(pair)] ^= np.uint64(1 << 63)
+    _, flags = msg.read_payloads([row.tobytes() for row in words], RUN)
+    assert (flags & msg.BAD_PAYLOAD > 0).all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_flipped_upper_bits_of_many_words_are_seen(seed: int) -> None:
+    """TRUST T9: half of these went unseen."""
+    rng = np.random.default_rng(seed)
+    payload = msg.Builder(RUN, 1_000_001, 128).build(seed, [1], [0], 99)[0].payload
+    words = np.tile(np.frombuffer(payload, dtype=np.uint64), (20_000, 1))
+    flips = rng.integers(0, 16, words.shape, dtype=np.uint64) << np.uint64(60)
+    flips *= rng.random(words.shape) < 0.3
+    changed = flips.any(axis=1)
+    _, flags = msg.read_payloads([row.tobytes() for row in words ^ flips], RUN)
+    assert ((flags & msg.BAD_PAYLOAD > 0) == changed).all()
+    assert changed.sum() > 19_000
+
+
+def test_any_change_of_one_word_is_seen() -> None:
+    rng = np.random.default_rng(1)
+    payload = msg.Builder(RUN, 1_000_001, 128).build(7, [1], [0], 99)[0].payload
+    words = np.tile(np.frombuffer(payload, dtype=np.uint64), (16_000, 1))
+    words[np.arange(16_000), np.arange(16_000) % 16] ^= rng.integers(1, 2**63, 16_000, dtype=np.uint64)
+    _, flags = msg.read_payloads([row.tobytes() for row in words], RUN)
+    assert (flags & msg.BAD_PAYLOAD > 0).all()
+
+
+def test_swapped_words_are_seen() -> None:
+    payload = msg.Builder(RUN, 1_000_001, 128).build(7, [1], [0], 99)[0].payload
+    words = np.frombuffer(payload, dtype=np.uint64).copy()
+    words[2], words[3] = words[3], words[2]
+    _, flags = msg.read_payloads([words.tobytes()], RUN)
     assert flags[0] & msg.BAD_PAYLOAD
 
 

@@ -149,6 +149,8 @@ def consumer_settings(spec: ConsumerSpec) -> dict[str, Any]:
     settings["group.id"] = (
         spec.group or "onceproof-unused"
     )  # the library wants one even for assignment by hand
+    if spec.check_crcs:
+        settings["check.crcs"] = True
     if spec.auto_commit:
         settings |= AUTO_COMMIT
     if spec.extra.get("group.protocol") == "consumer":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from itertools import repeat
 from typing import Any
@@ -168,6 +169,10 @@ class ConfluentConsumer:
         self._topic, self._run, self._check_headers_every = spec.topic, spec.run, spec.check_headers_every
         self._topic_number, self._effects = spec.topic_number, spec.effects
         self._commits: list[tuple[Mapping[int, int], Outcome, str]] = []
+        self._spec = spec
+        self._damaged: set[tuple[Any, Any]] = (
+            set()
+        )  # partition and first offset of batches with a wrong checksum
         reports = {"on_commit": self._note_commit} if spec.auto_commit else {}
         self._consumer = Consumer({**consumer_settings(spec), **reports})
         if spec.assign is not None:
@@ -187,7 +192,7 @@ class ConfluentConsumer:
         )
 
     def poll(self, timeout_s: float, at_most: int = 1000) -> Batch:
-        records, errors = [], []
+        records, errors, refused = [], [], []
         ends: dict[Any, Any] = {}  # the library's types allow None where it never is
         for record in self._consumer.consume(at_most, timeout_s):
             error = record.error()
@@ -197,6 +202,8 @@ class ConfluentConsumer:
                 ends[record.partition()] = record.offset()
             else:
                 errors.append(told(error))
+                if error.code() == KafkaError._BAD_MSG:
+                    refused.append((record.partition(), record.offset()))
         values = [r.value() for r in records]
         rows = self._rows(records, values)
         positions = {}
@@ -205,7 +212,24 @@ class ConfluentConsumer:
                 positions[partition] = int(rows["offset"][rows["partition"] == partition].max()) + 1
         effects = effects_in(rows, values) if self._effects else None
         commits, self._commits = self._commits, []
+        if refused and self._spec.check_crcs:
+            self._read_on(refused)
         return Batch(rows, positions, ends, errors, effects, commits)
+
+    def _read_on(self, refused: list[tuple[Any, Any]]) -> None:
+        """Read from here on without comparing checksums: the library would ask for the damaged batch again and again.
+
+        What is wrong with it is recorded at its first offset, unless a payload shows it anyway.
+        """
+        spec = self._spec
+        assert spec.assign is not None, "checksums are compared by a reader that is assigned by hand"
+        self._damaged |= {*refused}
+        places = self._consumer.position([TopicPartition(spec.topic, p) for p in spec.assign])
+        self._consumer.close()
+        starts = {p.partition: p.offset if p.offset >= 0 else spec.assign[p.partition] for p in places}
+        self._spec = replace(spec, check_crcs=False, assign=starts)
+        self._consumer = Consumer(consumer_settings(self._spec))
+        self._consumer.assign([TopicPartition(spec.topic, p, o) for p, o in starts.items()])
 
     def _note_commit(self, error: KafkaError | None, places: list[TopicPartition]) -> None:
         offsets = {place.partition: place.offset for place in places if place.offset >= 0 and not place.error}
@@ -225,6 +249,9 @@ class ConfluentConsumer:
         rows["intended_partition"], rows["intent"] = fields["partition"], fields["flags"]
         rows["leader_epoch"] = -1
         flags |= self._wrong_around(records, values, fields)
+        if self._damaged:
+            places = zip(rows["partition"].tolist(), rows["offset"].tolist(), strict=True)
+            flags |= _flag(msg.BAD_HEADER, [place in self._damaged for place in places])
         # Of a damaged or foreign payload nothing else can be said.
         flags[(flags & msg.BAD_PAYLOAD) > 0] = msg.BAD_PAYLOAD
         rows["flags"] = flags

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from harness.reconcile.blocks import Count, Facts, Fate
-from harness.reconcile.observers import merged_by_name
+from harness.reconcile.observers import behind_by_name, merged_by_name
 from harness.reconcile.screen import Screened
 from harness.reconcile.seal import Sealed
 
@@ -46,8 +46,14 @@ def coverage(sealed: Sealed, facts: Facts, screened: Screened) -> dict[str, Any]
         "sessions": sealed.rows["sessions"],
         "readers": sealed.readers,
         "observed": merged_by_name(sealed.observers),
+        "observers_behind": behind_by_name(sealed.observers, _started_observers(lines)),
         "in_flight": sealed.in_flight,
     }
+
+
+def _started_observers(lines: Iterable[Mapping[str, Any]]) -> list[str]:
+    started = [e for e in lines if e["event"] == "worker" and e.get("state") == "started"]
+    return sorted({str(e.get("name")) for e in started if e.get("role") == "observer"})
 
 
 def windows(events: Iterable[Mapping[str, Any]], zero_ns: int) -> list[dict[str, Any]]:

@@ -31,6 +31,7 @@ class Observed:
     isolation: str
     records: int = 0
     spans: list[Span] = field(default_factory=list)
+    behind: str | None = None  # what it had not read when it was asked to stop; None: it never said
 
     def add(self, rows: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
         """The same rows, which it was given next."""
@@ -51,6 +52,12 @@ def isolation_of(event: Event) -> str:
     if isolation not in ("read_committed", "read_uncommitted"):
         raise ValueError(f"isolation: {isolation!r}")
     return isolation
+
+
+def behind_of(event: Event) -> str:
+    """What a `reached` event says that its observer had not read; empty: it had read everything."""
+    detail = str(event.get("detail", ""))
+    return "" if event.get("complete") is True else detail or "it does not say what"
 
 
 @dataclass(frozen=True)
@@ -126,6 +133,27 @@ def merged_by_name(observers: Iterable[Observed]) -> dict[str, int]:
     """How many records each observer got, all its lives together."""
     found: dict[str, int] = {}
     for one in observers:
-        name = one.name.rpartition(".")[0] or one.name
+        name = _worker(one.name)
         found[name] = found.get(name, 0) + one.records
     return found
+
+
+def _worker(writer: str) -> str:
+    return writer.rpartition(".")[0] or writer
+
+
+def behind_by_name(observers: Iterable[Observed], started: Iterable[str]) -> dict[str, str]:
+    """Which observers did not read to the end in any of their lives, and what is known about that.
+
+    An end that is asked for when all producers have stopped is behind everything that a fault could have touched.
+    """
+    found: dict[str, str | None] = dict.fromkeys(started)
+    for one in observers:
+        name = _worker(one.name)
+        if found.get(name) != "":
+            found[name] = one.behind if one.behind is not None else found.get(name)
+    return {
+        name: "it ended before it said so" if behind is None else behind
+        for name, behind in found.items()
+        if behind != ""
+    }

@@ -26,17 +26,28 @@ from harness.contracts import Mode
 from harness.errors import LedgerError
 from harness.message import run_number
 from harness.reconcile import rows as make
+from harness.reconcile import wholeness
 from harness.reconcile.merge import PIECE, side_by_side
-from harness.reconcile.observers import Observed, isolation_of
+from harness.reconcile.observers import Observed, behind_of, isolation_of
 from harness.reconcile.rows import Columns, Event, Reach
 from harness.reconcile.schema import SCHEMAS
+from harness.reconcile.wholeness import Wholeness
 from harness.rundir import RunDir, write_json
 
 ISOLATIONS = ("read_uncommitted", "read_committed")
 GROUP_ROWS = 1 << 16  # at least, in each group of a file but the last
 _COMPARED_TIMES = 1000  # rows of a piece whose time is compared with that of their attempt
 _NO_CLOCK = "the ledger's writers do not share a clock, and what it says about times proves nothing"
-COUNTED_ONLY = ("txn", "commit", "assignment", "bounds", "session", "ready")  # may be many: told as numbers
+COUNTED_ONLY = (
+    "txn",
+    "commit",
+    "assignment",
+    "bounds",
+    "session",
+    "ready",
+    "opened",
+    "closed",
+)  # may be many: told as numbers
 
 
 @dataclass(frozen=True)
@@ -116,7 +127,8 @@ def _manifest(run: RunDir) -> Mapping[str, Any]:
     version = manifest.get("version")
     if version != ledger.VERSION:
         raise LedgerError(
-            f"{run.manifest}: ledger version {version}, this program reads version {ledger.VERSION}"
+            f"{run.manifest}: ledger version {version}, this onceproof reads version {ledger.VERSION}; "
+            "use the onceproof that made the run, or repeat the run with this one"
         )
     try:
         int(manifest["clock"]["monotonic_ns"])
@@ -171,6 +183,8 @@ class _Sealing:
         )
         self._events: dict[str, list[Event]] = defaultdict(list)  # by kind
         self._torn: list[tuple[str, str]] = []  # writer, what
+        self._lines: Counter[str] = Counter()  # events of each writer
+        self._whole = Wholeness(run.ledger, (), (), ())
         self._sessions: dict[int, Event] = {}
         self._attempted: set[int] = set()  # sessions whose attempts are there
         self._readers: dict[str, int] = {}  # name -> its number in the tables
@@ -183,6 +197,7 @@ class _Sealing:
         for name in SCHEMAS:
             (self._into / name).mkdir(parents=True)
         self._read_events()
+        self._need_whole()
         self._seal_events()
         self._seal_attempts()
         self._seal_deliveries()
@@ -210,9 +225,18 @@ class _Sealing:
                     continue
                 if not isinstance(event.get("t"), int) or event["t"] < 0:
                     raise LedgerError(f"{path}:{number}: not a ledger line (no time)")
+                self._lines[path.stem] += 1
                 self._events[kind].append(
                     {**event, "writer": event.get("writer", path.stem), "_at": f"{path}:{number}"}
                 )
+
+    def _need_whole(self) -> None:
+        closed, opened = (
+            self._each("closed", wholeness.closing),
+            self._each("opened", wholeness.opening),
+        )
+        self._whole = Wholeness(self._run.ledger, closed, self._each("worker", wholeness.life), opened)
+        self._whole.need(self._lines, bool(self._manifest.get("complete", False)))
 
     def _each(self, kind: str, columns: Callable[[Event], Columns | list[Columns]]) -> list[Columns]:
         """The rows made of every event of a kind; an event without what its row needs is named."""
@@ -233,6 +257,7 @@ class _Sealing:
         windows = make.windows(self._each("window", dict))
         assignments = self._each("assignment", lambda e: make.assignment(e, self._reader(e["writer"])))
         self._assignments = assignments
+        wholeness.need_one_session_each(self._events["session"])
         self._sessions = {int(event["session"]): event for event in self._events["session"]}
         drained = bool(self._events["drain"]) and all(bool(d.get("complete")) for d in self._events["drain"])
         self._reach = make.reach(commits, bounds, drained)
@@ -297,6 +322,7 @@ class _Sealing:
                     make.attempts(_in_time(path, first, rows), first, int(number), acks, self._span)
                     for first, rows in pieces
                 ))  # fmt: skip
+                self._whole.need_attempts(path, count)
                 self._sealed.sessions.append(
                     Session(int(number), str(session["producer"]), int(session["incarnation"]), count)
                 )
@@ -312,13 +338,14 @@ class _Sealing:
     def _seal_deliveries(self) -> None:
         told = self._each("observer", lambda e: {"name": e["writer"], "isolation": isolation_of(e)})
         isolations = {str(one["name"]): str(one["isolation"]) for one in told}
+        behind = {str(e["writer"]): behind_of(e) for e in self._events["reached"]}
         for path in sorted(self._run.ledger.glob("*.deliveries")):
             rows = self._rows_of(path, path.stem)
             reader = self._reader(path.stem)
             touched = make.touched(self._assignments, reader)
             pieces = self._own(rows)
             if path.stem in isolations:
-                observed = Observed(reader, path.stem, isolations[path.stem])
+                observed = Observed(reader, path.stem, isolations[path.stem], behind=behind.get(path.stem))
                 self._sealed.observers.append(observed)
                 pieces = map(observed.add, pieces)
             else:

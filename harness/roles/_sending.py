@@ -18,9 +18,8 @@ from harness.message import ABORT_INTENDED, Builder, Message
 from harness.roles._effects import effects_of
 from harness.roles._partitions import PartitionCount
 from harness.scenario import Pipeline
+from harness.session_numbers import session_number
 from harness.transform import Transform
-
-SESSIONS_PER_WORKER = 1000
 
 
 def transactional_id(spec: Mapping[str, Any]) -> str:
@@ -41,9 +40,9 @@ class Session:
     """One producer session: a client, its journal, its sequence numbers. A new client is a new session."""
 
     def __init__(self, spec: Mapping[str, Any], ledger: Ledger, board: Board, incarnation: int) -> None:
-        self.number = spec["number"] * SESSIONS_PER_WORKER + incarnation
+        self.number = session_number(spec["number"], incarnation)
         self._spec, self._board = spec, board
-        self._random = random.Random(spec["seed"] * SESSIONS_PER_WORKER + incarnation)
+        self._random = random.Random(f"{spec['seed']}/{incarnation}")
         self._builder = Builder(spec["run"], self.number, spec["payload_bytes"])
         self._next_seq = 0
         self._next_partition = spec["number"]

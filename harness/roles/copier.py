@@ -31,6 +31,7 @@ from harness.ledger import Ledger
 from harness.moments import NO_MOMENTS, Moment, Moments, before, midway
 from harness.roles._assignments import Assignments
 from harness.roles._ending import end_transaction
+from harness.roles._patience import Patience
 from harness.roles._reading import reader_spec
 from harness.roles._sending import Session
 from harness.scenario import Pipeline
@@ -62,6 +63,7 @@ class CopierRole:
             stranger = replace(self._consumer_spec(), assign={})
             self._speaks_for_it = client.open_consumer(stranger, lambda how, partitions: None)
         incarnation = self._spec["incarnation"]
+        patience = Patience(self._spec["name"], ledger, until)
         try:
             while not until():
                 session = Session(self._spec, ledger, self._board, incarnation)
@@ -71,10 +73,12 @@ class CopierRole:
                         self._copy_until(session, producer, consumer, until)
                     finally:
                         producer.close()
+                    trouble = None
                 except ProducerLost as lost:
-                    ledger.events.write("lost_producer", session=session.number, text=str(lost))
+                    trouble = lost
                 self._counters = session.show(self._counters)
                 incarnation += 1
+                patience.ended(session, trouble)
         finally:
             consumer.close()
 

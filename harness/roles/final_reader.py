@@ -75,6 +75,7 @@ class _Reading:
             assign=assign,
             topic_number=self._number,
             effects=True,
+            check_crcs=True,
         )
         return self._client.open_consumer(consumer_spec, lambda how, partitions: None)
 

@@ -16,7 +16,7 @@ from harness.ledger import Ledger, RowJournal
 from harness.roles._reading import reader_spec
 
 ROUND_S = 0.1  # each topic is polled once in it
-LAST_READ_S = 5.0  # how long to read on, once told to stop
+LAST_READ_S = 20.0  # how long to read on, at most, once asked to stop
 
 
 class ObserverRole:
@@ -40,6 +40,8 @@ class ObserverRole:
                 reading.ask_for_ends(deadline)
             while time.monotonic() < deadline and not all(reading.at_its_end for reading in readings):
                 self._round(readings, journal)
+            behind = [place for reading in readings for place in reading.behind()]
+            ledger.events.write("reached", complete=not behind, detail=", ".join(behind))
         finally:
             for reading in readings:
                 reading.close()
@@ -57,7 +59,7 @@ class _Reading:
     def __init__(
         self, spec: Mapping[str, Any], client: Client, number: int, topic: Mapping[str, Any]
     ) -> None:
-        self._partitions = range(topic["partitions"])
+        self._name, self._partitions = str(topic["name"]), range(topic["partitions"])
         self._at = dict.fromkeys(self._partitions, 0)  # how far each was read, markers included
         self._ends: dict[int, int] = {}
         self._consumer = client.open_consumer(
@@ -83,7 +85,15 @@ class _Reading:
 
     @property
     def at_its_end(self) -> bool:
-        return all(p in self._ends and self._at[p] >= self._ends[p] for p in self._partitions)
+        return not self.behind()
+
+    def behind(self) -> list[str]:
+        """The partitions whose end was not reached, or is not known."""
+        return [
+            f"{self._name}-{p} at {self._at[p]} of {self._ends.get(p, 'an end that is not known')}"
+            for p in self._partitions
+            if p not in self._ends or self._at[p] < self._ends[p]
+        ]
 
     def close(self) -> None:
         self._consumer.close()

@@ -9,6 +9,7 @@ from harness.board import Board, Counters
 from harness.contracts import Client, ProducerLost
 from harness.ledger import Ledger
 from harness.pace import Pace
+from harness.roles._patience import Patience
 from harness.roles._sending import Session
 
 
@@ -19,15 +20,16 @@ class ProducerRole:
     def work(self, client: Client, ledger: Ledger, until: Callable[[], bool]) -> None:
         incarnation = self._spec["incarnation"]
         done = Counters()
-        while True:
+        patience = Patience(self._spec["name"], ledger, until)
+        while not until():
             session = Session(self._spec, ledger, self._board, incarnation)
             try:
                 self._send_until(session, client, ledger, until, done)
                 return
             except ProducerLost as lost:
-                ledger.events.write("lost_producer", session=session.number, text=str(lost))
                 done = session.show(done)
                 incarnation += 1
+                patience.ended(session, lost)
 
     def _send_until(
         self, session: Session, client: Client, ledger: Ledger, until: Callable[[], bool], done: Counters

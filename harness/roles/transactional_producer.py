@@ -15,6 +15,7 @@ from harness.message import Message
 from harness.moments import NO_MOMENTS, Moment, Moments, before, midway
 from harness.pace import Pace
 from harness.roles._ending import end_transaction
+from harness.roles._patience import Patience
 from harness.roles._sending import Session
 
 FLUSH_LIMIT_S = 30.0
@@ -29,6 +30,7 @@ class TransactionalProducerRole:
     def work(self, client: Client, ledger: Ledger, until: Callable[[], bool]) -> None:
         incarnation = self._spec["incarnation"]
         done = Counters()
+        patience = Patience(self._spec["name"], ledger, until)
         while not until():
             session = Session(self._spec, ledger, self._board, incarnation)
             try:
@@ -37,10 +39,12 @@ class TransactionalProducerRole:
                     self._transact_until(session, producer, ledger, until, done)
                 finally:
                     producer.close()
+                trouble = None
             except ProducerLost as lost:
-                ledger.events.write("lost_producer", session=session.number, text=str(lost))
+                trouble = lost
             done = session.show(done)
             incarnation += 1
+            patience.ended(session, trouble)
 
     def _transact_until(
         self, session: Session, producer: Producer, ledger: Ledger, until: Callable[[], bool], done: Counters

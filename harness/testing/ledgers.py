@@ -3,7 +3,8 @@
 A run is built as a model first: sessions send, records are appended to the log, readers are given them. Left
 alone it is a consistent run: everything acked is in the log and delivered once. A test plants an anomaly by
 changing the lists `log`, `committed` and `deliveries`, or an outcome, before `finish` writes it all down with
-the writers of harness.ledger, on a clock of its own.
+the writers of harness.ledger, on a clock of its own. The ledger is whole: every writer closes its journals, but for workers
+that a `worker` event calls killed or failed and for the writers in `unclosed`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+import numpy.typing as npt
 
 from harness import ledger
 from harness.contracts import Mode, Outcome, Verdict
@@ -93,10 +95,14 @@ class LiteralRun:
         default_factory=dict
     )  # topic, partition, offset of an effect -> the input it was made of, and its number
     observed: dict[str, list[Record]] = field(default_factory=dict)  # by the observer's name
+    # By the observer's name, what it had not read in the end; None: it does not say. Without an entry: it had read all.
+    behind: dict[str, str | None] = field(default_factory=dict)
+    unclosed: set[str] = field(default_factory=set)  # writers without a closing event
     _events: list[tuple[int, str, str, dict[str, Any]]] = field(default_factory=list)
     _sessions: dict[int, str] = field(default_factory=dict)
     _fates: dict[tuple[int, int], str] = field(default_factory=dict)
     _next: dict[int, int] = field(default_factory=dict)  # by place: topic << 32 | partition
+    _rows: dict[str, dict[str, int]] = field(default_factory=dict)  # writer -> its journals and their rows
 
     def tick(self, seconds: float = 0.001) -> int:
         self.clock += int(seconds * SECOND)
@@ -239,8 +245,10 @@ class LiteralRun:
         given = [(reader, r if r.t else replace(r, t=self.tick())) for reader, r in given]
         if self.commits:
             self._commit_all(given)
+        for reader in self.observed:
+            if (behind := self.behind.get(reader, "")) is not None:
+                self.event("reached", reader, complete=not behind, detail=behind)
         self._tell_end()
-        self._write_events(run)
         for number, writer in self._sessions.items():
             self._write_attempts(run, number, writer)
         for reader in readers:
@@ -251,6 +259,7 @@ class LiteralRun:
             self._write_records(run.ledger / f"final-reader.{isolation}.log", rows)
             if self.transform is not None:
                 self._write_effects(run.ledger / f"final-reader.{isolation}.effects", rows)
+        self._write_events(run)
         write_json(run.manifest, self._manifest(run))
         return run
 
@@ -295,11 +304,25 @@ class LiteralRun:
             log = logs[writer]
             with patch.object(ledger, "now_ns", lambda t=t: t):
                 log.write(kind, **fields)
-        for log in logs.values():
+        for writer, log in logs.items():
+            if not self._left_open(writer):
+                with patch.object(ledger, "now_ns", self.tick):
+                    log.write("closed", rows=self._rows.get(writer, {}), lines=log.lines + 1)
             log.close()
 
+    def _left_open(self, writer: str) -> bool:
+        """A worker that was killed closes nothing, and a harness that was stopped does not either."""
+        ends = [fields for _, _, kind, fields in self._events if kind == "worker"]
+        dead = {str(fields["name"]) for fields in ends if fields["state"] in ("killed", "failed")}
+        stopped = writer == "harness" and not self.manifest.get("complete", True)
+        return stopped or writer in self.unclosed or writer in dead or writer.rpartition(".")[0] in dead
+
+    def _count(self, writer: str, path: Path, rows: int) -> None:
+        self._rows.setdefault(writer, {})[path.name] = rows
+
     def _write_attempts(self, run: RunDir, number: int, writer: str) -> None:
-        journal = ledger.AttemptJournal(run.ledger / f"{writer}.{number}.attempts")
+        path = run.ledger / f"{writer}.{number}.attempts"
+        journal = ledger.AttemptJournal(path)
         now = 0
         with patch.object(ledger, "now_ns", lambda: now):
             for one in (s for s in self.sent if s.session == number):
@@ -308,6 +331,7 @@ class LiteralRun:
                 if one.outcome is not None:
                     now = one.t_outcome or one.t + 1
                     journal.outcome(one.seq, one.outcome, one.told_partition, one.offset, 0)
+        self._count(writer, path, journal.attempted)
         journal.close()
 
     def _write_records(self, path: Path, records: list[Record]) -> None:
@@ -318,9 +342,7 @@ class LiteralRun:
             rows["intended_topic"][i] = r.topic
         rows["t"] = [r.t or self.tick() for r in records]
         rows["leader_epoch"] = -1
-        journal = ledger.RowJournal(path)
-        journal.append(rows)
-        journal.close()
+        self._write_rows(path, rows)
 
     def _write_effects(self, path: Path, records: list[Record]) -> None:
         made = [
@@ -333,8 +355,13 @@ class LiteralRun:
             rows["number"][i] = number
             for name in ("offset", "seq", "session", "partition", "topic"):
                 rows[name][i], rows[f"origin_{name}"][i] = getattr(effect, name), getattr(origin, name)
+        self._write_rows(path, rows)
+
+    def _write_rows(self, path: Path, rows: npt.NDArray[np.void]) -> None:
         journal = ledger.RowJournal(path)
         journal.append(rows)
+        writer = path.stem if path.suffix == ".deliveries" else path.stem.rpartition(".")[0]
+        self._count(writer, path, journal.rows)
         journal.close()
 
     def _manifest(self, run: RunDir) -> Mapping[str, Any]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
@@ -13,9 +15,10 @@ from faults._measure import in_parallel
 from faults.flip_bits import FlipBits
 from faults.kill import killable
 from faults.truncate_log import TruncateLog
+from harness.clients.confluent import Confluent
 from harness.clusters._node import LocalBroker
 from harness.clusters.local import LocalCluster
-from harness.contracts import Fault, Lane, Node
+from harness.contracts import Batch, ConsumerSpec, Fault, Lane, Mode, Node
 from harness.errors import ClusterError
 from harness.scenario import TopicSettings
 from harness.targets import Target, follower_of, leader_of
@@ -91,6 +94,32 @@ def read_all(cluster: LocalCluster, topic: str, content: Content, *, check_crcs:
     return read
 
 
+def as_final_reader(cluster: LocalCluster, topic: str, records: int) -> Batch:
+    """What the final reader's client gets of partition 0."""
+    spec = ConsumerSpec(
+        bootstrap=cluster.bootstrap_servers(Lane.CONTROL), topic=topic, run=1, mode=Mode.IDEMPOTENT,
+        isolation="read_uncommitted", assign={0: 0}, check_crcs=True,
+    )  # fmt: skip
+    consumer = Confluent().open_consumer(spec, lambda how, partitions: None)
+    parts: list[Batch] = []
+
+    def whole() -> bool:
+        parts.append(consumer.poll(0.5))
+        return sum(len(part.rows) for part in parts) >= records
+
+    try:
+        wait_until(
+            whole, 60.0, lambda: f"read {sum(len(part.rows) for part in parts)} of {records}", every_s=0.0
+        )
+    finally:
+        consumer.close()
+    return replace(
+        parts[-1],
+        rows=np.concatenate([part.rows for part in parts]),
+        errors=[e for part in parts for e in part.errors],
+    )
+
+
 @pytest.fixture(scope="module")
 def content(cluster: LocalCluster) -> Content:
     return filled(cluster, "orders", PARTITIONS, SEGMENTS)
@@ -164,6 +193,10 @@ def test_a_byte_in_what_was_flushed_stays_and_reaches_consumers(cluster: LocalCl
             assert sum(got[at] != acked[at] for at in acked) == 1
             with pytest.raises(KafkaException, match=r"(?i)crc|bad message"):
                 read_all(cluster, "rotten", acked, check_crcs=True)
+            # TRUST T9: what the library refuses is damage to the final reader, never a record that is merely not there.
+            batch = as_final_reader(cluster, "rotten", len(acked))
+            assert batch.rows["offset"].tolist() == [offset for _, offset in sorted(acked)]
+            assert any("BAD_MSG" in error for error in batch.errors), batch.errors
         finally:
             in_parallel(lambda node: node.restart(), others)
     healing = fault.healed(arena, nodes)

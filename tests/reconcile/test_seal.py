@@ -81,20 +81,33 @@ def test_phases_of_acks(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", [1])
-@pytest.mark.parametrize("name", ["consumer-1.0.deliveries", "final-reader.read_committed.log"])
-def test_a_cut_record_journal_loses_its_torn_row_only(name: str, seed: int, tmp_path: Path) -> None:
-    """A killed reader leaves a torn row; nobody else does, and then it is a gap."""
+def test_a_cut_journal_of_a_killed_reader_loses_its_torn_row_only(seed: int, tmp_path: Path) -> None:
     run = literal(tmp_path, killed=True)
-    whole = (run.ledger / name).read_bytes()
+    path = run.ledger / "consumer-1.0.deliveries"
+    whole = path.read_bytes()
     for size in points(len(whole), seed):
-        (run.ledger / name).write_bytes(whole[:size])
+        path.write_bytes(whole[:size])
         sealed = seal(run)
-        torn = size % ledger.DELIVERY.itemsize != 0
-        table = "deliveries" if name.endswith("deliveries") else "log"
-        if table == "deliveries":
-            assert len(rows(run, table)) == size // ledger.DELIVERY.itemsize
-        assert bool(sealed.torn) == (torn and table == "deliveries")
-        assert bool(sealed.gaps) == (torn and table == "log")
+        assert len(rows(run, "deliveries")) == size // ledger.DELIVERY.itemsize
+        assert bool(sealed.torn) == (size % ledger.DELIVERY.itemsize != 0)
+        assert sealed.gaps == []
+
+
+@pytest.mark.parametrize("seed", [1])
+@pytest.mark.parametrize("name", ["consumer-1.0.deliveries", "final-reader.read_committed.log"])
+def test_a_cut_journal_of_a_reader_that_nobody_killed_is_refused(
+    name: str, seed: int, tmp_path: Path
+) -> None:
+    """TRUST T11: at any place, between two rows too."""
+    run = literal(tmp_path)
+    path = run.ledger / name
+    whole = path.read_bytes()
+    for size in {*points(len(whole), seed), len(whole) - ledger.DELIVERY.itemsize}:
+        path.write_bytes(whole[:size])
+        with pytest.raises(
+            LedgerError, match=rf"{name}: {size // ledger.DELIVERY.itemsize} rows .*12 promised"
+        ):
+            seal(run)
 
 
 @pytest.mark.parametrize("seed", [2])
@@ -128,10 +141,21 @@ def test_cut_attempts_are_refused(seed: int, tmp_path: Path) -> None:
 
 
 def test_a_torn_line_of_a_writer_that_nobody_killed_is_a_gap(tmp_path: Path) -> None:
-    run = literal(tmp_path)
+    literal_run = LiteralRun(tmp_path)
+    literal_run.manifest["complete"] = False
+    literal_run.session(1)
+    run = literal_run.finish()
     path = run.ledger / "harness.events"
     cut(path, path.stat().st_size - 5)
     assert [gap for gap in seal(run).gaps if "harness.events" in gap]
+
+
+def test_a_torn_line_of_a_harness_that_came_to_its_end_is_refused(tmp_path: Path) -> None:
+    run = literal(tmp_path)
+    path = run.ledger / "harness.events"
+    cut(path, path.stat().st_size - 5)
+    with pytest.raises(LedgerError, match=r"harness\.events: no closing event"):
+        seal(run)
 
 
 def test_an_outcome_that_was_not_finished_is_unknown(tmp_path: Path) -> None:
@@ -176,8 +200,10 @@ def _line_without_time(run: RunDir) -> None:
 
 
 def _bounds_without_offsets(run: RunDir) -> None:
-    with (run.ledger / "harness.events").open("a", encoding="utf-8") as file:
-        file.write('{"t": 1, "event": "bounds", "writer": "harness", "partition": 0}\n')
+    path = run.ledger / "harness.events"
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[0] = b'{"t": 1, "event": "bounds", "writer": "harness", "partition": 0}\n'
+    path.write_bytes(b"".join(lines))
 
 
 def _missing(name: str) -> Callable[[RunDir], None]:
@@ -194,7 +220,10 @@ def _no_events(run: RunDir) -> None:
 
 
 DAMAGES: dict[str, tuple[Callable[[RunDir], None], str]] = {
-    "another version": (_other_version, r"manifest\.json: ledger version 99, this program reads version 1"),
+    "another version": (
+        _other_version,
+        r"manifest\.json: ledger version 99, this onceproof reads version 2; use the onceproof that made",
+    ),
     "no manifest": (_no_manifest, r"manifest\.json: there is no such file"),
     "broken line": (_broken_line, r"harness\.events:2: not a ledger line"),
     "line without time": (_line_without_time, r"harness\.events:1: not a ledger line"),
@@ -203,7 +232,10 @@ DAMAGES: dict[str, tuple[Callable[[RunDir], None], str]] = {
     "no attempts": (_missing("producer-1.0.1.attempts"), r"producer-1\.0\.1\.attempts: missing"),
     "no events of a writer": (_missing("producer-1.0.events"), r"producer-1\.0\.events: missing"),
     "no deliveries": (_missing("consumer-1.0.deliveries"), r"consumer-1\.0\.deliveries: missing"),
-    "no final reading": (_missing("final-reader.read_committed.log"), r"no \*\.read_committed\.log"),
+    "no final reading": (
+        _missing("final-reader.read_committed.log"),
+        r"final-reader\.read_committed\.log: missing",
+    ),
 }
 
 
