@@ -17,13 +17,14 @@ from harness.clocked_worker import ClockedWorker, workers_with_clocks
 from harness.connection import prefix_of
 from harness.contracts import Cluster, Lane, Mode, Node, Workload
 from harness.coordinators import CoordinatorWatch
-from harness.errors import OnceproofError, WaitTimeout
+from harness.errors import OnceproofError, RunRefusedError, WaitTimeout
 from harness.injector import Injector
 from harness.message import run_number
 from harness.rundir import RunDir, write_json
 from harness.scenario import Scenario, TopicSettings
 from harness.stalls import tell_hanging_transactions
-from harness.topics import GroupWatch, partitions_now
+from harness.topics import GroupWatch, partitions_now, refuse_compaction
+from harness.transform import INPUT
 from harness.workers import OBSERVER, Worker, Workers
 
 OBSERVERS_LIMIT_S = 15.0  # until they have read to the end and stopped
@@ -80,6 +81,8 @@ def execute(
         arena = RunArena(cluster, topic, group, workers, more_topics)
         try:
             _run(scenario, arena, run, manifest, book.events, say)
+        except RunRefusedError:
+            raise
         except OnceproofError as error:
             book.events.write("error", where="run", text=str(error))
             say(str(error))
@@ -106,10 +109,12 @@ def _run(
     arena.cluster.create_topic(arena.topic, scenario.topic)
     for name, settings in arena.more_topics.items():
         arena.cluster.create_topic(name, settings)
+    real = arena.cluster.describe()["kind"] != "memory"  # mock brokers cannot be asked for everything
+    if real:
+        _refuse_compaction(arena, events)
     with ExitStack() as stack:
         watch = GroupWatch(arena.cluster, arena.topic, partitions, arena.group, scenario.consumers.isolation)
         stack.callback(watch.close)
-        real = arena.cluster.describe()["kind"] != "memory"  # mock brokers cannot be asked for everything
         if real:
             ids = [worker.transactional_id for worker in workers.all if worker.transactional_id]
             stack.enter_context(
@@ -154,8 +159,8 @@ def _run(
         # 8 drain the group to the end offsets
         say("draining")
         try:
-            watch.wait_until_drained(timings.drain_limit_s, workers.check)
-            events.write("drain", complete=True, detail="")
+            ends = watch.wait_until_drained(timings.drain_limit_s, workers.check)
+            events.write("drain", complete=True, detail="", topic=INPUT, ends=ends)
         except OnceproofError as error:
             events.write("drain", complete=False, detail=str(error))
         # What is read in the end is what is written: copiers have to be done with it.
@@ -186,6 +191,18 @@ def _run(
             arena.cluster.delete_topic(name)
         if broken is None:
             workers.check()
+
+
+def _refuse_compaction(arena: RunArena, events: ledger.EventLog) -> None:
+    """Refuse a run whose topics are compacted (E8), and leave the cluster as it was found."""
+    topics = [arena.topic, *arena.more_topics]
+    try:
+        for text in refuse_compaction(arena.cluster, topics):
+            events.write("note", where="topics", text=text)
+    except RunRefusedError:
+        for name in topics:
+            arena.cluster.delete_topic(name)
+        raise
 
 
 def _workers(

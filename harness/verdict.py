@@ -6,12 +6,15 @@ went wrong, and a clean result is believed only when the run proves that somethi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from harness.contracts import Mode, Verdict
 from harness.guarantees import TABLE, Conditions, Rule, promise
+
+MOST_EXCUSED = 0.02  # of what is owed (E14)
+MOST_REASONS = 8  # that one line names
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,7 @@ class Settings:
     # A run that is judged as another mode than it ran in is held to all of that mode, its isolation included:
     # the group's choice of read_uncommitted excuses nothing then.
     own_choices_excuse: bool = True
+    deletes: bool = False  # one of the scheduled faults deletes records, so that expired ones are meant to be
 
     @classmethod
     def of(cls, manifest: Mapping[str, Any], reconciled: Mapping[str, Any]) -> Settings:
@@ -36,6 +40,7 @@ class Settings:
                 topic_unchanged=bool(manifest.get("topic_unchanged", True)),
             ),
             own_choices_excuse=not scenario.get("judged_as"),
+            deletes=any(bool(window.get("deletes")) for window in scenario.get("schedule") or ()),
         )
 
 
@@ -123,6 +128,14 @@ def _doubts(reconciled: Mapping[str, Any], guarantee: Mode, settings: Settings) 
     for isolation, complete in seen["reads"].items():
         if not complete:
             yield f"the final {isolation} reading is not complete"
+    yield from _doubts_about_readings(seen.get("not_asked", ()))
+    yield from _doubts_about_excuses(reconciled, settings)
+    unplaced = seen.get("unjudged", {}).get("unplaced")
+    if unplaced and promise("lost", guarantee, settings.conditions).rule is Rule.FORBIDDEN:
+        yield (
+            f"{unplaced['messages']} owed messages are missing whose position is not known, in partitions whose oldest "
+            f"records were deleted: they are lost or expired, and cannot be judged (the first is {unplaced['first']})"
+        )
     for observer, records in seen.get("observed", {}).items():
         if not records:
             yield f"{observer} was given nothing: nobody looked on while it broke"
@@ -133,6 +146,32 @@ def _doubts(reconciled: Mapping[str, Any], guarantee: Mode, settings: Settings) 
     for anomaly, compared in reconciled["compared"].items():
         if compared == 0 and promise(anomaly, guarantee, settings.conditions).rule is Rule.FORBIDDEN:
             yield f"{anomaly} is forbidden, and nothing was there to compare: the question was not tested"
+
+
+def _doubts_about_readings(not_asked: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """E11: what was not asked of which partitions, one line for each set of anomalies."""
+    by_anomalies: dict[tuple[str, ...], dict[str, list[str]]] = {}
+    for one in not_asked:
+        place = str(one["topic"]) if one["partition"] is None else f"{one['topic']}/{one['partition']}"
+        by_anomalies.setdefault(tuple(one["anomalies"]), {}).setdefault(str(one["why"]), []).append(place)
+    for anomalies, reasons in by_anomalies.items():
+        told = [f"{', '.join(places)}: {why}" for why, places in reasons.items()]
+        more = f"; and for {len(told) - MOST_REASONS} more reasons" if len(told) > MOST_REASONS else ""
+        verb = "was" if len(anomalies) == 1 else "were"
+        yield f"{', '.join(anomalies)} {verb} not asked of {'; '.join(told[:MOST_REASONS])}{more}"
+
+
+def _doubts_about_excuses(reconciled: Mapping[str, Any], settings: Settings) -> Iterator[str]:
+    """E14: an excuse must not carry the verdict."""
+    owed = int(reconciled["compared"].get("lost", 0))
+    for excuse, meant in (("late", False), ("expired", settings.deletes)):
+        count = int(reconciled["counts"].get(excuse, 0))
+        if not meant and count > MOST_EXCUSED * owed:
+            share = f"{count / owed:.1%}" if owed else "all"
+            yield (
+                f"{count} of {owed} owed messages ({share}) are excused as {excuse}, more than {MOST_EXCUSED:.0%}: "
+                "the rest says too little about the run"
+            )
 
 
 def _doubts_about_windows(windows: list[Mapping[str, Any]], scheduled: int) -> Iterator[str]:

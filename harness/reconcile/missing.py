@@ -16,9 +16,7 @@ NOT_ASKED = "not asked"  # its partition was not read whole (E11)
 UNPLACED = "unplaced"  # its position is not known, and older records of its partition were deleted
 
 NOT_THERE = "owed AND NOT visible"
-_WHERE = (
-    "coalesce(acked_partition, partition_min, seen_partition, CASE WHEN intended_partition >= 0 THEN intended_partition END)"
-)
+_WHERE = "coalesce(acked_partition, partition_min, seen_partition, CASE WHEN intended_partition >= 0 THEN intended_partition END)"
 
 # It stands in the log behind a transaction that is still open: a read_committed reader will get it later. An acked
 # offset alone is no proof of that: a log cut back by a failover ends below the acks it gave.
@@ -54,7 +52,11 @@ def classed(tables: Tables) -> DataFrame:
 
 def missing(tables: Tables, kind: str) -> DataFrame:
     """Findings of one kind."""
-    at = "coalesce(acked_offset, offset_min, seen_offset)" if kind == EXPIRED else "coalesce(acked_offset, offset_min)"
+    at = (
+        "coalesce(acked_offset, offset_min, seen_offset)"
+        if kind == EXPIRED
+        else "coalesce(acked_offset, offset_min)"
+    )
     return tables.named(classed(tables).where(f"kind = '{kind}'")).selectExpr(*finding(
         kind,
         offsets=known(at), t="coalesce(t_outcome, t)",

@@ -24,7 +24,9 @@ _NO_EVENTS = "the ledger does not have the end of its final {isolation} reading"
 class Readings:
     """What the final reader recorded, by topic and partition."""
 
-    planned: list[int] | None = None  # how many partitions each topic has, by its number; None: it did not begin
+    planned: list[int] | None = (
+        None  # how many partitions each topic has, by its number; None: it did not begin
+    )
     # Of each partition the highest start, and the end and the last stable offset that were asked for last.
     bounds: dict[Place, tuple[int, int, int]] = field(default_factory=dict)
     # By isolation: how far it was read, and the end that was asked for.
@@ -95,8 +97,10 @@ def _entry(topic: str, partition: int | None, anomalies: list[str], why: str) ->
     return {"topic": topic, "partition": partition, "anomalies": anomalies, "why": why}
 
 
-def readings(
-    begins: Iterable[Mapping[str, Any]], bounds: Iterable[Mapping[str, Any]], ends: Iterable[Mapping[str, Any]]
+def readings_of(
+    begins: Iterable[Mapping[str, Any]],
+    bounds: Iterable[Mapping[str, Any]],
+    ends: Iterable[Mapping[str, Any]],
 ) -> Readings:
     """From the rows of the events `reading_begins`, `bounds` and `reading`, each in order of time."""
     found = Readings()

@@ -149,9 +149,7 @@ def drain(e: Event) -> list[Columns]:
     if not e.get("complete"):
         return []
     topic = int(e.get("topic", INPUT))
-    return [
-        {"topic": topic, "partition": int(p), "offset": int(end)} for p, end in e.get("ends", {}).items()
-    ]
+    return [{"topic": topic, "partition": int(p), "offset": int(end)} for p, end in e.get("ends", {}).items()]
 
 
 def _wide(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

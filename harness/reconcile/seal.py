@@ -28,15 +28,24 @@ from harness.message import run_number
 from harness.reconcile import rows as make
 from harness.reconcile.merge import PIECE, side_by_side
 from harness.reconcile.observers import Observed, isolation_of
-from harness.reconcile.readings import ISOLATIONS, NotAsked, Readings, readings
+from harness.reconcile.readings import ISOLATIONS, NotAsked, Readings, readings_of
 from harness.reconcile.rows import Columns, Event, Reach
 from harness.reconcile.schema import SCHEMAS
 from harness.rundir import RunDir, write_json
+from harness.scenario import compacts
 
 GROUP_ROWS = 1 << 16  # at least, in each group of a file but the last
 _COMPARED_TIMES = 1000  # rows of a piece whose time is compared with that of their attempt
 _NO_CLOCK = "the ledger's writers do not share a clock, and what it says about times proves nothing"
-COUNTED_ONLY = ("txn", "commit", "assignment", "bounds", "reading", "session", "ready")  # may be many: told as numbers
+COUNTED_ONLY = (
+    "txn",
+    "commit",
+    "assignment",
+    "bounds",
+    "reading",
+    "session",
+    "ready",
+)  # may be many: told as numbers
 
 
 @dataclass(frozen=True)
@@ -123,11 +132,31 @@ def _manifest(run: RunDir) -> Mapping[str, Any]:
     try:
         int(manifest["clock"]["monotonic_ns"])
         Mode(manifest["scenario"]["mode"])
-    except (KeyError, TypeError, ValueError) as error:
+        compacted = _compacted(manifest["scenario"])
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise LedgerError(
             f"{run.manifest}: not the manifest of a run: {type(error).__name__} {error}"
         ) from error
+    if compacted:
+        raise LedgerError(
+            f"{run.manifest}: {compacted} has cleanup.policy with compact: its acked records are deleted by design, and the "
+            "run cannot be judged; run it with cleanup.policy=delete"
+        )
     return manifest
+
+
+def _compacted(scenario: Mapping[str, Any]) -> str:
+    """The part of the scenario whose topics are compacted (E8); empty: none is."""
+    parts = {
+        "scenario.topic": scenario.get("topic") or {},
+        "scenario.pipeline.output": (scenario.get("pipeline") or {}).get("output") or {},
+    }
+    found = [
+        name
+        for name, part in parts.items()
+        if compacts(str((part.get("extra") or {}).get("cleanup.policy", "")))
+    ]
+    return ", ".join(found)
 
 
 def _once(events: Iterable[tuple[int, Event]]) -> Iterator[tuple[int, Event]]:
@@ -231,7 +260,7 @@ class _Sealing:
     def _seal_events(self) -> None:
         sessions = self._each("session", make.session)
         commits = self._each("commit", lambda e: make.commit(e, self._reader(e["writer"])))
-        self._readings = readings(
+        self._readings = readings_of(
             self._each("reading_begins", make.reading_begins),
             self._each("bounds", make.bounds),
             self._each("reading", make.reading),

@@ -85,11 +85,15 @@ class LiteralRun:
     committed: list[Record] | None = None  # None: the log without aborted and unfinished transactions
     deliveries: list[tuple[str, Record]] | None = None  # None: all that the group can read, once
     bounds: dict[int, tuple[int, int, int]] = field(default_factory=dict)  # by place, as _next
-    bounds_after: dict[int, tuple[int, int, int]] = field(default_factory=dict)  # where they changed meanwhile
+    bounds_after: dict[int, tuple[int, int, int]] = field(
+        default_factory=dict
+    )  # where they changed meanwhile
     # By isolation and place, how far the final reading came; None: it left no event. Later records are not written.
     stopped_at: dict[tuple[str, int], int | None] = field(default_factory=dict)
     final_reading: bool = True  # False: the run was stopped before it began
-    drained_to: dict[int, int] = field(default_factory=dict)  # by partition, where it is not the end of the log
+    drained_to: dict[int, int] = field(
+        default_factory=dict
+    )  # by partition, where it is not the end of the log
     commits: bool = True  # each reader commits what it was given, after all of it
     drained: bool = True
     reads: dict[str, bool] = field(default_factory=lambda: {"read_uncommitted": True, "read_committed": True})
@@ -288,7 +292,9 @@ class LiteralRun:
         at = {place: self.bounds.get(place, self._all_of(place)) for place in places}
         ends = {p: self.drained_to.get(p, at[p][1]) for p in range(counts[INPUT])}
         detail = "" if self.drained else "partition 0 at 3 of 9"
-        self.event("drain", complete=self.drained, detail=detail, topic=INPUT, ends=ends if self.drained else {})
+        self.event(
+            "drain", complete=self.drained, detail=detail, topic=INPUT, ends=ends if self.drained else {}
+        )
         if not self.final_reading:
             return
         self.event("reading_begins", "final-reader", partitions=counts)
@@ -299,7 +305,9 @@ class LiteralRun:
                 self._tell_reading(isolation, place, self.bounds_after.get(place, at[place]))
         for isolation, complete in self.reads.items():
             stopped = any(name == isolation for name, _ in self.stopped_at)
-            self.event("read", "final-reader", isolation=isolation, complete=complete and not stopped, detail="")
+            self.event(
+                "read", "final-reader", isolation=isolation, complete=complete and not stopped, detail=""
+            )
 
     def _all_of(self, place: int) -> tuple[int, int, int]:
         end = max((r.offset + 1 for r in self.log if r.topic << 32 | r.partition == place), default=0)
@@ -307,7 +315,9 @@ class LiteralRun:
 
     def _tell_bounds(self, when: str, place: int, bounds: tuple[int, int, int]) -> None:
         told = dict(zip(("start", "end", "stable"), bounds, strict=True))
-        self.event("bounds", "final-reader", when=when, topic=place >> 32, partition=place & 0xFFFF_FFFF, **told)
+        self.event(
+            "bounds", "final-reader", when=when, topic=place >> 32, partition=place & 0xFFFF_FFFF, **told
+        )
 
     def _tell_reading(self, isolation: str, place: int, after: tuple[int, int, int]) -> None:
         until = after[1 if isolation == "read_uncommitted" else 2]

@@ -345,7 +345,8 @@ def _tell_owed_effects(db: duckdb.DuckDBPyConnection, runs: Iterable[RunDir]) ->
     )
     for number, run in _numbers(db, runs).items():
         unread = db.execute(
-            "SELECT count(*) FROM bounds WHERE run = $run AND topic > 0 AND NOT (whole AND start = 0)", {"run": number}
+            "SELECT count(*) FROM bounds WHERE run = $run AND topic > 0 AND NOT (whole AND start = 0)",
+            {"run": number},
         ).fetchall()
         if not (told := run.read_manifest().get("transform")) or unread != [(0,)]:
             continue
