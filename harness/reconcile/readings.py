@@ -43,6 +43,13 @@ class Readings:
     def whole(self, place: Place, isolation: str) -> bool:
         return self.why_not(place, isolation) is None
 
+    def why_owed_not(self, place: Place, owed: str) -> str | None:
+        """Why nothing can be missed in this partition; None: the reading of the log that is owed is whole.
+
+        Only the read_uncommitted reading shows what is late, so it has to be whole as well.
+        """
+        return self.why_not(place, owed) or self.why_not(place, "read_uncommitted")
+
     def why_not(self, place: Place, isolation: str) -> str | None:
         """Why the reading of this partition is not whole; None: it is."""
         if self.planned is None:
@@ -62,7 +69,7 @@ class Readings:
             start, end, stable = self.bounds.get((topic, partition), (None, None, None))
             rows.append({
                 "topic": topic, "partition": partition, "start": start, "end": end, "stable": stable,
-                "whole": self.whole((topic, partition), owed),
+                "whole": self.why_owed_not((topic, partition), owed) is None,
                 "whole_for_group": self.whole((topic, partition), group),
             })  # fmt: skip
         return rows
@@ -80,7 +87,7 @@ class Readings:
             topic, partition = place
             name = names[topic] if topic < len(names) else f"topic-{topic}"
             reasons: dict[str, list[str]] = {}
-            if why := self.why_not(place, owed):
+            if why := self.why_owed_not(place, owed):
                 about_output = ["missing_effect"] if pipeline and topic != INPUT else []
                 reasons[why] = [*about_log, *about_output]
             if topic == INPUT and (why := self.why_not(place, group)):

@@ -88,8 +88,9 @@ class LiteralRun:
     bounds_after: dict[int, tuple[int, int, int]] = field(
         default_factory=dict
     )  # where they changed meanwhile
-    # By isolation and place, how far the final reading came; None: it left no event. Later records are not written.
-    stopped_at: dict[tuple[str, int], int | None] = field(default_factory=dict)
+    # By isolation and place, how far the final reading came: later records are not written.
+    stopped_at: dict[tuple[str, int], int] = field(default_factory=dict)
+    unfinished: set[tuple[str, int]] = field(default_factory=set)  # readings that left no event of their end
     final_reading: bool = True  # False: the run was stopped before it began
     drained_to: dict[int, int] = field(
         default_factory=dict
@@ -304,7 +305,7 @@ class LiteralRun:
             for place in places:
                 self._tell_reading(isolation, place, self.bounds_after.get(place, at[place]))
         for isolation, complete in self.reads.items():
-            stopped = any(name == isolation for name, _ in self.stopped_at)
+            stopped = any(name == isolation for name, _ in (*self.stopped_at, *self.unfinished))
             self.event(
                 "read", "final-reader", isolation=isolation, complete=complete and not stopped, detail=""
             )
@@ -322,7 +323,7 @@ class LiteralRun:
     def _tell_reading(self, isolation: str, place: int, after: tuple[int, int, int]) -> None:
         until = after[1 if isolation == "read_uncommitted" else 2]
         reached = self.stopped_at.get((isolation, place), until)
-        if reached is None:
+        if (isolation, place) in self.unfinished:
             return
         self._tell_bounds("after", place, after)
         self.event(
