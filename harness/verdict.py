@@ -31,13 +31,15 @@ class Settings:
 
     @classmethod
     def of(cls, manifest: Mapping[str, Any], reconciled: Mapping[str, Any]) -> Settings:
-        scenario = manifest["scenario"]
+        scenario, seen = manifest["scenario"], reconciled.get("coverage", {})
         return cls(
             expected=Verdict(scenario.get("expected", Verdict.HELD)),
             windows=len(scenario.get("schedule") or ()),
             conditions=Conditions(
-                in_flight=reconciled.get("coverage", {}).get("in_flight"),
-                topic_unchanged=bool(manifest.get("topic_unchanged", True)),
+                in_flight=seen.get("in_flight"),
+                topic_unchanged=bool(
+                    manifest.get("topic_unchanged", True) and seen.get("topic_unchanged", True)
+                ),
             ),
             own_choices_excuse=not scenario.get("judged_as"),
             deletes=any(bool(window.get("deletes")) for window in scenario.get("schedule") or ()),

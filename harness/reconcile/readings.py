@@ -40,6 +40,10 @@ class Readings:
         planned = {(topic, p) for topic, count in enumerate(self.planned or ()) for p in range(count)}
         return sorted(planned | self.bounds.keys())
 
+    def unchanged(self, partitions: int | None) -> bool:
+        """Whether the topic under test had this many partitions when it was read; True where that is not known."""
+        return not self.planned or partitions is None or self.planned[INPUT] == partitions
+
     def whole(self, place: Place, isolation: str) -> bool:
         return self.why_not(place, isolation) is None
 

@@ -316,3 +316,16 @@ def a_few_that_expired(root: Path) -> Case:
     run.log = run.log[2:]
     run.bounds[0] = (2, 100, 100)
     return run, {("expired", (message(1, n),), (n,)) for n in range(2)}
+
+
+# --- the harness was killed before it wrote its last manifest ---
+
+
+@case
+def keys_may_move_when_the_final_reader_found_more_partitions(root: Path) -> Case:
+    """Nobody told that partitions were added, but the final reader had more of them to read than the topic began with."""
+    run = LiteralRun(root)
+    run.session(1)
+    run.write(1, 3, 0, key=7, chosen=True)
+    run.write(1, 3, run.partitions, key=7, chosen=True)
+    return run, set()
