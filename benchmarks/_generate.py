@@ -584,13 +584,20 @@ class _Generation:
             file.flush()
             os.truncate(file.fileno(), -(-file.tell() // ledger.REGION_BYTES) * ledger.REGION_BYTES)
         self._event(self.end_t, "harness", "step", step="stopped")
-        self._event(self.end_t, "harness", "drain", complete=True, detail="")
+        ends = {partition: int(self.base[partition]) for partition in range(PARTITIONS)}
+        self._event(self.end_t, "harness", "drain", complete=True, detail="", topic=0, ends=ends)
+        self._event(self.end_t, "final-reader", "reading_begins", partitions=[PARTITIONS])
         for partition in range(PARTITIONS):
             bounds = {"start": self.start, "end": self.base, "stable": self.stable}
             told = {name: int(offsets[partition]) for name, offsets in bounds.items()}
-            self._event(self.end_t, "final-reader", "bounds", partition=partition, **told)
-        for isolation in ("read_uncommitted", "read_committed"):
+            self._event(self.end_t, "final-reader", "bounds", when="before", partition=partition, **told)
+        for isolation, limit in (("read_uncommitted", self.base), ("read_committed", self.stable)):
             t = self.end_t + self.polled[isolation] // 1000 * MS
+            for partition in range(PARTITIONS):
+                end = int(limit[partition])
+                self._event(
+                    t, "final-reader", "reading", isolation=isolation, partition=partition, reached=end, until=end
+                )  # fmt: skip
             self._event(t, "final-reader", "read", isolation=isolation, complete=True, detail="")
         self._close()
         write_json(self.run.manifest, self._manifest())

@@ -46,6 +46,10 @@ class AtMoment:
         Moment(self.moment)  # says which there are
         object.__setattr__(self, "inner", fault_of(self.what))
 
+    @property
+    def deletes(self) -> bool:
+        return bool(getattr(self.inner, "deletes", False))
+
     @contextmanager
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
         worker = worker_named(arena, self.worker)

@@ -30,6 +30,7 @@ class DeleteRecords:
     beyond_group: bool = False
     needs: ClassVar[type] = Node
     ways: ClassVar[Mapping[str, str]] = WAYS
+    deletes: ClassVar[bool] = True
     bites_when: ClassVar[str] = "the log start offset moved up, with beyond_group past the committed offset"
 
     def __post_init__(self) -> None:

@@ -29,6 +29,7 @@ class ShortRetention:
     segment_ms: int = 200  # a segment that is written to expires only once a new one has begun
     needs: ClassVar[type] = Node
     ways: ClassVar[Mapping[str, str]] = {WAY: f"brokers with a small {CHECKED_EVERY}"}
+    deletes: ClassVar[bool] = True
     bites_when: ClassVar[str] = "the log start offset of every partition that had records moved up"
     _memory: Memory = field(default_factory=Memory, init=False, repr=False, compare=False)
 

@@ -22,6 +22,7 @@ from harness.contracts import Cluster, Outcome, ReplicaLogs
 from harness.errors import OnceproofError, WaitTimeout
 from harness.message import BAD_PAYLOAD, FOREIGN_RUN, run_number
 from harness.rundir import RunDir
+from harness.transform import INPUT
 
 MOST_SUSPECTS = 20
 LIMIT_S = 20.0
@@ -84,7 +85,10 @@ def suspects(run: RunDir) -> Iterator[Suspect]:
     ]
     if not whole:
         return  # what was not read is not missing
-    starts = {int(e["partition"]): int(e["start"]) for e in told if e["event"] == "bounds"}
+    starts: dict[int, int] = {}
+    for e in told:
+        if e["event"] == "bounds" and int(e.get("topic", INPUT)) == INPUT:
+            starts[int(e["partition"])] = max(int(e["start"]), starts.get(int(e["partition"]), 0))
     senders, seqs = _in_log(run)
     acks = {int(e["session"]): str(e["acks"]) for e in told if e["event"] == "session"}
     for path in sorted(run.ledger.glob("*.attempts")):

@@ -11,6 +11,10 @@ class UsageError(OnceproofError):
     """The call, a setting or an input file is wrong."""
 
 
+class RunRefusedError(UsageError):
+    """A run that would prove nothing on this cluster; nothing was produced."""
+
+
 class SetupError(OnceproofError):
     """Something the harness needs on this machine is missing and could not be had."""
 

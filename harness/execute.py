@@ -17,14 +17,15 @@ from harness.clocked_worker import ClockedWorker, workers_with_clocks
 from harness.connection import prefix_of
 from harness.contracts import Cluster, Lane, Mode, Node, Workload
 from harness.coordinators import CoordinatorWatch
-from harness.errors import NoRoom, OnceproofError, UsageError, WaitTimeout
+from harness.errors import NoRoom, OnceproofError, RunRefusedError, UsageError, WaitTimeout
 from harness.injector import Injector
 from harness.message import run_number
 from harness.room import needed_in
 from harness.rundir import RunDir, write_json
 from harness.scenario import Scenario, TopicSettings
 from harness.stalls import tell_hanging_transactions
-from harness.topics import GroupWatch, partitions_now
+from harness.topics import GroupWatch, partitions_now, refuse_compaction
+from harness.transform import INPUT
 from harness.workers import OBSERVER, Worker, Workers
 
 EVENTS_RESERVED = 1024 * 1024  # bytes: what heals and what went wrong is written down on a full disk, too
@@ -94,6 +95,8 @@ def execute(
         try:
             with needed_in(run.path):
                 _run(scenario, arena, run, manifest, book.events, say)
+        except RunRefusedError:
+            raise
         except OnceproofError as error:
             book.events.write("error", where="run", text=str(error))
             say(str(error))
@@ -125,11 +128,13 @@ def _run(
     arena.cluster.create_topic(arena.topic, scenario.topic)
     for name, settings in arena.more_topics.items():
         arena.cluster.create_topic(name, settings)
+    real = arena.cluster.describe()["kind"] != "memory"  # mock brokers cannot be asked for everything
+    if real:
+        _refuse_compaction(arena, events)
     events.write("step", step="topics")
     with ExitStack() as stack:
         watch = GroupWatch(arena.cluster, arena.topic, partitions, arena.group, scenario.consumers.isolation)
         stack.callback(watch.close)
-        real = arena.cluster.describe()["kind"] != "memory"  # mock brokers cannot be asked for everything
         if real:
             ids = [worker.transactional_id for worker in workers.all if worker.transactional_id]
             stack.enter_context(
@@ -174,8 +179,8 @@ def _run(
         # 8 drain the group to the end offsets
         say("draining")
         try:
-            watch.wait_until_drained(timings.drain_limit_s, workers.check)
-            events.write("drain", complete=True, detail="")
+            ends = watch.wait_until_drained(timings.drain_limit_s, workers.check)
+            events.write("drain", complete=True, detail="", topic=INPUT, ends=ends)
         except OnceproofError as error:
             events.write("drain", complete=False, detail=str(error))
         # What is read in the end is what is written: copiers have to be done with it.
@@ -210,6 +215,18 @@ def _run(
         events.write("step", step="left")
         if broken is None:
             workers.check()
+
+
+def _refuse_compaction(arena: RunArena, events: ledger.EventLog) -> None:
+    """Refuse a run whose topics are compacted (E8), and leave the cluster as it was found."""
+    topics = [arena.topic, *arena.more_topics]
+    try:
+        for text in refuse_compaction(arena.cluster, topics):
+            events.write("note", where="topics", text=text)
+    except RunRefusedError:
+        for name in topics:
+            arena.cluster.delete_topic(name)
+        raise
 
 
 def _workers(

@@ -96,6 +96,11 @@ class ChurnSettings:
         _positive("ChurnSettings", for_s=self.for_s, stay_s=self.stay_s, away_s=self.away_s)
 
 
+def compacts(policy: str) -> bool:
+    """Whether a topic with this `cleanup.policy` keeps only the latest value of each key."""
+    return "compact" in (part.strip().lower() for part in policy.split(","))
+
+
 @dataclass(frozen=True)
 class TopicSettings:
     partitions: int = 3
@@ -110,6 +115,11 @@ class TopicSettings:
             raise ValueError(
                 f"TopicSettings.min_insync_replicas {self.min_insync_replicas} is more than "
                 f"the replication factor {self.replication_factor}"
+            )
+        if compacts(str(self.extra.get("cleanup.policy", ""))):
+            raise ValueError(
+                f"TopicSettings.extra: cleanup.policy={self.extra['cleanup.policy']}: compacted topics delete acked records "
+                "by design and cannot be judged; use cleanup.policy=delete"
             )
 
 

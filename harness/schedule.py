@@ -52,6 +52,8 @@ class Window:
             "start_s": self.start_s,
             "hold_s": self.hold_s,
             **({"group": self.group} if self.group else {}),
+            # For the judge: what expires then is meant to.
+            **({"deletes": True} if getattr(self.fault, "deletes", False) else {}),
         }
 
 

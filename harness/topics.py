@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its types leave some out
+    AdminClient,
+    ConfigResource,
+    ResourceType,
+)
 from confluent_kafka.cimpl import NewTopic
 
 from harness import connection
 from harness.contracts import Cluster
-from harness.errors import ClusterError
-from harness.scenario import TopicSettings
+from harness.errors import ClusterError, RunRefusedError
+from harness.scenario import TopicSettings, compacts
 from harness.waiting import wait_until
 
 ASK_S = 10.0
@@ -69,6 +73,40 @@ def delete_topic(cluster: Cluster, name: str) -> None:
         raise ClusterError(f"topic {name} cannot be deleted: {problem.args[0].str()}") from problem
 
 
+def refuse_compaction(cluster: Cluster, topics: Iterable[str]) -> list[str]:
+    """Raise RunRefusedError when one of these topics is compacted, by its own setting or by the brokers' default.
+
+    Returns a line for each topic of which the brokers do not answer what its policy is.
+    """
+    unknown = []
+    for topic in topics:
+        try:
+            policy = _cleanup_policy(cluster, topic)
+        except ClusterError as error:
+            unknown.append(f"whether {topic} is compacted is not checked: {error}")
+            continue
+        if compacts(policy):
+            raise RunRefusedError(
+                f"topic {topic}: its effective cleanup.policy is {policy}, and compacted topics delete acked records by design; "
+                "set log.cleanup.policy=delete on the brokers, or cleanup.policy=delete in TopicSettings.extra"
+            )
+    return unknown
+
+
+def _cleanup_policy(cluster: Cluster, topic: str) -> str:
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    admin = _admin(cluster)
+    try:
+        told = admin.describe_configs([resource], request_timeout=ASK_S)[resource].result(ASK_S * 2)
+        return str(told["cleanup.policy"].value)
+    except KafkaException as problem:
+        raise ClusterError(f"the brokers do not answer DescribeConfigs: {problem.args[0].str()}") from problem
+    except TimeoutError:
+        raise ClusterError(f"the brokers did not answer DescribeConfigs within {ASK_S * 2:g} s") from None
+    except KeyError:
+        raise ClusterError("the brokers' answer to DescribeConfigs has no cleanup.policy") from None
+
+
 def partitions_now(cluster: Cluster, topic: str, at_least: int) -> int:
     """How many partitions the topic has at this moment: operators add some, and there are never fewer than before."""
     return max(at_least, len(cluster.view().partitions(topic)))
@@ -104,16 +142,21 @@ class GroupWatch:
 
     def lag(self) -> Mapping[int, int]:
         """Records (and markers) between the committed offset and the end, for partitions that are behind."""
+        return self._lag()[0]
+
+    def _lag(self) -> tuple[dict[int, int], dict[int, int]]:
+        """The same, and the end of each partition that it was compared with."""
         self._partitions = partitions_now(self._cluster, self._topic, self._partitions)
         places = [TopicPartition(self._topic, p) for p in range(self._partitions)]
         committed = {t.partition: t.offset for t in self._consumer.committed(places, timeout=ASK_S)}
-        behind = {}
+        behind, ends = {}, {}
         for place in places:
             start, end = self._consumer.get_watermark_offsets(place, timeout=ASK_S)
             lag = end - max(committed.get(place.partition, -1), start)
             if lag > 0:
                 behind[place.partition] = lag
-        return behind
+            ends[place.partition] = end
+        return behind, ends
 
     def answers(self) -> bool:
         """Whether every partition's leader tells where its log ends."""
@@ -123,14 +166,21 @@ class GroupWatch:
             return False
         return True
 
-    def wait_until_drained(self, timeout_s: float, watch: Callable[[], None] = lambda: None) -> None:
-        """Wait until the group has committed the end of every partition."""
+    def wait_until_drained(
+        self, timeout_s: float, watch: Callable[[], None] = lambda: None
+    ) -> Mapping[int, int]:
+        """Wait until the group has committed the end of every partition; return these ends.
+
+        What is appended later was not drained, so the ends belong into the ledger.
+        """
         last: dict[str, object] = {}
+        ends: dict[int, int] = {}
 
         def drained() -> bool:
             watch()
             try:
-                last["lag"] = dict(self.lag())
+                last["lag"], found = self._lag()
+                ends.update(found)
             except KafkaException as problem:
                 last["lag"] = problem.args[0].str()
             except ClusterError as problem:
@@ -138,6 +188,7 @@ class GroupWatch:
             return not last["lag"]
 
         wait_until(drained, timeout_s, lambda: f"the group is behind by {last.get('lag')}", every_s=0.1)
+        return ends
 
     def close(self) -> None:
         self._consumer.close()

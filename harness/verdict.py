@@ -14,6 +14,9 @@ from harness.contracts import Mode, Verdict
 from harness.expectation import Evidence, Shortfall, Standing, found, required_by, shortfalls, standing
 from harness.guarantees import TABLE, Conditions, Rule, promise
 
+MOST_EXCUSED = 0.02  # of what is owed (E14)
+MOST_REASONS = 8  # that one line names
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -27,21 +30,25 @@ class Settings:
     own_choices_excuse: bool = True
     requires: Mapping[str, int] = field(default_factory=dict)  # what the run must raise, at least so often
     tolerates: frozenset[str] = frozenset()
+    deletes: bool = False  # one of the scheduled faults deletes records, so that expired ones are meant to be
 
     @classmethod
     def of(cls, manifest: Mapping[str, Any], reconciled: Mapping[str, Any]) -> Settings:
-        scenario = manifest["scenario"]
+        scenario, seen = manifest["scenario"], reconciled.get("coverage", {})
         requires, tolerates = required_by(scenario)
         return cls(
             expected=Verdict(scenario.get("expected", Verdict.HELD)),
             windows=len(scenario.get("schedule") or ()),
             conditions=Conditions(
-                in_flight=reconciled.get("coverage", {}).get("in_flight"),
-                topic_unchanged=bool(manifest.get("topic_unchanged", True)),
+                in_flight=seen.get("in_flight"),
+                topic_unchanged=bool(
+                    manifest.get("topic_unchanged", True) and seen.get("topic_unchanged", True)
+                ),
             ),
             own_choices_excuse=not scenario.get("judged_as"),
             requires=requires,
             tolerates=tolerates,
+            deletes=any(bool(window.get("deletes")) for window in scenario.get("schedule") or ()),
         )
 
 
@@ -98,7 +105,7 @@ def judge(reconciled: Mapping[str, Any], guarantee: Mode, settings: Settings) ->
     violations = tuple(count for rule, count in rules if rule is Rule.FORBIDDEN)
     counted = tuple(count for rule, count in rules if rule is not Rule.FORBIDDEN)
     unbitten = tuple(_unbitten(reconciled["coverage"]["windows"], settings.windows))
-    doubts = tuple(_doubts(reconciled, settings))
+    doubts = tuple(_doubts(reconciled, guarantee, settings))
     untested = tuple(_untested(reconciled, guarantee, settings))
     unproven = (*unbitten, *doubts, *untested)
     evidence = Evidence(
@@ -143,7 +150,7 @@ def _found(
             yield cell.rule, Count(anomaly, count, cell.reason)
 
 
-def _doubts(reconciled: Mapping[str, Any], settings: Settings) -> Iterator[str]:
+def _doubts(reconciled: Mapping[str, Any], guarantee: Mode, settings: Settings) -> Iterator[str]:
     """Why this run may prove nothing, each in one line."""
     seen = reconciled["coverage"]
     yield from seen.get("doubts", ())
@@ -167,6 +174,14 @@ def _doubts(reconciled: Mapping[str, Any], settings: Settings) -> Iterator[str]:
     for isolation, complete in seen["reads"].items():
         if not complete:
             yield f"the final {isolation} reading is not complete"
+    yield from _doubts_about_readings(seen.get("not_asked", ()))
+    yield from _doubts_about_excuses(reconciled, settings)
+    unplaced = seen.get("unjudged", {}).get("unplaced")
+    if unplaced and promise("lost", guarantee, settings.conditions).rule is Rule.FORBIDDEN:
+        yield (
+            f"{unplaced['messages']} owed messages are missing whose position is not known, in partitions whose oldest "
+            f"records were deleted: they are lost or expired, and cannot be judged (the first is {unplaced['first']})"
+        )
     for observer, records in seen.get("observed", {}).items():
         if not records:
             yield f"{observer} was given nothing: nobody looked on while it broke"
@@ -183,6 +198,32 @@ def _untested(reconciled: Mapping[str, Any], guarantee: Mode, settings: Settings
     for anomaly, compared in reconciled["compared"].items():
         if compared == 0 and promise(anomaly, guarantee, settings.conditions).rule is Rule.FORBIDDEN:
             yield f"{anomaly} is forbidden, and nothing was there to compare: the question was not tested"
+
+
+def _doubts_about_readings(not_asked: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """E11: what was not asked of which partitions, one line for each set of anomalies."""
+    by_anomalies: dict[tuple[str, ...], dict[str, list[str]]] = {}
+    for one in not_asked:
+        place = str(one["topic"]) if one["partition"] is None else f"{one['topic']}/{one['partition']}"
+        by_anomalies.setdefault(tuple(one["anomalies"]), {}).setdefault(str(one["why"]), []).append(place)
+    for anomalies, reasons in by_anomalies.items():
+        told = [f"{', '.join(places)}: {why}" for why, places in reasons.items()]
+        more = f"; and for {len(told) - MOST_REASONS} more reasons" if len(told) > MOST_REASONS else ""
+        verb = "was" if len(anomalies) == 1 else "were"
+        yield f"{', '.join(anomalies)} {verb} not asked of {'; '.join(told[:MOST_REASONS])}{more}"
+
+
+def _doubts_about_excuses(reconciled: Mapping[str, Any], settings: Settings) -> Iterator[str]:
+    """E14: an excuse must not carry the verdict."""
+    owed = int(reconciled["compared"].get("lost", 0))
+    for excuse, meant in (("late", False), ("expired", settings.deletes)):
+        count = int(reconciled["counts"].get(excuse, 0))
+        if not meant and count > MOST_EXCUSED * owed:
+            share = f"{count / owed:.1%}" if owed else "all"
+            yield (
+                f"{count} of {owed} owed messages ({share}) are excused as {excuse}, more than {MOST_EXCUSED:.0%}: "
+                "the rest says too little about the run"
+            )
 
 
 def _unbitten(windows: Sequence[Mapping[str, Any]], scheduled: int) -> Iterator[str]:

@@ -58,7 +58,9 @@ def test_a_wrong_pipeline_is_caught(execute: Execute, wrong: Scenario) -> None:
 def test_random_ids_leave_a_transaction_hanging(execute: Execute) -> None:
     """No promise of safety is broken, so the verdict stays; what hangs is named apart from it."""
     result = execute(RANDOM_IDS)
-    assert result.verdict is Verdict.HELD, result.explain()
+    assert result.verdict is not Verdict.VIOLATED, result.explain()
+    # How much stands behind it is up to the moment of the kill; with more than 2 % nothing can be said of the rest.
+    assert all("are excused as late" in text for text in result.judgement.inconclusive), result.explain()
     hanging = result.judgement.stalled
     assert hanging, "the killed member's transaction was ended by somebody"
     assert all("producer id" in text and "-output/" in text for text in hanging), hanging

@@ -35,6 +35,15 @@ from suites import matrix
         (lambda: TransactionSettings(end_limit_s=0), "TransactionSettings.end_limit_s"),
         (lambda: TransactionSettings(spread_s=-1), "TransactionSettings.spread_s"),
         (lambda: TopicSettings(min_insync_replicas=4), "min_insync_replicas 4"),
+        # TRUST T8
+        (
+            lambda: TopicSettings(extra={"cleanup.policy": "compact"}),
+            "compacted topics .* use cleanup.policy=delete",
+        ),
+        (
+            lambda: TopicSettings(extra={"cleanup.policy": "delete, Compact"}),
+            "cleanup.policy=delete, Compact",
+        ),
     ],
 )
 def test_a_bad_setting_is_named(make: Any, says: str) -> None:

@@ -9,8 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from faults.at_moment import AtMoment
+from faults.delete_records import DeleteRecords
 from faults.kill import Kill
 from faults.sever import Sever
+from faults.short_retention import ShortRetention
 from faults.slow_disk import SlowDisk
 from harness import registry
 from harness.contracts import Direction, Fault
@@ -115,3 +118,12 @@ def test_every_fault_is_made_again_from_its_description(name: str) -> None:
 def test_an_unknown_setting_of_a_fault_is_named() -> None:
     with pytest.raises(UsageError, match="slow_disk: unknown setting 'delay'; there are: "):
         fault_of({"fault": "slow_disk", "delay": 3})
+
+
+def test_windows_say_which_faults_delete() -> None:
+    """TRUST T12: the judge reads it from the manifest, and a replay ignores it."""
+    deleting: list[Fault] = [DeleteRecords(), ShortRetention(), AtMoment(what={"fault": "delete_records"})]
+    for fault in (*deleting, Kill(), AtMoment()):
+        [window] = once(fault, on=leader_of())
+        assert window.describe().get("deletes", False) == (fault in deleting)
+        assert replayed([window.describe()]) == (window,)

@@ -21,6 +21,12 @@ WINDOW = {
 }
 
 
+NOT_ASKED = [
+    {"topic": "orders", "partition": p, "anomalies": ["lost"], "why": "the final read_uncommitted reading stopped at 1200 of 5000"}
+    for p in (0, 2)
+]  # fmt: skip
+
+
 def reconciled(**changes: Any) -> dict[str, Any]:
     """A clean run with one fault window; `counts`, `compared` and coverage can be changed by name."""
     coverage = {
@@ -72,6 +78,10 @@ def test_a_clean_run_holds() -> None:
         ({"observed": {"observer-committed": 0, "observer-uncommitted": 9}}, "observer-committed was given nothing"),
         ({"gaps": ["harness.events: line 3 is torn"]}, "the ledger has a gap: harness.events"),
         ({"errors": ["run: no progress"]}, "an error during the run: run: no progress"),
+        ({"not_asked": NOT_ASKED}, "lost was not asked of orders/0, orders/2: the final read_uncommitted reading stopped at 1200 of 5000"),
+        ({"unjudged": {"unplaced": {"messages": 3, "first": "producer-1.0-7"}}}, "3 owed messages are missing whose position is not known"),
+        ({"counts": {"late": 1}}, "1 of 40 owed messages (2.5%) are excused as late, more than 2%"),
+        ({"counts": {"expired": 1}}, "1 of 40 owed messages (2.5%) are excused as expired"),
         ({"compared": {"lost": 0}}, "lost is forbidden, and nothing was there to compare"),
     ],
 )  # fmt: skip
@@ -81,6 +91,23 @@ def test_each_doubt_makes_it_inconclusive(changes: dict[str, Any], reason: str) 
     assert len(judgement.inconclusive) == 1
     assert reason in judgement.inconclusive[0]
     assert not judgement.as_expected
+
+
+def test_an_excuse_that_is_rare_or_meant_does_not_matter() -> None:
+    """T12"""
+    rare = reconciled(counts={"late": 2, "expired": 2}, compared={"lost": 100})
+    assert judge(rare, Mode.AT_LEAST_ONCE, ONE_WINDOW).verdict is Verdict.HELD
+    meant = reconciled(counts={"expired": 30})
+    assert judge(meant, Mode.AT_LEAST_ONCE, Settings(windows=1, deletes=True)).verdict is Verdict.HELD
+    scenario = {"schedule": [{"fault": {"fault": "delete_records"}, "deletes": True}]}
+    assert Settings.of({"scenario": scenario}, reconciled()).deletes
+
+
+def test_what_was_not_asked_hides_no_violation() -> None:
+    """T1: findings in partitions that were read whole stay evidence."""
+    judgement = judge(reconciled(counts={"lost": 1}, not_asked=NOT_ASKED), Mode.AT_LEAST_ONCE, ONE_WINDOW)
+    assert judgement.verdict is Verdict.VIOLATED
+    assert any("not asked" in text for text in judgement.inconclusive)
 
 
 def test_a_violation_outweighs_every_doubt() -> None:

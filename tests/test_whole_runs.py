@@ -132,6 +132,33 @@ def test_every_lie_is_seen(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) 
         assert all(f["messages"] and f["text"] for f in evidence)
 
 
+def test_a_final_reader_that_runs_out_of_time_accuses_nobody(campaign: Campaign) -> None:
+    """T1: the log is whole, and nothing of it was read in time."""
+    timings = replace(HONEST.timings, final_read_limit_s=0.001)
+    result = campaign.run(replace(HONEST, name="no-time", timings=timings)).result()
+    assert result.verdict is Verdict.INCONCLUSIVE, result.explain()
+    assert result.violations == set(), result.explain()
+    not_asked = result.reconciled["coverage"]["not_asked"]
+    assert {entry["partition"] for entry in not_asked} == set(range(PARTITIONS))
+    assert any(
+        "was not asked of" in text and "stopped at 0 of" in text for text in result.judgement.inconclusive
+    )
+    assert result.reconciled["compared"]["lost"] == 0
+
+
+def test_a_final_reader_that_is_killed_accuses_nobody(
+    campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """T1: it has written some rows when it is killed with SIGKILL, and the log itself is whole."""
+    monkeypatch.setenv("ONCEPROOF_LIE", "die")
+    result = campaign.run(replace(HONEST, name="killed-reader", client="lying")).result()
+    assert 0 < result.count("in_log") < result.count("acked"), "it was not killed half way"
+    assert result.verdict is Verdict.INCONCLUSIVE, result.explain()
+    assert result.violations == set(), result.explain()
+    assert result.count("lost") == 0
+    assert any("lost was not asked of" in text for text in result.judgement.inconclusive), result.explain()
+
+
 def test_a_worker_that_fails_makes_the_run_inconclusive(
     campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:

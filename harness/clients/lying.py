@@ -1,12 +1,14 @@
 """A client whose readers lie on purpose, for testing the harness itself only.
 
 It wraps the confluent client and changes what the log seems to hold, as the environment variable
-ONCEPROOF_LIE says, for example `lose,swap`. A harness that still says HELD is blind.
+ONCEPROOF_LIE says, for example `lose,swap`. A harness that still says HELD is blind. With `die` the reader tells the
+truth and is killed half way, as if from outside: a harness that then says VIOLATED accuses Kafka of its own failure.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -19,7 +21,8 @@ from harness.errors import UsageError
 from harness.message import BAD_PAYLOAD
 
 # Which lie is told about which sequence number of each session: apart, so that several can be told at once.
-LIES = {"lose": 10, "repeat": 20, "swap": 30, "corrupt": 40}
+LIES = {"lose": 10, "repeat": 20, "swap": 30, "corrupt": 40, "die": 50}
+_A_FEW = 20  # records at once, so that one that dies has written some
 
 
 class LyingConsumer:
@@ -27,7 +30,7 @@ class LyingConsumer:
         self._inner, self._lies = inner, lies
 
     def poll(self, timeout_s: float, at_most: int = 1000) -> Batch:
-        batch = self._inner.poll(timeout_s, at_most)
+        batch = self._inner.poll(timeout_s, min(at_most, _A_FEW) if "die" in self._lies else at_most)
         rows = batch.rows
         for lie in self._lies:
             rows = _told(rows, lie)
@@ -56,6 +59,8 @@ def _told(rows: npt.NDArray[np.void], lie: str) -> npt.NDArray[np.void]:
     victims = np.flatnonzero(rows["seq"] == LIES[lie])
     if not len(victims):
         return rows
+    if lie == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
     told = rows.copy()
     if lie == "lose":
         return np.delete(told, victims)

@@ -99,10 +99,11 @@ def tables(spark: SparkSession, histories: Sequence[Numbered], *, ww_deps: bool)
     )
     attempts = fixed(_testifying(local(spark, arrow["attempts"]), fates))
     log = fixed(_log(attempts, reads))
-    messages = fixed(_owed_when_passed(ledger.messages_of(attempts, log, reads, fates, named), reads))
+    bounds = local(spark, arrow["bounds"])
+    messages = fixed(_owed_when_passed(ledger.messages_of(attempts, log, reads, fates, named, bounds), reads))
     places = log.select(*MESSAGE, "topic", "partition", "offset")
     return Tables(
-        attempts=attempts, deliveries=reads, log=log, bounds=local(spark, arrow["bounds"]), names=named,
+        attempts=attempts, deliveries=reads, log=log, bounds=bounds, names=named,
         fates=fates, messages=messages, positions=ledger.positions_of(attempts, log, reads, named),
         claims=ledger.claims_of(attempts, no_log, reads), places=places,
         pairs=_pairs(attempts, log), keys=messages.where("false"),
@@ -123,6 +124,9 @@ class _Rows:
         self._rows[table].append({"run": self._run, **row})
 
     def add(self) -> None:
+        # There is no final reading that could be incomplete: `lost` compares with what ok polls have passed.
+        for partition in range(len(self._history.partitions)):
+            self._add("bounds", topic=0, partition=partition, whole=True, whole_for_group=True)
         for operation in self._history.operations:
             self._add_transaction(operation)
             self._add_sends(operation)

@@ -46,7 +46,7 @@ def ask(
         try:
             return [answer(finder.find(tables).select(*COLUMNS))]
         except Exception as error:  # noqa: BLE001  a finder may raise anything; it must not hide the others
-            crashed[finder.anomaly] = _reason(error)
+            crashed[finder.anomaly] = reason(error)
             return []
 
     with ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="ask") as pool:
@@ -125,6 +125,6 @@ def _all(conditions: Any) -> Any:
     return first
 
 
-def _reason(error: Exception) -> str:
+def reason(error: Exception) -> str:
     text = str(error).strip()
     return f"{type(error).__name__}: {text.splitlines()[0] if text else ''}"[:500]

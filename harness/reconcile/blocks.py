@@ -84,7 +84,7 @@ class Count(IntEnum):
     UNKNOWN = 3
     PROGRESS_BEFORE = 4
     PROGRESS_AFTER = 5
-    OWED = 6
+    OWED = 6  # and in partitions that were read whole
     READ_IN_TXN = 7
     PLACED = 8  # in the log, with a partition that the sender named
     STRANGE = 9  # records that cannot say which message of this run they are
@@ -171,6 +171,8 @@ class Facts:
     transform: Transform | None = None  # of a pipeline
     owned: Ownership = NOBODY
     observers: Mapping[int, Observer] = field(default_factory=dict)  # by the number of the reader
+    # Places that were read whole, and topics all of whose partitions were, both sorted; None: all of them.
+    whole: tuple[Ints, Ints] | None = None
 
     def fate_of(self, session: Ints, txn: Ints) -> Ints:
         """The fate of each record's transaction; OPEN for one that no event tells of."""
@@ -179,6 +181,17 @@ class Facts:
     def asked_at(self, session: Ints, txn: Ints) -> Ints:
         """When each record's transaction was asked to commit; 0 for one that was not."""
         return _looked_up(session << 32 | txn, self.transactions, self.asked, 0)
+
+    def was_read(self, topic: Ints, partition: Ints) -> Bools:
+        """Whether what a message left in this partition (-1: in any of its topic) was read to the end (E11)."""
+        if self.whole is None:
+            return np.ones(len(topic), dtype=np.bool_)
+        places, topics = self.whole
+        here = _looked_up(place_of(topic, partition), places, np.ones_like(places), 0)
+        if partition.min(initial=0) < 0:
+            here = np.where(partition < 0, _looked_up(topic, topics, np.ones_like(topics), 0), here)
+        read: Bools = here > 0
+        return read
 
     def was_attempted(self, session: Ints, seq: Ints) -> Bools:
         """Whether the sender's journal has this message."""

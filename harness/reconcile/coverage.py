@@ -25,6 +25,8 @@ def coverage(sealed: Sealed, facts: Facts, screened: Screened) -> dict[str, Any]
         "drained": bool(drains) and all(bool(d.get("complete")) for d in drains),
         "drain_detail": "; ".join(str(d["detail"]) for d in drains if d.get("detail")),
         "reads": reads,
+        "topic_unchanged": sealed.topic_unchanged,
+        "not_asked": sealed.not_asked,
         "gaps": sealed.gaps,
         "notes": sealed.torn,
         "errors": [

@@ -20,13 +20,13 @@ from pyspark.sql import SparkSession
 from harness import registry
 from harness.autopsy import classify
 from harness.contracts import Finder
-from harness.reconcile.asking import Crashed, Rows, findings
-from harness.reconcile.blocks import Count, Facts
+from harness.reconcile.asking import Crashed, Rows, findings, reason
+from harness.reconcile.blocks import Count, Facts, Space, Why
 from harness.reconcile.coverage import coverage, seconds
 from harness.reconcile.findings import LEDGER, PIPELINE
 from harness.reconcile.look import choose
 from harness.reconcile.losses import loss_classes, replicas
-from harness.reconcile.missing import LOST
+from harness.reconcile.missing import LOST, unjudged
 from harness.reconcile.places import DistantRun, need_whole, numbered, place_of, publish, sealed_together
 from harness.reconcile.schema import LARGE
 from harness.reconcile.screen import Screened, facts, screen
@@ -34,7 +34,7 @@ from harness.reconcile.seal import Sealed
 from harness.reconcile.session import for_few_rows
 from harness.reconcile.source import Files, Frames, Source
 from harness.reconcile.stitch import Doubts, doubts
-from harness.reconcile.tables import derive, names, read, read_small
+from harness.reconcile.tables import Tables, derive, names, read, read_small
 from harness.reconcile.times import latency_and_throughput, recovery, timeline, unavailable_s_max
 from harness.rundir import RunDir, write_json
 
@@ -74,9 +74,10 @@ def reconcile_many(
     crashed: Crashed = {}
     found: pa.Table | None = None
     rows: Rows = []
+    open_ends: Rows = []
     doubtful = doubts(screened, known, sealed)
     if doubtful.any:
-        found, rows = _look(spark, source, small, sealed, known, doubtful, chosen, crashed)
+        found, rows, open_ends = _look(spark, source, small, sealed, known, doubtful, chosen, crashed)
     _put_findings(by_number, found)
     sound = [finder for finder in chosen if finder.anomaly not in crashed]
     results = []
@@ -84,6 +85,11 @@ def reconcile_many(
         mine = [row for row in rows if row["run"] == one.run]
         concerned = [finder for finder in sound if one.transform or finder.asked_of != (PIPELINE,)]
         result = _result(one, concerned, fact, screened.of(one.run), mine, crashed)
+        result["coverage"]["unjudged"] = {
+            entry["kind"]: {"messages": entry["n"], "first": entry["first"]}
+            for entry in open_ends
+            if entry["run"] == one.run
+        }
         result["seconds"] = round(time.monotonic() - began, 3)
         write_json(run.reconciled, result)
         publish(run, run.reconciled)
@@ -115,17 +121,29 @@ def _look(
     doubtful: Doubts,
     finders: Sequence[Finder],
     crashed: Crashed,
-) -> tuple[pa.Table | None, Rows]:
-    """What finders find in the blocks that are not sound: all of it, and the worst of each kind."""
+) -> tuple[pa.Table | None, Rows, Rows]:
+    """What finders find in the blocks that are not sound: all of it, the worst of each kind, and what nobody can judge."""
     chosen = choose(spark, source, doubtful, known)
     with for_few_rows(spark, few=chosen.few, tiny=chosen.tiny):
         strange = doubtful.screened.count(Count.STRANGE) > 0
         tables = derive(spark, source, small, chosen, names(sealed), strange=strange)
         try:
-            return findings(tables, woken(finders, doubtful), sealed, crashed)
+            found, rows = findings(tables, woken(finders, doubtful), sealed, crashed)
+            return found, rows, _unjudged(tables, doubtful, crashed)
         finally:
             tables.unpersist()
             chosen.unpersist()
+
+
+def _unjudged(tables: Tables, doubtful: Doubts, crashed: Crashed) -> Rows:
+    """Asked only where something is missing; a failure of this question is named like that of a finder."""
+    if not doubtful.reasons()[Space.MESSAGE] & (Why.MISSING | Why.OPEN_TXN):
+        return []
+    try:
+        return unjudged(tables)
+    except Exception as error:  # noqa: BLE001  whatever it is, the findings of the others stay
+        crashed["unjudged"] = reason(error)
+        return []
 
 
 def _result(

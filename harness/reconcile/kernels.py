@@ -52,6 +52,7 @@ def screen_attempts(c: Columns, facts: Facts) -> Summary:
     in_txn = c["txn"] > 0
     owed = np.where(in_txn, (fate == Fate.COMMITTED) & (c["outcome"] != Outcome.REJECTED), acked)
     placed = c["offset"] >= 0
+    partition = np.where(c["told_partition"] >= 0, c["told_partition"], c["partition"])
     messages = folded(
         run, Space.MESSAGE, session, seq >> BITS,
         m0=bit_of(seq), m1=bit_of(seq, owed), n1=placed.astype(np.int64),
@@ -68,7 +69,7 @@ def screen_attempts(c: Columns, facts: Facts) -> Summary:
         total(
             run, Count.PROGRESS_AFTER, int((acked & ((c["phase"] == AFTER) | (c["phase"] == NO_PHASE))).sum())
         ),
-        total(run, Count.OWED, int(owed.sum())),
+        total(run, Count.OWED, int((owed & facts.was_read(c["topic"], partition)).sum())),
     ]
     return joined([messages, *counts, *_times_of_attempts(c, facts, acked), *_order_of_keys(c, facts, acked)])
 

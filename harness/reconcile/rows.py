@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,13 @@ import pyarrow as pa
 from harness.contracts import Outcome
 from harness.message import message_id
 from harness.reconcile.fates import FENCED
+from harness.reconcile.readings import ISOLATIONS
 from harness.reconcile.schema import SCHEMAS
 from harness.transform import INPUT
 
 FOREVER = (1 << 63) - 1
 BEFORE, DURING, AFTER = 0, 1, 2
+_MOST_PARTITIONS = 1 << 15  # of a topic: journals have 16 bits for their number
 
 Event = dict[str, Any]
 Columns = dict[str, Any]
@@ -129,14 +131,25 @@ def log(
     }
 
 
-def reach(commits: list[Columns], bounds: list[Columns], drained: bool) -> Reach:
-    """Below which offset of each partition the group answers for every record: certainly committed, or drained."""
+def reach(commits: list[Columns], drained: list[Columns], whole: Callable[[tuple[int, int]], bool]) -> Reach:
+    """Below which offset of each partition the group answers for every record: certainly committed, or drained.
+
+    Partitions that are not `whole` are left out: nothing is asked of them (E11).
+    """
     passed: Reach = {}
-    ends = [{**b, "offset": b["end"]} for b in bounds if b["topic"] == INPUT] if drained else []
-    for row in [*(c for c in commits if c["outcome"] == Outcome.ACKED), *ends]:
+    for row in [*(c for c in commits if c["outcome"] == Outcome.ACKED), *drained]:
         place = row["topic"], row["partition"]
-        passed[place] = max(passed.get(place, 0), row["offset"])
+        if whole(place):
+            passed[place] = max(passed.get(place, 0), row["offset"])
     return passed
+
+
+def drain(e: Event) -> list[Columns]:
+    """The ends up to which the group was drained; a drain that is not complete proves none."""
+    if not e.get("complete"):
+        return []
+    topic = int(e.get("topic", INPUT))
+    return [{"topic": topic, "partition": int(p), "offset": int(end)} for p, end in e.get("ends", {}).items()]
 
 
 def _wide(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -224,6 +237,21 @@ def assignment(e: Event, reader: int) -> Columns:
 def bounds(e: Event) -> Columns:
     offsets = {name: int(e[name]) for name in ("partition", "start", "end", "stable")}
     return {"topic": int(e.get("topic", 0)), **offsets}
+
+
+def reading_begins(e: Event) -> Columns:
+    counts = [int(count) for count in e["partitions"]]
+    if not all(0 <= count <= _MOST_PARTITIONS for count in counts):
+        raise ValueError("partitions")
+    return {"partitions": counts}
+
+
+def reading(e: Event) -> Columns:
+    isolation = str(e["isolation"])
+    if isolation not in ISOLATIONS:
+        raise ValueError(f"isolation: {isolation!r}")
+    offsets = {name: int(e[name]) for name in ("partition", "reached", "until")}
+    return {"isolation": isolation, "topic": int(e.get("topic", 0)), **offsets}
 
 
 def windows(events: list[Columns]) -> list[Columns]:

@@ -130,6 +130,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         ("opened", pa.int64()),
         ("closed", pa.int64()),  # when nothing of it could be measured any more; else its undoing; else the end of time
     ]),
+    # One row a partition that was to be read; start is the higher one of before and after, null where none is known.
     "bounds": pa.schema([
         _RUN,
         ("topic", pa.int32()),
@@ -137,6 +138,8 @@ SCHEMAS: dict[str, pa.Schema] = {
         ("start", pa.int64()),
         ("end", pa.int64()),
         ("stable", pa.int64()),
+        ("whole", pa.bool_()),  # the final reading of the isolation that is owed reached its end
+        ("whole_for_group", pa.bool_()),  # and that of the isolation that the group reads
     ]),
     "events": pa.schema([
         _RUN,

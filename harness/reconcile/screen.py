@@ -25,6 +25,7 @@ from harness.reconcile.blocks import Commits, Count, Facts, Fate, Ints, Space, S
 from harness.reconcile.fates import told
 from harness.reconcile.observers import Observer
 from harness.reconcile.owners import NOBODY, ownership
+from harness.reconcile.readings import all_effects_read
 from harness.reconcile.schema import EFFECTS, SCHEMAS
 from harness.reconcile.seal import Sealed
 from harness.reconcile.source import Source, Work
@@ -216,9 +217,13 @@ def facts(small: Mapping[str, pa.Table], sealed: Sequence[Sealed]) -> list[Facts
     """What the kernels have to know of each run."""
     fates, commits = told_fates(small["transactions"]), _commits(small["commits"])
     owned = ownership(small["assignments"])
+    bounds = small["bounds"].to_pylist()
     none = np.zeros(0, dtype=np.int64)
     made = []
     for one in sealed:
+        read = [row for row in bounds if row["run"] == one.run]
+        # Effects that may stand where nobody read, or that were deleted, are not asked for.
+        transform = Transform(**one.transform) if one.transform and all_effects_read(read) else None
         transactions, fate, asked = fates.get(one.run, (none, none, none))
         sessions = np.array(sorted((s.session, s.attempted) for s in one.sessions), dtype=np.int64)
         sessions = sessions.reshape(-1, 2)
@@ -226,12 +231,19 @@ def facts(small: Mapping[str, pa.Table], sealed: Sequence[Sealed]) -> list[Facts
             Facts(
                 one.run, one.zero_ns, one.group_isolation == "read_committed", one.topic_unchanged,
                 transactions, fate, asked, sessions[:, 0].copy(), sessions[:, 1].copy(),
-                commits.get(one.run, {}), Transform(**one.transform) if one.transform else None,
-                owned.get(one.run, NOBODY),
+                commits.get(one.run, {}), transform, owned.get(one.run, NOBODY),
                 {observed.reader: Observer.of(observed) for observed in one.observers},
+                _whole(read),
             )
         )  # fmt: skip
     return made
+
+
+def _whole(bounds: Sequence[Mapping[str, Any]]) -> tuple[Ints, Ints]:
+    """Places that were read whole, and topics all of whose partitions were."""
+    places = sorted(row["topic"] << 32 | row["partition"] for row in bounds if row["whole"])
+    topics = {row["topic"] for row in bounds} - {row["topic"] for row in bounds if not row["whole"]}
+    return np.array(places, dtype=np.int64), np.array(sorted(topics), dtype=np.int64)
 
 
 def told_fates(transactions: pa.Table) -> dict[int, tuple[Ints, Ints, Ints]]:

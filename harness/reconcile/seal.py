@@ -29,12 +29,13 @@ from harness.reconcile import rows as make
 from harness.reconcile import wholeness
 from harness.reconcile.merge import PIECE, side_by_side
 from harness.reconcile.observers import Observed, behind_of, isolation_of
+from harness.reconcile.readings import ISOLATIONS, NotAsked, Readings, readings_of
 from harness.reconcile.rows import Columns, Event, Reach
 from harness.reconcile.schema import SCHEMAS
 from harness.reconcile.wholeness import Wholeness
 from harness.rundir import RunDir, write_json
+from harness.scenario import compacts
 
-ISOLATIONS = ("read_uncommitted", "read_committed")
 GROUP_ROWS = 1 << 16  # at least, in each group of a file but the last
 _COMPARED_TIMES = 1000  # rows of a piece whose time is compared with that of their attempt
 _NO_CLOCK = "the ledger's writers do not share a clock, and what it says about times proves nothing"
@@ -43,6 +44,7 @@ COUNTED_ONLY = (
     "commit",
     "assignment",
     "bounds",
+    "reading",
     "session",
     "ready",
     "opened",
@@ -75,6 +77,7 @@ class Sealed:
     reader_names: list[str] = field(default_factory=list)  # by their numbers in the tables
     torn: list[str] = field(default_factory=list)
     gaps: list[str] = field(default_factory=list)
+    not_asked: list[NotAsked] = field(default_factory=list)  # of which partition, what, and why (E11)
     rows: Counter[str] = field(default_factory=Counter)  # of each table
     in_log: int = 0  # records in the log that is owed
     in_log_uncommitted: int = 0
@@ -100,6 +103,7 @@ class Sealed:
     def from_json(cls, told: Mapping[str, Any]) -> Sealed:
         sessions = [Session(**one) for one in told["sessions"]]
         observers = [Observed(**one) for one in told.get("observers", ())]
+        _ = told["not_asked"]  # without it the tables are of an older version, which asked everything
         counters = {name: Counter(told[name]) for name in ("rows", "transactions")}
         return cls(**{**told, **counters, "sessions": sessions, "observers": observers})
 
@@ -133,11 +137,31 @@ def _manifest(run: RunDir) -> Mapping[str, Any]:
     try:
         int(manifest["clock"]["monotonic_ns"])
         Mode(manifest["scenario"]["mode"])
-    except (KeyError, TypeError, ValueError) as error:
+        compacted = _compacted(manifest["scenario"])
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise LedgerError(
             f"{run.manifest}: not the manifest of a run: {type(error).__name__} {error}"
         ) from error
+    if compacted:
+        raise LedgerError(
+            f"{run.manifest}: {compacted} has cleanup.policy with compact: its acked records are deleted by design, and the "
+            "run cannot be judged; run it with cleanup.policy=delete"
+        )
     return manifest
+
+
+def _compacted(scenario: Mapping[str, Any]) -> str:
+    """The part of the scenario whose topics are compacted (E8); empty: none is."""
+    parts = {
+        "scenario.topic": scenario.get("topic") or {},
+        "scenario.pipeline.output": (scenario.get("pipeline") or {}).get("output") or {},
+    }
+    found = [
+        name
+        for name, part in parts.items()
+        if compacts(str((part.get("extra") or {}).get("cleanup.policy", "")))
+    ]
+    return ", ".join(found)
 
 
 def _once(events: Iterable[tuple[int, Event]]) -> Iterator[tuple[int, Event]]:
@@ -190,7 +214,7 @@ class _Sealing:
         self._readers: dict[str, int] = {}  # name -> its number in the tables
         self._assignments: list[Columns] = []
         self._reach: Reach = {}
-        self._stable: Reach = {}
+        self._readings = Readings()
         self._span: tuple[int, int] | None = None
 
     def all(self) -> Sealed:
@@ -253,15 +277,22 @@ class _Sealing:
     def _seal_events(self) -> None:
         sessions = self._each("session", make.session)
         commits = self._each("commit", lambda e: make.commit(e, self._reader(e["writer"])))
-        bounds = self._each("bounds", make.bounds)
+        self._readings = readings_of(
+            self._each("reading_begins", make.reading_begins),
+            self._each("bounds", make.bounds),
+            self._each("reading", make.reading),
+        )
+        # A harness that is killed before it writes its last manifest has not told that partitions were added.
+        partitions = (self._scenario.get("topic") or {}).get("partitions")
+        self._sealed.topic_unchanged &= self._readings.unchanged(partitions)
+        drained = self._each("drain", make.drain)
         windows = make.windows(self._each("window", dict))
         assignments = self._each("assignment", lambda e: make.assignment(e, self._reader(e["writer"])))
         self._assignments = assignments
         wholeness.need_one_session_each(self._events["session"])
         self._sessions = {int(event["session"]): event for event in self._events["session"]}
-        drained = bool(self._events["drain"]) and all(bool(d.get("complete")) for d in self._events["drain"])
-        self._reach = make.reach(commits, bounds, drained)
-        self._stable = {(b["topic"], b["partition"]): b["stable"] for b in bounds}
+        group = self._sealed.group_isolation
+        self._reach = make.reach(commits, drained, lambda place: self._readings.whole(place, group))
         if windows:
             self._span = min(w["opened"] for w in windows), max(w["closed"] for w in windows)
         self._rows("sessions", sessions)
@@ -270,12 +301,16 @@ class _Sealing:
         self._rows("transactions", transactions)
         self._rows("commits", commits)
         self._rows("assignments", assignments)
-        self._rows("bounds", bounds)
+        self._rows("bounds", self._readings.rows(self._owed_isolation, group))
         self._rows("windows", windows)
         self._rows("runs", [self._run_row()])
         every = sorted((e for kind in self._events.values() for e in kind), key=lambda e: (e["t"], e["_at"]))
         self._rows("events", [make.event(e) for e in every])
         sealed, in_flight = self._sealed, {s["in_flight"] for s in sessions}
+        sealed.not_asked = self._readings.not_asked(
+            sealed.topic_names, self._owed_isolation, group,
+            transactions=bool(transactions), pipeline=sealed.transform is not None,
+        )  # fmt: skip
         sealed.rebalances = sum(1 for a in assignments if a["how"] == "assigned")
         sealed.commits = len(self._events["commit"])
         sealed.transactions = make.ends(self._events)
@@ -389,7 +424,8 @@ class _Sealing:
             return
         for path in sorted(self._run.ledger.glob("*.read_uncommitted.effects")):
             journal = self._rows_of(path, path.stem.rpartition(".")[0], ledger.EFFECT)
-            pieces = (make.behind(rows, self._stable) for _, rows in journal.pieces(PIECE))
+            stable = {place: bounds[2] for place, bounds in self._readings.bounds.items()}
+            pieces = (make.behind(rows, stable) for _, rows in journal.pieces(PIECE))
             self._write("effects", path.stem, (make.effects(late, late=True) for late in pieces if len(late)))
 
     def _log_pieces(self, found: Mapping[str, Sequence[ledger.JournalRows]]) -> Iterator[Columns]:

@@ -56,7 +56,8 @@ class Tables:
     # One row a message that was attempted, found or delivered. Of the attempt (null without one): attempted, t,
     # t_outcome, outcome, txn, key, intended_topic, intended_partition, acked_partition, acked_offset, fate.
     # Of the log: in_log, in_committed, promised, damaged (booleans), topic_min/max, partition_min/max,
-    # offset_min/max. delivered: how often to the group. altered: key or transaction differ from what was sent.
+    # offset_min/max. delivered: how often to the group. Of all readers: seen_partition, seen_offset, the lowest that
+    # one got it at (null: nobody did), and seen_below: one of these is below the start of the log now. altered: key or transaction differ from what was sent.
     # owed: it must be in the log. visible: it is in the log that is owed.
     messages: DataFrame
     # One row a position: holder (session, seq), session_min/max, seq_min/max of those who claim it; acked, in_log, in_committed, promised,
@@ -174,6 +175,7 @@ def derive(
 ) -> Tables:
     """All tables, of the chosen rows. Little is computed before a question is asked."""
     by_message, by_position, either = chosen.by_message, chosen.by_position, chosen.either
+    bounds = local(spark, small["bounds"])
     fates = kept(
         spark,
         fates_of(local(spark, told(small["transactions"])), either["log"], either["deliveries"], named),
@@ -188,12 +190,12 @@ def derive(
     messages = kept(
         spark,
         messages_of(
-            by_message["attempts"], by_message["log"], by_message["deliveries"], fates, named, harmed
+            by_message["attempts"], by_message["log"], by_message["deliveries"], fates, named, bounds, harmed
         ),
         few=chosen.few,
     )
     return Tables(
-        **either, bounds=local(spark, small["bounds"]), names=named,
+        **either, bounds=bounds, names=named,
         fates=fates, positions=positions, messages=messages,
         claims=claims_of(either["attempts"], either["log"], either["deliveries"]),
         places=either["log"].where(OURS).select(*MESSAGE, "topic", "partition", "offset").distinct(),
@@ -301,6 +303,7 @@ def messages_of(
     deliveries: DataFrame,
     fates: DataFrame,
     named: Names,
+    bounds: DataFrame,
     harmed: DataFrame | None = None,
 ) -> DataFrame:
     sent = attempts.selectExpr(
@@ -311,9 +314,11 @@ def messages_of(
     found = log.where(OURS).selectExpr(
         *MESSAGE, "topic", "partition", "offset", "txn", "key", "promised", "uncommitted", "committed",
     )  # fmt: skip
-    given = deliveries.where(OURS).selectExpr(
-        *MESSAGE, "txn", "key", f"CASE WHEN NOT {named.observes()} THEN 1 END AS delivery"
-    )
+    starts = f.broadcast(bounds.select("run", "topic", "partition", "start"))
+    given = deliveries.where(OURS).join(starts, on=["run", "topic", "partition"], how="left").selectExpr(
+        *MESSAGE, "txn", "key", f"CASE WHEN NOT {named.observes()} THEN 1 END AS delivery",
+        "partition AS seen_partition", "offset AS seen_offset", "offset < start AS seen_below",
+    )  # fmt: skip
     harm = [harmed] if harmed is not None else []
     carried = (
         "t",
@@ -335,6 +340,8 @@ def messages_of(
         ("coalesce(bool_or(harm), false)" if harm else "false") + " AS damaged",
         *(f"{side}({name}) AS {name}_{side}" for name in ("topic", "partition", "offset") for side in ("min", "max")),
         "count(delivery) AS delivered",
+        "min(seen_partition) AS seen_partition", "min(seen_offset) AS seen_offset",
+        "coalesce(bool_or(seen_below), false) AS seen_below",
         "min(key) != max(key) OR min(txn) != max(txn) AS altered",
     ))  # fmt: skip
     return both.join(f.broadcast(fates.drop("asked_at")), on=TRANSACTION, how="left").selectExpr(

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from harness import ledger
 from harness.contracts import Mode, Outcome, Verdict
+from harness.journals import ISOLATIONS
 from harness.message import ABORT_INTENDED, EFFECT
 from harness.rundir import RunDir, write_json
 from harness.transform import DEAD_LETTERS, INPUT, OUTPUT, Transform
@@ -86,6 +87,16 @@ class LiteralRun:
     committed: list[Record] | None = None  # None: the log without aborted and unfinished transactions
     deliveries: list[tuple[str, Record]] | None = None  # None: all that the group can read, once
     bounds: dict[int, tuple[int, int, int]] = field(default_factory=dict)  # by place, as _next
+    bounds_after: dict[int, tuple[int, int, int]] = field(
+        default_factory=dict
+    )  # where they changed meanwhile
+    # By isolation and place, how far the final reading came: later records are not written.
+    stopped_at: dict[tuple[str, int], int] = field(default_factory=dict)
+    unfinished: set[tuple[str, int]] = field(default_factory=set)  # readings that left no event of their end
+    final_reading: bool = True  # False: the run was stopped before it began
+    drained_to: dict[int, int] = field(
+        default_factory=dict
+    )  # by partition, where it is not the end of the log
     commits: bool = True  # each reader commits what it was given, after all of it
     drained: bool = True
     reads: dict[str, bool] = field(default_factory=lambda: {"read_uncommitted": True, "read_committed": True})
@@ -255,7 +266,10 @@ class LiteralRun:
             self._write_records(run.ledger / f"{reader}.deliveries", [r for who, r in given if who == reader])
         for reader, seen in self.observed.items():
             self._write_records(run.ledger / f"{reader}.deliveries", seen)
-        for isolation, rows in (("read_uncommitted", self.log), ("read_committed", committed)):
+        for isolation, whole in (("read_uncommitted", self.log), ("read_committed", committed)):
+            if not self.final_reading:
+                break
+            rows = [r for r in whole if self._was_read(isolation, r)]
             self._write_records(run.ledger / f"final-reader.{isolation}.log", rows)
             if self.transform is not None:
                 self._write_effects(run.ledger / f"final-reader.{isolation}.effects", rows)
@@ -274,27 +288,57 @@ class LiteralRun:
         for reader, offsets in passed.items():
             self.commit(reader, offsets)
 
+    def _was_read(self, isolation: str, record: Record) -> bool:
+        reached = self.stopped_at.get((isolation, record.topic << 32 | record.partition))
+        return reached is None or record.offset < reached
+
     def _tell_end(self) -> None:
-        self.event("drain", complete=self.drained, detail="" if self.drained else "partition 0 at 3 of 9")
-        for topic, partition in sorted(
-            {(INPUT, partition) for partition in range(self.partitions)}
-            | {(r.topic, r.partition) for r in self.log}
-        ):
-            end = max(
-                (r.offset + 1 for r in self.log if (r.topic, r.partition) == (topic, partition)), default=0
-            )
-            start, stop, stable = self.bounds.get(topic << 32 | partition, (0, end, end))
-            self.event(
-                "bounds",
-                "final-reader",
-                topic=topic,
-                partition=partition,
-                start=start,
-                end=stop,
-                stable=stable,
-            )
+        """The drain and the final reading, as the harness and the final reader tell of them."""
+        counts = [self.partitions, *([1, 1] if self.transform is not None else [])]
+        for r in self.log:
+            counts += [0] * (r.topic + 1 - len(counts))
+            counts[r.topic] = max(counts[r.topic], r.partition + 1)
+        places = [topic << 32 | p for topic, count in enumerate(counts) for p in range(count)]
+        at = {place: self.bounds.get(place, self._all_of(place)) for place in places}
+        ends = {p: self.drained_to.get(p, at[p][1]) for p in range(counts[INPUT])}
+        detail = "" if self.drained else "partition 0 at 3 of 9"
+        self.event(
+            "drain", complete=self.drained, detail=detail, topic=INPUT, ends=ends if self.drained else {}
+        )
+        if not self.final_reading:
+            return
+        self.event("reading_begins", "final-reader", partitions=counts)
+        for place in places:
+            self._tell_bounds("before", place, at[place])
+        for isolation in ISOLATIONS:
+            for place in places:
+                self._tell_reading(isolation, place, self.bounds_after.get(place, at[place]))
         for isolation, complete in self.reads.items():
-            self.event("read", "final-reader", isolation=isolation, complete=complete, detail="")
+            stopped = any(name == isolation for name, _ in (*self.stopped_at, *self.unfinished))
+            self.event(
+                "read", "final-reader", isolation=isolation, complete=complete and not stopped, detail=""
+            )
+
+    def _all_of(self, place: int) -> tuple[int, int, int]:
+        end = max((r.offset + 1 for r in self.log if r.topic << 32 | r.partition == place), default=0)
+        return 0, end, end
+
+    def _tell_bounds(self, when: str, place: int, bounds: tuple[int, int, int]) -> None:
+        told = dict(zip(("start", "end", "stable"), bounds, strict=True))
+        self.event(
+            "bounds", "final-reader", when=when, topic=place >> 32, partition=place & 0xFFFF_FFFF, **told
+        )
+
+    def _tell_reading(self, isolation: str, place: int, after: tuple[int, int, int]) -> None:
+        until = after[1 if isolation == "read_uncommitted" else 2]
+        reached = self.stopped_at.get((isolation, place), until)
+        if (isolation, place) in self.unfinished:
+            return
+        self._tell_bounds("after", place, after)
+        self.event(
+            "reading", "final-reader", isolation=isolation, topic=place >> 32, partition=place & 0xFFFF_FFFF,
+            reached=reached, until=until,
+        )  # fmt: skip
 
     def _write_events(self, run: RunDir) -> None:
         logs: dict[str, ledger.EventLog] = {}

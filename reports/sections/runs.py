@@ -18,7 +18,7 @@ from reports.sections import findings
 MOST_OPEN = 3  # runs that are not as promised stand open when the page is loaded, as long as they are few
 FLOW = {"attempted": "attempted", "acked": "acked", "rejected": "rejected", "unknown": "unknown",
         "in_log": "in the log", "delivered": "delivered"}  # fmt: skip
-_FACTS = ("progress_before", "progress_after", "drained", "drain_detail", "reads", "transactions",
+_FACTS = ("progress_before", "progress_after", "drained", "drain_detail", "reads", "not_asked", "unjudged", "transactions",
           "observed", "rebalances", "coordinator_moves", "commits", "sessions", "readers")  # fmt: skip
 
 

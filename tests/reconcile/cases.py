@@ -931,3 +931,6 @@ def corrupted_for_an_observer(root: Path) -> Case:
     log[5] = replace(log[5], key=7)
     observe(run, STRICT, *log)
     return run, {("corrupted", (message(1, n),), (n,)) for n in (2, 5)}
+
+
+from . import evidence_cases  # noqa: E402, F401  more of them: what incomplete evidence must not be found as

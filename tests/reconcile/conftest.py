@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.journals import ISOLATIONS
 from harness.reconcile import session
 
 from .cases import CASES
@@ -36,14 +38,32 @@ def histories(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, History]
 
 
 @pytest.fixture(scope="session")
+def cut_readings(histories: Mapping[str, History]) -> Mapping[str, tuple[History, tuple[str, int], int]]:
+    """Some of them, whose final reading of a partition stopped somewhere: isolation, partition and how far it came."""
+    dice = random.Random(1)
+    return {
+        f"cut-{name}": (history, (dice.choice(ISOLATIONS), dice.choice((0, 0, 1))), dice.randrange(12))
+        for name, history in list(histories.items())[: HISTORIES // 2]
+    }
+
+
+@pytest.fixture(scope="session")
 def runs_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the runs of `outcomes` are, each in a folder of its name."""
     return tmp_path_factory.mktemp("runs")
 
 
 @pytest.fixture(scope="session")
-def outcomes(spark: SparkSession, histories: Mapping[str, History], runs_root: Path) -> Mapping[str, Outcome]:
+def outcomes(
+    spark: SparkSession,
+    histories: Mapping[str, History],
+    cut_readings: Mapping[str, tuple[History, tuple[str, int], int]],
+    runs_root: Path,
+) -> Mapping[str, Outcome]:
     """What was found in every literal case and every random history, by name: all of them in one Spark job."""
     runs = {name: replace(make(runs_root)[0], name=name) for name, make in CASES.items()}
     runs |= {name: Built(history, runs_root, name).run for name, history in histories.items()}
+    for name, (history, what, reached) in cut_readings.items():
+        runs[name] = Built(history, runs_root, name).run
+        runs[name].stopped_at[what] = reached
     return reconcile_together(spark, runs)

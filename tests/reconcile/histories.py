@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.contracts import Mode, Outcome
+from harness.journals import ISOLATIONS
 from harness.message import BAD_HEADER, BAD_KEY, BAD_PAYLOAD, BAD_TIMESTAMP, FOREIGN_RUN
 from harness.testing.ledgers import LiteralRun, Record, Sent
 
@@ -101,7 +102,7 @@ TXN_ENDS = ("commit", "commit", "commit", "abort", "unknown and written", "unkno
 SAME_KEY = ("long before", "concurrent", "next incarnation", "in order", "by two", "moved", "moved")
 PLANTS = (
     "lose", "lose", "hide", "duplicate", "swap", "fall back", "run ahead", "phantom", "foreign", "stray", "corrupt",
-    "damage", "alter", "misplace", "read aborted", "retention", "hang",
+    "damage", "alter", "misplace", "read aborted", "retention", "hang", "stop",
 )  # fmt: skip
 
 
@@ -222,6 +223,8 @@ class Built:
             if count > 1:
                 self.expect("redelivered", names[place], (place[1],))
         for partition, offsets in self._log.readable.items():
+            if (self.run.isolation, partition) in self.run.unfinished:
+                continue
             limit = self._group.limit(partition, self.run.bounds[partition][1])
             for offset in offsets:
                 if offset < limit and not times[partition, offset]:
@@ -243,7 +246,11 @@ class Built:
             one = self._producers.sent[session, seq]
             if not ((session, one.txn) in committed if one.txn else one.outcome is Outcome.ACKED):
                 continue
+            if not self._can_be_judged(one, kind, place):
+                continue
             offset = one.offset if one.outcome is Outcome.ACKED else place
+            if kind == "expired" and offset is None:
+                offset = self._log.gone[session, seq].offset  # as its readers tell
             self.expect(kind, (named(session, seq),), () if offset is None else (offset,))
             if kind == "lost" and one.txn:
                 lost[session, one.txn].append(one)
@@ -251,6 +258,17 @@ class Built:
             if any(self._producers.txns.get(message) == txn for message in self._log.visible):
                 acked = tuple(one.offset for one in gone if one.outcome is Outcome.ACKED)
                 self.expect("torn", tuple(named(one.session, one.seq) for one in gone), acked)
+
+    def _can_be_judged(self, one: Sent, kind: str, place: int | None) -> bool:
+        """Whether its partition was read whole, and whether its position is known where older records were deleted."""
+        partition = self._log.gone[one.session, one.seq].partition
+        placed = one.outcome is Outcome.ACKED or place is not None
+        placed = placed or self._group.first_given(self._log.gone[one.session, one.seq]) is not None
+        may_be_in = [partition] if placed or one.partition >= 0 else range(PARTITIONS)
+        needed = ISOLATIONS if self.run.mode is Mode.EXACTLY_ONCE else ISOLATIONS[:1]
+        if any((isolation, p) in self.run.unfinished for isolation in needed for p in may_be_in):
+            return False
+        return placed or kind == "late" or all(start_of(self.run, p) == 0 for p in may_be_in)
 
     def _committed(self) -> set[tuple[int, int]]:
         """Transactions that are committed: told so, or unknown and read by somebody who reads committed (E2)."""
@@ -285,6 +303,11 @@ class _Same:
     sent: tuple[Sent, ...]  # in order of sending
     overtaken: bool  # the first one stands behind all others, and was certainly sent before them
     moved: bool  # the two stand in different partitions
+
+
+def start_of(run: LiteralRun, partition: int) -> int:
+    """Where the log starts: the higher one of before and after its reading."""
+    return max(bounds.get(partition, (0, 0, 0))[0] for bounds in (run.bounds, run.bounds_after))
 
 
 class _Producers:
@@ -410,6 +433,7 @@ class _Log:
         self._touched: set[Message] = set(producers.fixed)
         self._full: set[int] = set()  # partitions to which nothing may be appended
         self._start: dict[int, int] = {}
+        self._moved_late: set[int] = set()  # partitions whose start moved while they were read
         self._stable: dict[int, int] = {}
         self._given_as: dict[Record, Record] = {}  # a damaged record, and what the group gets of it
         self._whole: dict[Record, Record] = {}  # and what it was before
@@ -418,6 +442,7 @@ class _Log:
         self.missing: dict[
             Message, tuple[str, int | None]
         ] = {}  # the anomaly, and where it stands all the same
+        self.gone: dict[Message, Record] = {}  # those of `missing`, where they are or were
         self.visible: set[Message] = set()
         self.names: dict[tuple[int, int], tuple[str, ...]] = {}  # of all positions
         self.readable: dict[int, list[int]] = {}  # by partition, in the end
@@ -440,7 +465,9 @@ class _Log:
         run = self._run
         for partition in range(PARTITIONS):
             end = run._next.get(partition, 0)
-            run.bounds[partition] = self._start.get(partition, 0), end, self._stable.get(partition, end)
+            start, stable = self._start.get(partition, 0), self._stable.get(partition, end)
+            run.bounds[partition] = 0 if partition in self._moved_late else start, end, stable
+            run.bounds_after[partition] = start, end, stable
         readable = self._committed if run.isolation == "read_committed" else run.log
         for partition in range(PARTITIONS):
             self.readable[partition] = [r.offset for r in readable if r.partition == partition]
@@ -482,9 +509,10 @@ class _Log:
         partition = at % PARTITIONS
         line = sorted((r for r in self._run.log if r.partition == partition), key=lambda r: r.offset)
         gone = line[: 1 + at // PARTITIONS % 4]
-        # Only an ack tells below which offset a message was.
-        if not gone or partition in self._start or any(r.txn and self._sent(r).outcome is None for r in gone):
+        if not gone or partition in self._start:
             return
+        if at % 2:
+            self._moved_late.add(partition)
         self._start[partition] = gone[-1].offset + 1
         for r in gone:
             if r in self._committed or self._run.isolation == "read_uncommitted":
@@ -492,8 +520,7 @@ class _Log:
             for places in self._both:
                 if r in places:
                     places.remove(r)
-            self._touched.add((r.session, r.seq))
-            self.missing[r.session, r.seq] = "expired", None
+            self._miss(r, "expired", None)
 
     def _hang(self, at: int) -> None:
         """A transaction of somebody else is still open: the last stable offset stays where it began."""
@@ -507,27 +534,33 @@ class _Log:
         self._full.add(partition)
         for r in line:
             if r.offset >= stable:
-                self._touched.add((r.session, r.seq))
                 if r in self._committed:
                     self._committed.remove(r)
                 # Of a transaction that was never committed nothing is owed, so nothing is told of this then.
-                self.missing[r.session, r.seq] = "late", r.offset
+                self._miss(r, "late", r.offset)
+
+    def _miss(self, r: Record, kind: str, stands_at: int | None) -> None:
+        self._touched.add((r.session, r.seq))
+        self.missing[r.session, r.seq] = kind, stands_at
+        self.gone[r.session, r.seq] = r
+
+    def _stop(self, at: int) -> None:
+        """The final reading of a partition leaves no event of its end: nothing is missing there."""
+        self._run.unfinished.add((ISOLATIONS[at // PARTITIONS % 2], at % PARTITIONS))
 
     def _lose(self, at: int) -> None:
         r = self._bearer(at)
         if r is not None:
             for places in self._both:
                 places.remove(r)
-            self._touched.add((r.session, r.seq))
-            self.missing[r.session, r.seq] = "lost", None
+            self._miss(r, "lost", None)
 
     def _hide(self, at: int) -> None:
         """It stands in the log, and the read_committed reading passes over it."""
         r = self._bearer(at)
         if r is not None and self._run.mode is Mode.EXACTLY_ONCE:
             self._committed.remove(r)
-            self._touched.add((r.session, r.seq))
-            self.missing[r.session, r.seq] = "lost", r.offset
+            self._miss(r, "lost", r.offset)
 
     # --- what is where it should not be ---
 
@@ -784,5 +817,5 @@ class _Group:
             self._committed[partition] = max(self._committed.get(partition, 0), offset)
             if beyond:
                 names = self._log.self_named(partition, beyond[:10])
-                start = self._run.bounds[partition][0]
+                start = start_of(self._run, partition)
                 self._built.expect("overcommitted", names, (offset, start if given is None else given + 1))

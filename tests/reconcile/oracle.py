@@ -105,15 +105,34 @@ _STEPS = {
     "standing": """
         SELECT s.*, p.topic AS stands_topic, p.partition AS stands, p."offset" AS stands_at, p.partitions
         FROM sent s JOIN first_place p USING (run, session, seq)""",
+    # Where readers got it, and whether that is below the start of the log by now.
+    "seen_at": f"""
+        SELECT d.run, d.session, d.seq, min(d.partition) AS partition, min(d."offset") AS "offset",
+               coalesce(bool_or(d."offset" < b.start), false) AS below
+        FROM deliveries d LEFT JOIN bounds b USING (run, topic, partition) WHERE {_OURS} GROUP BY ALL""",
+    # The start of the log where each message must be, and whether that was read whole; of one that may be in any
+    # partition all of its topic count.
+    "sought": """
+        SELECT m.run, m.session, m.seq, coalesce(bool_and(b.whole), false) AS whole, max(b.start) AS start
+        FROM (SELECT a.*, coalesce(a.told_partition, p.partition, v.partition,
+                                   CASE WHEN a.partition >= 0 THEN a.partition END) AS must
+              FROM sent a
+              LEFT JOIN first_place p ON p.run = a.run AND p.session = a.session AND p.seq = a.seq
+              LEFT JOIN seen_at v ON v.run = a.run AND v.session = a.session AND v.seq = a.seq
+              WHERE a.owed AND NOT a.visible) m
+        LEFT JOIN bounds b ON b.run = m.run AND b.topic = m.topic AND (m.must IS NULL OR b.partition = m.must)
+        GROUP BY ALL""",
     "missing": f"""
         SELECT m.*, CASE
-            WHEN m."offset" < b.start THEN 'expired'
+            WHEN NOT b.whole THEN 'not asked'
+            WHEN m."offset" < b.start OR m."offset" IS NULL AND v.below THEN 'expired'
             WHEN EXISTS (FROM log l JOIN bounds lb USING (run, topic, partition)
                          WHERE l.run = m.run AND l.session = m.session AND l.seq = m.seq AND l.uncommitted
                                AND {_OURS.replace("flags", "l.flags")} AND l."offset" >= lb.stable) THEN 'late'
-            ELSE 'lost' END AS kind, p."offset" AS stands_at
-        FROM sent m
-        LEFT JOIN bounds b ON b.run = m.run AND b.topic = m.topic AND b.partition = m.told_partition
+            WHEN m."offset" IS NULL AND v.below IS NULL AND p."offset" IS NULL AND b.start > 0 THEN 'unplaced'
+            ELSE 'lost' END AS kind, p."offset" AS stands_at, v."offset" AS seen_offset
+        FROM sent m JOIN sought b USING (run, session, seq)
+        LEFT JOIN seen_at v ON v.run = m.run AND v.session = m.session AND v.seq = m.seq
         LEFT JOIN first_place p ON p.run = m.run AND p.session = m.session AND p.seq = m.seq
         WHERE m.owed AND NOT m.visible""",
     "given": f"""
@@ -151,7 +170,9 @@ _STEPS = {
 # Each gives run, messages, offsets: one row a finding.
 _QUESTIONS = {
     "lost, expired, late": """
-        SELECT run, kind AS anomaly, [id] AS messages, known([coalesce("offset", stands_at)]) AS offsets FROM missing""",
+        SELECT run, kind AS anomaly, [id] AS messages,
+               known([coalesce("offset", stands_at, CASE kind WHEN 'expired' THEN seen_offset END)]) AS offsets
+        FROM missing WHERE kind IN ('lost', 'expired', 'late')""",
     "duplicated": """
         SELECT p.run, [named(s.sender, p.session, p.seq)] AS messages,
                list_transform(places, lambda x: x.o) AS offsets
@@ -323,7 +344,11 @@ def _tell_owed_effects(db: duckdb.DuckDBPyConnection, runs: Iterable[RunDir]) ->
         'CREATE TEMP TABLE owed_effect (run BIGINT, partition INT, "offset" BIGINT, session BIGINT, seq BIGINT, number INT)'
     )
     for number, run in _numbers(db, runs).items():
-        if not (told := run.read_manifest().get("transform")):
+        unread = db.execute(
+            "SELECT count(*) FROM bounds WHERE run = $run AND topic > 0 AND NOT (whole AND start = 0)",
+            {"run": number},
+        ).fetchall()
+        if not (told := run.read_manifest().get("transform")) or unread != [(0,)]:
             continue
         inputs = db.execute(
             f"""SELECT DISTINCT partition, "offset", session, seq FROM log

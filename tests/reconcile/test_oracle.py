@@ -376,7 +376,9 @@ def test_both_agree_on_a_case(name: str, opinions: Opinions) -> None:
 
 
 def test_both_agree_on_random_histories(histories: Mapping[str, History], opinions: Opinions) -> None:
-    differing = {name: opinions[name] for name in histories if opinions[name][0] != opinions[name][1]}
+    names = [name for name in opinions if name.removeprefix("cut-") in histories]  # also those read in part
+    assert len(names) > len(histories)
+    differing = {name: opinions[name] for name in names if opinions[name][0] != opinions[name][1]}
     assert differing == {}
 
 

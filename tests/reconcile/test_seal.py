@@ -206,6 +206,25 @@ def _bounds_without_offsets(run: RunDir) -> None:
     path.write_bytes(b"".join(lines))
 
 
+def _compacted(which: str) -> Callable[[RunDir], None]:
+    def damage(run: RunDir) -> None:
+        manifest = read_json(run.manifest, "")
+        compacted = {"extra": {"cleanup.policy": "delete,compact"}}
+        manifest["scenario"] |= (
+            {"topic": compacted} if which == "topic" else {"pipeline": {"output": compacted}}
+        )
+        write_json(run.manifest, manifest)
+
+    return damage
+
+
+def _reading_without_end(run: RunDir) -> None:
+    path = run.ledger / "final-reader.events"
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[0] = b'{"t": 1, "event": "reading", "isolation": "read_committed", "partition": 0, "reached": 3}\n'
+    path.write_bytes(b"".join(lines))
+
+
 def _missing(name: str) -> Callable[[RunDir], None]:
     return lambda run: (run.ledger / name).unlink()
 
@@ -232,6 +251,18 @@ DAMAGES: dict[str, tuple[Callable[[RunDir], None], str]] = {
     "no attempts": (_missing("producer-1.0.1.attempts"), r"producer-1\.0\.1\.attempts: missing"),
     "no events of a writer": (_missing("producer-1.0.events"), r"producer-1\.0\.events: missing"),
     "no deliveries": (_missing("consumer-1.0.deliveries"), r"consumer-1\.0\.deliveries: missing"),
+    "a compacted topic": (
+        _compacted("topic"),
+        r"scenario\.topic has cleanup\.policy with compact",
+    ),  # TRUST T8
+    "a compacted output": (
+        _compacted("output"),
+        r"scenario\.pipeline\.output has cleanup\.policy with compact",
+    ),
+    "a reading of nobody knows what": (
+        _reading_without_end,
+        r"final-reader\.events:\d+: a reading event without",
+    ),
     "no final reading": (
         _missing("final-reader.read_committed.log"),
         r"final-reader\.read_committed\.log: missing",
