@@ -9,7 +9,7 @@ import re
 import shutil
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -170,13 +170,16 @@ class ExistingCluster:
             "steps_s": dict(self._steps_s),
         }
 
-    def sweep(self) -> list[str]:
-        """Delete all topics and groups under the prefix that no session of this machine uses; says which."""
+    def sweep(self, approve: Callable[[Sequence[str]], bool]) -> list[str]:
+        """Delete all topics and groups under the prefix that no session may use, if `approve` agrees; says which."""
         self.folder.mkdir(parents=True, exist_ok=True)
         Finding(self._bootstrap, self._security, None, self._tell).reach()
         self._admin_client = self._connect()
         try:
-            return _leftovers.remove(self._admin, _leftovers.under(self._admin, self.prefix), self._ours)
+            names = _leftovers.under(self._admin, self.prefix)
+            if not names or not approve(names):
+                return []
+            return _leftovers.remove(self._admin, names, self._ours, exactly=True)
         finally:
             self._admin_client = None
 
