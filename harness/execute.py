@@ -102,11 +102,15 @@ def _run(
     timings, workers, partitions = scenario.timings, arena.workers, scenario.topic.partitions
     injector = Injector(arena, events, say, workers.check)
     # 1 the cluster is up: our caller started it, so that several runs can share it
-    # 2 topics
-    arena.cluster.create_topic(arena.topic, scenario.topic)
-    for name, settings in arena.more_topics.items():
-        arena.cluster.create_topic(name, settings)
+    arena.cluster.begin_logs()
     with ExitStack() as stack:
+        stack.callback(
+            _collect_logs, arena.cluster, run, events
+        )  # also of a run that fails: they may say why
+        # 2 topics
+        arena.cluster.create_topic(arena.topic, scenario.topic)
+        for name, settings in arena.more_topics.items():
+            arena.cluster.create_topic(name, settings)
         watch = GroupWatch(arena.cluster, arena.topic, partitions, arena.group, scenario.consumers.isolation)
         stack.callback(watch.close)
         real = arena.cluster.describe()["kind"] != "memory"  # mock brokers cannot be asked for everything
@@ -180,12 +184,19 @@ def _run(
             say(f"looked for {looked_for} lost record(s) in the replicas' logs")
         # 10 stop workers
         workers.stop(workers.consumers, 15.0)
-        # 11 collect logs, 12 leave the cluster as it was found: other runs may share it
-        arena.cluster.collect_logs(run.logs / "cluster")
+        # 11 leave the cluster as it was found: other runs may share it. 12 on the way out logs are collected
         for name in (arena.topic, *arena.more_topics):
             arena.cluster.delete_topic(name)
         if broken is None:
             workers.check()
+
+
+def _collect_logs(cluster: Cluster, run: RunDir, events: ledger.EventLog) -> None:
+    """Keep what the cluster logged during the run. The verdict does not need it, so a failure is only noted."""
+    try:
+        cluster.collect_logs(run.logs / "cluster")
+    except OSError as error:
+        events.write("note", where="logs", text=f"the cluster's logs could not be copied: {error}")
 
 
 def _workers(
