@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
+from harness import packed
 from harness.contracts import Mode
 from harness.rundir import RunDir, write_json
 from harness.verdict import Judgement, Settings, judge
@@ -24,11 +26,16 @@ def assess_many(runs: Sequence[RunDir], spark: SparkSession) -> list[tuple[dict[
     from harness.reconcile.places import publish
 
     assessed = []
-    for run, reconciled in zip(runs, reconcile_many(runs, spark), strict=True):
-        manifest = run.read_manifest()
-        settings = Settings.of(manifest, reconciled)
-        judgement = judge(reconciled, Mode(manifest["scenario"]["guarantee"]), settings)
-        write_json(run.verdict, judgement.to_json())
-        publish(run, run.verdict)
-        assessed.append((reconciled, judgement))
+    with ExitStack() as reading:
+        for run in runs:
+            reading.enter_context(packed.in_use(run))
+        for run, reconciled in zip(runs, reconcile_many(runs, spark), strict=True):
+            manifest = run.read_manifest()
+            settings = Settings.of(manifest, reconciled)
+            judgement = judge(reconciled, Mode(manifest["scenario"]["guarantee"]), settings)
+            write_json(run.verdict, judgement.to_json())
+            publish(run, run.verdict)
+            assessed.append((reconciled, judgement))
+    for run in runs:
+        packed.drop_tables(run)
     return assessed
