@@ -6,6 +6,7 @@ a crash is what these lists name. A list has one writer: its first line is the h
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import threading
@@ -24,7 +25,10 @@ def note(pidfile: Path, process: Identity) -> None:
     file = _folder() / f"{owner.pid}-{owner.start_ticks}-{owner.pid_namespace}-{owner.machine_id[:8]}.jsonl"
     line = _line({"pidfile": str(pidfile), **vars(process)})
     with _lock:
-        first = b"" if file.exists() else _line(vars(owner))
+        first = b""
+        if not file.exists():
+            first = _line(vars(owner))
+            atexit.register(_forget, file, owner)
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         end = os.open(file, flags, 0o600)
         try:
@@ -33,12 +37,21 @@ def note(pidfile: Path, process: Identity) -> None:
             os.close(end)
 
 
+def _forget(file: Path, owner: Identity) -> None:
+    """Remove the list at the end of its harness, unless something still runs: then the next sweep looks at it."""
+    if os.getpid() != owner.pid:
+        return  # a fork of it
+    for listed, _owner, processes in _lists(file.parent):
+        if listed == file and not any(process.alive() for _, process in processes):
+            file.unlink(missing_ok=True)
+
+
 def below(folder: Path) -> list[tuple[Path, Identity]]:
     """The processes listed with a pid file below `folder`, of this harness and of those that have certainly ended."""
     top, here = folder.resolve(), own_identity()
     return [
         (pidfile, process)
-        for _file, owner, processes in _lists()
+        for _file, owner, processes in _lists(_folder())
         if owner == here or owner.ended()
         for pidfile, process in processes
         if pidfile.is_relative_to(top)
@@ -47,13 +60,13 @@ def below(folder: Path) -> list[tuple[Path, Identity]]:
 
 def tidy() -> None:
     """Remove the lists of harnesses that have ended and left nothing running."""
-    for file, owner, processes in _lists():
+    for file, owner, processes in _lists(_folder()):
         if owner.ended() and not any(process.alive() for _, process in processes):
             file.unlink(missing_ok=True)
 
 
-def _lists() -> Iterator[tuple[Path, Identity, list[tuple[Path, Identity]]]]:
-    for file in sorted(_folder().glob("*.jsonl")):
+def _lists(folder: Path) -> Iterator[tuple[Path, Identity, list[tuple[Path, Identity]]]]:
+    for file in sorted(folder.glob("*.jsonl")):
         try:
             owner, *processes = [_fields(line) for line in file.read_bytes().splitlines()]
         except (FileNotFoundError, ValueError):  # another start has just removed it, or it is empty

@@ -134,6 +134,14 @@ def test_sweep_ends_nothing_for_a_torn_line(tmp_path: Path, text: str) -> None:
         tether.end(process)
 
 
+def test_a_harness_that_ends_leaves_no_list(tmp_path: Path) -> None:
+    code = "from pathlib import Path; from harness import tether; import sys\n"
+    code += "tether.end(tether.spawn(['sleep', '300'], log=None, pidfile=Path(sys.argv[1]) / 'child.pid'))"
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=Path(__file__).parents[1], check=True)
+    assert (tmp_path / "child.pid").exists()
+    assert list((cache_dir() / started.LISTS).iterdir()) == []
+
+
 def test_sweep_leaves_what_another_living_harness_started(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", PARENT, str(tmp_path)],
