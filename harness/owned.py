@@ -112,7 +112,7 @@ def sweep(runs: Path) -> list[str]:
             continue  # it was removed, or it is another folder by now
         (folder / OWNER).unlink(missing_ok=True)
         if folder.parent.name == CLUSTERS:
-            real_folders.clear_data(folder)  # the logs may tell why it crashed: they stay
+            real_folders.clear_data(folder, record.inode)  # the logs may tell why it crashed: they stay
         done.append(f"{folder}: ended {len(ended)} process(es) of a run that had crashed")
     return done
 

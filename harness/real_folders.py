@@ -28,9 +28,14 @@ def doubt(folder: Path, inode: int) -> str:
     return ""
 
 
-def clear_data(folder: Path) -> None:
-    """Delete `*/data` of a cluster's folder: what its servers stored. Links and folders of others stay as they are."""
+def clear_data(folder: Path, inode: int | None = None) -> None:
+    """Delete `*/data` of a cluster's folder: what its servers stored. Links and folders of others stay as they are.
+
+    With `inode`, nothing is done in another folder that has this name by now.
+    """
     with suppress(OSError), _opened(folder) as top:
+        if inode not in (None, os.fstat(top).st_ino):
+            return
         for name in os.listdir(top):  # noqa: PTH208  a Path would name it by its way again
             with suppress(OSError), _inside(top, name) as node, _inside(node, "data"):
                 shutil.rmtree("data", ignore_errors=True, dir_fd=node)

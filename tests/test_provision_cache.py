@@ -77,7 +77,7 @@ def test_a_cache_folder_that_others_can_write_is_refused(own_cache: Path, mode: 
     ):
         with pytest.raises(SetupError) as told:
             use()
-        assert f"chmod go-w {own_cache}" in str(told.value)
+        assert f"chmod -R go-w {own_cache}" in str(told.value)
         assert "ONCEPROOF_CACHE" in str(told.value)
         assert "\n" not in str(told.value)
     own_cache.chmod(0o755)
@@ -154,7 +154,8 @@ def test_the_launcher_runs_no_uv_from_a_cache_folder_that_others_can_write(
         text=True,
     )
     assert done.returncode == 2
-    assert f"chmod go-w {tmp_path / folders}" in done.stderr
+    assert f"the cache folder {tmp_path / folders} can be written by other users" in done.stderr
+    assert f"chmod -R go-w {own_cache}" in done.stderr
     assert not (tmp_path / "was-run").exists()
 
 

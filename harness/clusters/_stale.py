@@ -39,7 +39,7 @@ def sweep_stale() -> list[Path]:
             continue
         _ended, doubt = record.sweep()
         if not doubt and (record.folder / _MARK).is_file():
-            clear(record.folder)
+            real_folders.clear_data(record.folder, record.inode)
             swept.append(record.folder)
         record.remove()
     sweep_groups()

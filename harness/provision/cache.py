@@ -77,12 +77,12 @@ def must_be_private(folder: Path) -> None:
     if found.st_uid != user:
         raise SetupError(
             f"the cache folder {folder} belongs to user {found.st_uid}, not to user {user}, and programs are run from "
-            f"it: chown -R {user} {folder}, or set ONCEPROOF_CACHE=FOLDER"
+            f"it: chown -R {user} {_place()}, or set ONCEPROOF_CACHE=FOLDER"
         )
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise SetupError(
             f"the cache folder {folder} can be written by other users, and programs are run from it: "
-            f"chmod go-w {folder}, or set ONCEPROOF_CACHE=FOLDER"
+            f"chmod -R go-w {_place()}, or set ONCEPROOF_CACHE=FOLDER"
         )
     for above in folder.resolve().parents:
         mode = above.stat().st_mode
