@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.choice import add_options
+from harness.packed import add_keep_option
 
 if TYPE_CHECKING:
     from harness.campaign import Campaign, Execute, Result
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from harness.scenario import Scenario
 
 RESULT = pytest.StashKey["Result"]()
+FAILED = pytest.StashKey[bool]()
 COUNTS = ("attempted", "acked", "in_log", "delivered", "lost", "duplicated", "reordered")
 
 
@@ -36,6 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="how often repeated checks (kills, controls beside a busy machine) repeat; default: each its own number",
     )
     add_options(group.addoption)
+    add_keep_option(group.addoption)
     group.addoption(
         "--record-effects",
         action="store_true",
@@ -78,21 +81,29 @@ def execute(
     cluster: Cluster,
     campaign: Campaign,
     record_property: Callable[[str, object], None],
-) -> Execute:
-    """Run a scenario, reconcile and judge it; its numbers become properties of the JUnit report."""
+) -> Iterator[Execute]:
+    """Run a scenario, reconcile and judge it; its numbers become properties of the JUnit report.
+
+    After the test its runs are packed as --keep says; those of a test that failed stay whole.
+    """
 
     from harness.possible import impossible
+
+    results: list[Result] = []
 
     def run(scenario: Scenario) -> Result:
         if reason := impossible(scenario, cluster):
             pytest.skip(reason)
         result = campaign.run(scenario.with_seed(request.config.getoption("--seed"))).result()
         request.node.stash[RESULT] = result
+        results.append(result)
         for name, value in _properties(result).items():
             record_property(name, value)
         return result
 
-    return run
+    yield run
+    for result in results:
+        (campaign.leave if request.node.stash.get(FAILED, False) else campaign.pack)(result)
 
 
 def _properties(result: Result) -> dict[str, object]:
@@ -110,6 +121,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     """A failed test carries its evidence: the verdict, its reasons, the worst findings, the bites."""
     report = yield
     result = item.stash.get(RESULT, None)
+    if report.when == "call" and report.failed:
+        item.stash[FAILED] = True
     if report.when == "call" and report.failed and result is not None:
         report.sections.append(("evidence", result.explain()))
         windows = result.reconciled["coverage"]["windows"]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
+from harness import packed
 from harness.contracts import Mode
 from harness.room import needed_in, scratch_folders
 from harness.rundir import RunDir, write_json
@@ -23,21 +26,27 @@ def assess_many(runs: Sequence[RunDir], spark: SparkSession) -> list[tuple[dict[
     """The same for many runs, reconciled in one job."""
     from harness.reconcile.job import reconcile_many  # a client worker never loads Spark
 
-    with needed_in(*(run.path for run in runs), *scratch_folders()):
-        return _assessed(runs, reconcile_many(runs, spark))
+    with needed_in(*(run.path for run in runs), *scratch_folders()), ExitStack() as reading:
+        # A lock is an open file, and they are needed for other things too. A run without one that is packed meanwhile
+        # fails the job; it is never judged by a part of its tables.
+        for run in runs[: resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4]:
+            reading.enter_context(packed.in_use(run))
+        assessed = [
+            (reconciled, _judged(run, reconciled))
+            for run, reconciled in zip(runs, reconcile_many(runs, spark), strict=True)
+        ]
+    for run in runs:
+        packed.drop_tables(run)
+    return assessed
 
 
-def _assessed(
-    runs: Sequence[RunDir], results: Sequence[dict[str, Any]]
-) -> list[tuple[dict[str, Any], Judgement]]:
+def _judged(run: RunDir, reconciled: dict[str, Any]) -> Judgement:
+    """The verdict, which is written into the run folder."""
     from harness.reconcile.places import publish
 
-    assessed = []
-    for run, reconciled in zip(runs, results, strict=True):
-        manifest = run.read_manifest()
-        settings = Settings.of(manifest, reconciled)
-        judgement = judge(reconciled, Mode(manifest["scenario"]["guarantee"]), settings)
-        write_json(run.verdict, judgement.to_json())
-        publish(run, run.verdict)
-        assessed.append((reconciled, judgement))
-    return assessed
+    manifest = run.read_manifest()
+    settings = Settings.of(manifest, reconciled)
+    judgement = judge(reconciled, Mode(manifest["scenario"]["guarantee"]), settings)
+    write_json(run.verdict, judgement.to_json())
+    publish(run, run.verdict)
+    return judgement

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from harness import packed
 from harness.assess import assess_many
 from harness.contracts import Cluster, Verdict
 from harness.execute import execute
@@ -69,7 +70,8 @@ class Campaign:
     """Executes runs and reconciles them beside, in one thread that takes all that wait at once.
 
     A job of ten runs costs little more than a job of one, so reconciliation keeps up however slow the machine is.
-    The cluster is the caller's.
+    The cluster is the caller's. `keep` says what stays of the run folders (harness.packed): with `pack_at_once` as soon as
+    a run is judged, else when `pack` is called or the campaign ends.
     """
 
     def __init__(
@@ -80,9 +82,13 @@ class Campaign:
         say: Say = lambda scenario, text: None,
         command_for: Callable[[Scenario], str] = lambda scenario: "",
         versions: Mapping[str, str] | None = None,
+        keep: str = "all",
+        pack_at_once: bool = False,
     ) -> None:
         self._cluster, self._runs, self._say = cluster, runs, say
         self._command_for, self._versions = command_for, versions
+        self._keep, self._pack_at_once = keep, pack_at_once
+        self._to_pack: dict[Path, Result] = {}
         self._waiting: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._reconcile_all, name="reconcile", daemon=True)
         self._thread.start()
@@ -96,6 +102,8 @@ class Campaign:
         self._waiting.put(None)
         if kind is None:
             self._thread.join()  # after an error nobody waits for results: the thread ends with the process
+            for result in list(self._to_pack.values()):
+                self.pack(result)
 
     def run(self, scenario: Scenario) -> Future[Result]:
         """Execute now; the future is the reconciled and judged result."""
@@ -112,6 +120,15 @@ class Campaign:
         future: Future[Result] = Future()
         self._waiting.put(_Waiting(scenario, run, future))
         return future
+
+    def pack(self, result: Result) -> None:
+        """Keep of the run only what `keep` says; at the end of the campaign this is done for all that are left."""
+        if self._to_pack.pop(result.run.path, None) and (left := packed.pack(result.run, self._keep)):
+            self._say(result.scenario.name, left)
+
+    def leave(self, result: Result) -> None:
+        """Keep the run whole, whatever its verdict."""
+        self._to_pack.pop(result.run.path, None)
 
     def _reconcile_all(self) -> None:
         from harness.reconcile.session import start_in_background
@@ -141,7 +158,11 @@ class Campaign:
                 batch[0].future.set_exception(error)
             return
         for one, (reconciled, judgement) in zip(batch, assessed, strict=True):
-            one.future.set_result(Result(one.run, one.scenario, reconciled, judgement))
+            result = Result(one.run, one.scenario, reconciled, judgement)
+            self._to_pack[one.run.path] = result
+            if self._pack_at_once:
+                self.pack(result)
+            one.future.set_result(result)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import SupportsIndex
@@ -147,7 +148,6 @@ def sweep_shared_memory() -> None:
     for file in _SHARED_MEMORY.glob("*faketime_s*"):
         named = _SHARED_NAME.fullmatch(file.name)
         if named and tether.identify(int(named[1])) is None:
-            try:
-                file.unlink(missing_ok=True)
-            except PermissionError:  # of another user
-                continue
+            with suppress(FileNotFoundError):  # another start has just removed it
+                if file.lstat().st_uid == os.geteuid():
+                    file.unlink()

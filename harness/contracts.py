@@ -421,6 +421,7 @@ class Cluster(Protocol):
         self, name: str, settings: TopicSettings
     ) -> None: ...  # returns when it can be written to
     def delete_topic(self, name: str) -> None: ...
+    def begin_logs(self) -> None: ...  # a run begins: collect_logs copies what is logged from now on
     def collect_logs(self, into: Path) -> None: ...
     def residue(self) -> Sequence[str]: ...  # what is left of faults, each in a few words
     def describe(self) -> Mapping[str, Any]: ...  # versions, sizes, settings: for the manifest

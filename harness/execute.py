@@ -32,8 +32,8 @@ EVENTS_RESERVED = 1024 * 1024  # bytes: what heals and what went wrong is writte
 LONGEST_TOPIC = 249  # as brokers have it
 OBSERVERS_LIMIT_S = 35.0  # until they have read to the end and stopped
 # One `step` event each, in this order: what the numbered comments of `_run` say has been done (`workers` and `faults`: begins).
-STEPS = ("begun", "topics", "workers", "warm", "faults", "healed", "stopped", "drained", "read", "ended", "collected",
-         "left")  # fmt: skip
+STEPS = ("begun", "topics", "workers", "warm", "faults", "healed", "stopped", "drained", "read", "ended", "left",
+         "collected")  # fmt: skip
 
 Say = Callable[[str], None]
 
@@ -123,16 +123,20 @@ def _run(
     timings, workers, partitions = scenario.timings, arena.workers, scenario.topic.partitions
     injector = Injector(arena, events, say, workers.check)
     # 1 the cluster is up: our caller started it, so that several runs can share it
+    arena.cluster.begin_logs()
     events.write("step", step="begun")
-    # 2 topics
-    arena.cluster.create_topic(arena.topic, scenario.topic)
-    for name, settings in arena.more_topics.items():
-        arena.cluster.create_topic(name, settings)
     real = arena.cluster.describe()["kind"] != "memory"  # mock brokers cannot be asked for everything
-    if real:
-        _refuse_compaction(arena, events)
-    events.write("step", step="topics")
     with ExitStack() as stack:
+        stack.callback(
+            _collect_logs, arena.cluster, run, events
+        )  # also of a run that fails: they may say why
+        # 2 topics
+        arena.cluster.create_topic(arena.topic, scenario.topic)
+        for name, settings in arena.more_topics.items():
+            arena.cluster.create_topic(name, settings)
+        if real:
+            _refuse_compaction(arena, events)
+        events.write("step", step="topics")
         watch = GroupWatch(arena.cluster, arena.topic, partitions, arena.group, scenario.consumers.isolation)
         stack.callback(watch.close)
         if real:
@@ -206,10 +210,7 @@ def _run(
         # 10 stop workers
         workers.stop(workers.consumers, 15.0)
         events.write("step", step="ended")
-        # 11 collect logs
-        arena.cluster.collect_logs(run.logs / "cluster")
-        events.write("step", step="collected")
-        # 12 leave the cluster as it was found: other runs may share it
+        # 11 leave the cluster as it was found: other runs may share it. 12 on the way out logs are collected
         for name in (arena.topic, *arena.more_topics):
             arena.cluster.delete_topic(name)
         events.write("step", step="left")
@@ -227,6 +228,15 @@ def _refuse_compaction(arena: RunArena, events: ledger.EventLog) -> None:
         for name in topics:
             arena.cluster.delete_topic(name)
         raise
+
+
+def _collect_logs(cluster: Cluster, run: RunDir, events: ledger.EventLog) -> None:
+    """Keep what the cluster logged during the run. The verdict does not need it, so a failure is only noted."""
+    try:
+        cluster.collect_logs(run.logs / "cluster")
+    except OSError as error:
+        events.write("note", where="logs", text=f"the cluster's logs could not be copied: {error}")
+    events.write("step", step="collected")
 
 
 def _workers(

@@ -6,7 +6,7 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from harness.errors import LedgerError, UsageError
 @dataclass(frozen=True)
 class RunDir:
     path: Path
+    journals: Path | None = field(default=None, kw_only=True)  # of a packed run: where they were unpacked
 
     @classmethod
     def create(cls, root: Path, scenario: str) -> RunDir:
@@ -44,7 +45,12 @@ class RunDir:
     @property
     def ledger(self) -> Path:
         """Journals as the workers write them; they survive the death of their writer."""
-        return self.path / "ledger"
+        return self.journals or self.path / "ledger"
+
+    @property
+    def packed_ledger(self) -> Path:
+        """The journals of a packed run (harness.packed)."""
+        return self.path / "ledger.tar.gz"
 
     @property
     def tables(self) -> Path:
@@ -54,6 +60,10 @@ class RunDir:
     @property
     def logs(self) -> Path:
         return self.path / "logs"
+
+    @property
+    def packed_logs(self) -> Path:
+        return self.path / "logs.tar.gz"
 
     @property
     def findings(self) -> Path:

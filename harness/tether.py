@@ -1,8 +1,9 @@
 """Processes that cannot outlive the harness, not even when it is killed with SIGKILL.
 
 A child asks the kernel to kill it when its parent dies (PR_SET_PDEATHSIG). The kernel means the parent
-*thread*, so every process of this harness is started by one thread that lives as long as the harness. Pid
-files are the second net: they name what a crashed harness may have left, and `sweep` ends exactly that.
+*thread*, so every process of this harness is started by one thread that lives as long as the harness. A list
+in the cache folder is the second net: it names what a crashed harness may have left, and `sweep` ends exactly
+that. Pid files beside logs are for people; nothing is ended because of them.
 """
 
 from __future__ import annotations
@@ -18,41 +19,20 @@ import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from harness import started
 from harness.errors import OnceproofError
+from harness.identity import Identity, identify, read_pidfile
 from harness.waiting import wait_until
+
+__all__ = ["Identity", "end", "identify", "is_stopped", "read_pidfile", "spawn", "sweep"]
 
 _PR_SET_PDEATHSIG = 1
 # Had the parent died before the kernel was asked, nobody would ever end the child: it looks once more.
 _CHECK = 'test "$PPID" = "$0" || exit 127; exec "$@"'
 _Task = tuple[Callable[[], "subprocess.Popen[bytes]"], "Future[subprocess.Popen[bytes]]"]
-
-
-@dataclass(frozen=True)
-class Identity:
-    """A process that is not mistaken for a later one with the same pid."""
-
-    pid: int
-    start_ticks: int  # since boot, so that a reused pid differs
-    boot_id: str
-
-    def alive(self) -> bool:
-        return self == identify(self.pid)
-
-
-def identify(pid: int) -> Identity | None:
-    """The identity of a process that runs now; None when there is none. A zombie has ended."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    fields = stat[stat.rindex(")") + 2 :].split()  # the name before it may contain spaces and brackets
-    if fields[0] in "ZX":
-        return None
-    return Identity(pid, int(fields[19]), _boot_id())
 
 
 def is_stopped(pid: int) -> bool:
@@ -62,10 +42,6 @@ def is_stopped(pid: int) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return False
     return stat[stat.rindex(")") + 2] in "Tt"
-
-
-def _boot_id() -> str:
-    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 
 class _Spawner:
@@ -171,6 +147,8 @@ def _write_pidfile(pidfile: Path, process: subprocess.Popen[bytes]) -> None:
     if identity is None:
         return  # it has ended already: nothing to sweep
     pidfile.parent.mkdir(parents=True, exist_ok=True)
+    pidfile = pidfile.parent.resolve() / pidfile.name
+    started.note(pidfile, identity)
     partial = pidfile.with_name(pidfile.name + ".part")
     partial.write_text(json.dumps(identity.__dict__) + "\n", encoding="ascii")
     partial.replace(pidfile)
@@ -189,15 +167,15 @@ def end(process: subprocess.Popen[bytes], timeout_s: float = 10.0) -> None:
 
 
 def sweep(folder: Path, timeout_s: float = 10.0) -> list[Identity]:
-    """End what the pid files below `folder` name and remove them; returns the processes that still ran.
+    """End what harnesses of this user that have ended, or this one, started below `folder`; returns what still ran.
 
-    A process is killed only if its start time and the boot match as well, so never one that merely got
+    What is ended is what the list in the cache folder names (harness.started), whatever pid files lie in the folder. A
+    process is killed only if its start time, the boot and the pid namespace match as well, so never one that merely got
     the same pid later.
     """
     ended: list[Identity] = []
-    for pidfile in sorted(folder.rglob("*.pid")):
-        identity = read_pidfile(pidfile)
-        if identity is not None and identity.alive():
+    for pidfile, identity in started.below(folder):
+        if identity.alive():
             _kill(identity.pid)
             wait_until(
                 lambda identity=identity: not identity.alive(),  # type: ignore[misc]
@@ -205,17 +183,10 @@ def sweep(folder: Path, timeout_s: float = 10.0) -> list[Identity]:
                 f"process {identity.pid} of {pidfile} is still there after SIGKILL",
             )
             ended.append(identity)
-        pidfile.unlink(missing_ok=True)
+        if not pidfile.parent.is_symlink():
+            pidfile.unlink(missing_ok=True)
+    started.tidy()
     return ended
-
-
-def read_pidfile(pidfile: Path) -> Identity | None:
-    """None for a file that is torn or not ours: it names nothing that could be ended safely."""
-    try:
-        fields = json.loads(pidfile.read_text(encoding="ascii"))
-        return Identity(int(fields["pid"]), int(fields["start_ticks"]), str(fields["boot_id"]))
-    except (ValueError, KeyError, TypeError, FileNotFoundError):
-        return None
 
 
 def _kill(pid: int) -> None:

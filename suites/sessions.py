@@ -63,5 +63,11 @@ def started_campaign(config: pytest.Config, cluster: Cluster, command: str = "")
         words = command or (PROVE if scenario.name in proven else PYTEST)
         return words.format(name=scenario.name, seed=config.getoption("--seed"))
 
-    with Campaign(cluster, config.getoption("--runs"), command_for=repeats, versions=versions()) as campaign:
+    with Campaign(
+        cluster,
+        config.getoption("--runs"),
+        command_for=repeats,
+        versions=versions(),
+        keep=config.getoption("--keep"),
+    ) as campaign:
         yield campaign

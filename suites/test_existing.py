@@ -208,7 +208,12 @@ def test_sweep_deletes_what_has_the_prefix(there: Standing, tmp_path: Path) -> N
         "--prefix",
         "sweepme-",
     ]
-    done = onceproof("sweep", "--runs", tmp_path, *words)
+    shown = onceproof("sweep", "--runs", tmp_path, *words)  # nobody is there to be asked
+    assert shown.returncode == 2
+    assert "sweepme-one" in shown.stdout
+    assert "--yes" in shown.stderr
+    assert "sweepme-one" in names_there(there, tmp_path)
+    done = onceproof("sweep", "--runs", tmp_path, "--yes", *words)
     assert done.returncode == 0, done.stderr
     assert "deleted topic sweepme-one" in done.stdout
     wait_until(lambda: "sweepme-one" not in names_there(there, tmp_path), 10.0, "still there")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
+import json
 from pathlib import Path
 
 import pytest
 
-from harness import tether
 from harness.choice import Choice
 from harness.clusters import _labels
 from harness.clusters._container_mesh import ContainerMesh
@@ -43,22 +42,38 @@ def test_nodes_find_each_other_by_name_on_their_own_network() -> None:
     assert "10.200.3.111 controller-1" in lines
 
 
+# TRUST D1: an engine may serve several machines and users
 @pytest.mark.parametrize(
-    ("ticks_offset", "numbering", "nobodys"),
-    [(0, None, False), (1, None, True), (1, "pid:[1]", False)],
-    ids=["alive", "another with that pid", "counted elsewhere"],
+    ("change", "nobodys"),
+    [
+        ({}, False),
+        ({"start_ticks": 1}, True),
+        ({"start_ticks": 1, "pid_namespace": 1}, False),
+        ({"start_ticks": 1, "machine_id": "another"}, False),
+        ({"start_ticks": 1, "boot_id": "another", "machine_id": "another"}, False),
+        ({"start_ticks": 1, "uid": 4711}, False),
+    ],
+    ids=[
+        "alive",
+        "another with that pid",
+        "another container",
+        "another machine",
+        "another host",
+        "another user",
+    ],
 )
-def test_whose_containers_may_be_swept(ticks_offset: int, numbering: str | None, nobodys: bool) -> None:
-    own = tether.identify(os.getpid())
-    assert own is not None
-    ticks = own.start_ticks + ticks_offset
-    told = {_labels.OWNER: f"{own.pid} {ticks} {own.boot_id} {numbering or _labels._numbering()}"}
+def test_whose_containers_may_be_swept(tmp_path: Path, change: dict[str, object], nobodys: bool) -> None:
+    told = _labels.labels(tmp_path)
+    told[_labels.OWNER] = json.dumps(json.loads(told[_labels.OWNER]) | change)
     assert _labels._is_nobodys(told) is nobodys
 
 
 def test_what_carries_no_name_of_ours_is_left_alone(tmp_path: Path) -> None:
     assert not _labels._is_nobodys({})
     assert not _labels._is_nobodys({_labels.OWNER: "somebody"})
+    assert not _labels._is_nobodys({_labels.OWNER: "99999999 1 earlier-boot pid:[4026531836]"}), (
+        "of an older version"
+    )
     assert not _labels._is_nobodys(_labels.labels(tmp_path))
 
 

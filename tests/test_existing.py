@@ -234,7 +234,7 @@ def test_nothing_outside_the_prefix_is_touched() -> None:
 def test_a_record_outlives_a_crash_and_names_its_cluster(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_leftovers, "cache_dir", lambda: tmp_path)
+    monkeypatch.setenv("ONCEPROOF_CACHE", str(tmp_path / "cache"))
     record = _leftovers.Record("a:1,b:2")
     record.add("onceproof-one")
     record.add("onceproof-two")

@@ -128,7 +128,7 @@ def test_two_starts_at_once_set_up_once(clone: Clone) -> None:
 def tools_of(folder: Path) -> Path:
     """A path with what the launcher itself uses and nothing else: no Python, no uv, no apt-get."""
     folder.mkdir()
-    for name in ("bash", "env", "dirname", "readlink", "sha256sum", "flock", "rm", "mkdir", "cut"):
+    for name in ("bash", "env", "dirname", "readlink", "sha256sum", "flock", "rm", "mkdir", "cut", "stat"):
         (folder / name).symlink_to(shutil.which(name) or name)
     return folder
 

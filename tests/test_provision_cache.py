@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -59,6 +61,102 @@ def test_the_cache_folder_follows_the_environment(tmp_path: Path, monkeypatch: p
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     assert cache.cache_dir() == tmp_path / "home" / ".cache" / "onceproof"
+
+
+# TRUST D3
+@pytest.mark.parametrize("mode", [0o720, 0o702, 0o777, 0o1777])
+def test_a_cache_folder_that_others_can_write_is_refused(own_cache: Path, mode: int) -> None:
+    own_cache.mkdir()
+    own_cache.chmod(mode)
+    for use in (
+        cache.cache_dir,
+        lambda: cache.own_folder("clusters"),
+        lambda: cache.provide("thing", "1", lambda into: None),
+        lambda: cache.place_of("thing", "1"),
+        lambda: cache.log_file("thing"),
+    ):
+        with pytest.raises(SetupError) as told:
+            use()
+        assert f"chmod -R go-w {own_cache}" in str(told.value)
+        assert "ONCEPROOF_CACHE" in str(told.value)
+        assert "\n" not in str(told.value)
+    own_cache.chmod(0o755)
+    assert cache.cache_dir() == own_cache
+
+
+# TRUST D3
+def test_a_folder_in_the_cache_that_others_can_write_is_refused(own_cache: Path) -> None:
+    for name in ("clusters", "thing", "thing/1"):
+        (own_cache / name).mkdir(parents=True)
+        (own_cache / name).chmod(0o777)
+        with pytest.raises(SetupError, match="can be written by other users"):
+            cache.place_of("thing", "1") if name.startswith("thing") else cache.own_folder(name)
+        (own_cache / name).chmod(0o755)
+    assert cache.place_of("thing", "1").is_dir()
+
+
+# TRUST D3
+def test_a_cache_folder_of_another_user_is_refused(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own_cache.mkdir()
+    owner = own_cache.stat().st_uid
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    with pytest.raises(SetupError, match=f"belongs to user {owner}, not to user {owner + 1}.*chown"):
+        cache.cache_dir()
+
+
+# TRUST D3
+def test_a_cache_folder_that_others_can_replace_is_refused(own_cache: Path, tmp_path: Path) -> None:
+    own_cache.mkdir()
+    tmp_path.chmod(0o777)
+    with pytest.raises(SetupError, match=f"chmod o-w {tmp_path}"):
+        cache.cache_dir()
+    tmp_path.chmod(0o1777)  # as /tmp: nobody can rename what is of others
+    assert cache.cache_dir() == own_cache
+
+
+# TRUST D3
+def test_a_new_cache_folder_is_for_its_user_only(own_cache: Path) -> None:
+    before = os.umask(0)
+    try:
+        cache.own_folder("clusters")
+        cache.provide("thing", "1", lambda into: (into / "a").touch())
+    finally:
+        os.umask(before)
+    assert own_cache.stat().st_mode & 0o777 == 0o700
+    assert not [path for path in own_cache.rglob("*") if path.is_dir() and path.stat().st_mode & 0o022]
+
+
+# TRUST D3
+@pytest.mark.parametrize("folders", ["cache", "cache/locks"])
+def test_the_launcher_runs_no_uv_from_a_cache_folder_that_others_can_write(
+    own_cache: Path, tmp_path: Path, folders: str
+) -> None:
+    clone, seed = tmp_path / "clone", own_cache
+    clone.mkdir()
+    for name in ("onceproof", "requirements.lock", "requirements-uv.lock"):
+        (clone / name).write_bytes((ROOT / name).read_bytes())
+    (clone / "onceproof").chmod(0o755)
+    digest = hashlib.sha256((clone / "requirements-uv.lock").read_bytes()).hexdigest()[:16]
+    uv = seed / f"uv-{digest}" / "bin" / "uv"
+    uv.parent.mkdir(parents=True)
+    (seed / "locks").mkdir()
+    executable(uv, f"touch {tmp_path}/was-run; exit 1")
+    (tmp_path / folders).chmod(0o777)
+    path = tmp_path / "path"  # without a uv of the machine
+    path.mkdir()
+    for tool_ in ("bash", "dirname", "readlink", "sha256sum", "cut", "flock", "mkdir", "stat", "rm", "env"):
+        (path / tool_).symlink_to(str(shutil.which(tool_)))
+    executable(path / "python3", f'exec {sys.executable} "$@"')
+    done = subprocess.run(
+        [clone / "onceproof", "--version"],
+        env={**os.environ, "PATH": str(path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert f"the cache folder {tmp_path / folders} can be written by other users" in done.stderr
+    assert f"chmod -R go-w {own_cache}" in done.stderr
+    assert not (tmp_path / "was-run").exists()
 
 
 def test_a_thing_is_built_once_and_then_only_found(own_cache: Path) -> None:

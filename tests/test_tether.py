@@ -9,12 +9,14 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from harness import tether
+from harness import started, tether
 from harness.errors import OnceproofError
+from harness.provision.cache import cache_dir
 from harness.waiting import wait_until
 
 PARENT = """
@@ -30,6 +32,11 @@ starter.join()
 print("started", flush=True)
 sys.stdin.read()
 """
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONCEPROOF_CACHE", str(tmp_path_factory.mktemp("cache")))
 
 
 def test_a_child_dies_with_a_killed_harness(tmp_path: Path) -> None:
@@ -93,7 +100,7 @@ def test_a_missing_program_is_named() -> None:
         tether.spawn(["no-such-program"], log=None)
 
 
-def test_sweep_ends_what_a_pid_file_names(tmp_path: Path) -> None:
+def test_sweep_ends_what_was_started_below_a_folder(tmp_path: Path) -> None:
     process = tether.spawn(["sleep", "300"], log=None, pidfile=tmp_path / "node" / "server.pid")
     assert [ended.pid for ended in tether.sweep(tmp_path)] == [process.pid]
     assert process.wait(5) == -signal.SIGKILL
@@ -101,12 +108,12 @@ def test_sweep_ends_what_a_pid_file_names(tmp_path: Path) -> None:
     assert tether.sweep(tmp_path) == []
 
 
-@pytest.mark.parametrize("change", [{"start_ticks": 1}, {"boot_id": "another"}])
+@pytest.mark.parametrize("change", [{"start_ticks": 1}, {"boot_id": "another"}, {"pid_namespace": 1}])
 def test_sweep_never_ends_a_reused_pid(tmp_path: Path, change: dict[str, object]) -> None:
     pidfile = tmp_path / "server.pid"
     process = tether.spawn(["sleep", "300"], log=None, pidfile=pidfile)
     try:
-        pidfile.write_text(json.dumps(json.loads(pidfile.read_text()) | change))
+        _change_list(lambda line: json.dumps(json.loads(line) | change))
         assert tether.sweep(tmp_path) == []
         assert process.poll() is None
         assert not pidfile.exists()
@@ -115,11 +122,39 @@ def test_sweep_never_ends_a_reused_pid(tmp_path: Path, change: dict[str, object]
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "12345", '{"pid": 1}', '{"pid": "x", "start_ticks": 1, "boot_id": ""}']
+    "text", ["", "{", "12345", '{"pid": 1}', '{"pid": "x", "start_ticks": 1, "boot_id": ""}', "[]"]
 )
-def test_sweep_takes_torn_pid_files_for_nothing(tmp_path: Path, text: str) -> None:
-    (tmp_path / "server.pid").write_text(text)
-    assert tether.sweep(tmp_path) == []
+def test_sweep_ends_nothing_for_a_torn_line(tmp_path: Path, text: str) -> None:
+    process = tether.spawn(["sleep", "300"], log=None, pidfile=tmp_path / "server.pid")
+    try:
+        _change_list(lambda line: text)
+        assert tether.sweep(tmp_path) == []
+        assert process.poll() is None
+    finally:
+        tether.end(process)
+
+
+def test_a_harness_that_ends_leaves_no_list(tmp_path: Path) -> None:
+    code = "from pathlib import Path; from harness import tether; import sys\n"
+    code += "tether.end(tether.spawn(['sleep', '300'], log=None, pidfile=Path(sys.argv[1]) / 'child.pid'))"
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=Path(__file__).parents[1], check=True)
+    assert (tmp_path / "child.pid").exists()
+    assert list((cache_dir() / started.LISTS).iterdir()) == []
+
+
+def test_sweep_leaves_what_another_living_harness_started(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=Path(__file__).parents[1],
+    ) as parent:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == b"started\n"
+        child = _identity(tmp_path / "child.pid")
+        assert tether.sweep(tmp_path) == []
+        assert child.alive()
+        parent.send_signal(signal.SIGKILL)
 
 
 def test_many_threads_spawn_at_once() -> None:
@@ -132,6 +167,13 @@ def test_many_threads_spawn_at_once() -> None:
     for thread in threads:
         thread.join()
     assert [process.wait(10) for process in started] == [0] * 8
+
+
+def _change_list(change: Callable[[str], str]) -> None:
+    """Change the last line of this harness's list of processes."""
+    (file,) = (cache_dir() / started.LISTS).glob(f"{os.getpid()}-*.jsonl")
+    *before, last = file.read_text().splitlines()
+    file.write_text("\n".join([*before, change(last)]) + "\n")
 
 
 def _identity(pidfile: Path) -> tether.Identity:

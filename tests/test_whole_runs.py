@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,7 @@ from harness.campaign import Campaign
 from harness.clusters.memory import PARTITIONS, MemoryCluster
 from harness.contracts import Mode, Verdict
 from harness.expectation import Standing
+from harness.reconcile import places
 from harness.reconcile.session import spark
 from harness.rundir import read_json
 from harness.scenario import (
@@ -59,6 +61,30 @@ def test_an_honest_run_is_held_and_can_be_reconciled_again(campaign: Campaign) -
     assert judgement.to_json() == stored
     assert reconciled["counts"] == result.reconciled["counts"]
     assert reconciled["compared"] == result.reconciled["compared"]
+
+
+def test_a_packed_run_is_reconciled_as_before_here_and_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TRUST R6: what is as expected is packed as soon as it is judged, what is not stays whole."""
+    with (
+        MemoryCluster(tmp_path / "cluster") as cluster,
+        Campaign(cluster, tmp_path / "runs", keep="evidence", pack_at_once=True) as campaign,
+    ):
+        result = campaign.run(HONEST).result()
+        monkeypatch.setenv("ONCEPROOF_LIE", "lose")
+        liar = campaign.run(replace(HONEST, name="liar", client="lying")).result()
+    assert result.verdict is Verdict.HELD, result.explain()
+    assert not result.run.ledger.exists()
+    assert not result.run.tables.exists()
+    assert liar.verdict is not Verdict.HELD
+    assert liar.run.ledger.is_dir()
+    assert liar.run.logs.is_dir()
+    with places.opened([str(result.run.path), result.run.path.as_uri()], spark()) as runs:
+        for run in runs:
+            reconciled, judgement = assess(run, spark())
+            assert judgement.to_json() == result.judgement.to_json()
+            assert reconciled["counts"] == result.reconciled["counts"]
 
 
 def test_observers_look_on_and_change_nothing(campaign: Campaign) -> None:

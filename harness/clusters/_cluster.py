@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,7 @@ from harness import topics
 from harness.clusters._access import Access
 from harness.clusters._block import Block
 from harness.clusters._links import Links
+from harness.clusters._log_marks import LogMarks
 from harness.clusters._mesh import Member, Mesh, members
 from harness.clusters._options import PLAIN, Options
 from harness.clusters._ready import Readiness
@@ -43,6 +43,7 @@ class ServerCluster(ABC):
     _broker_settings: Mapping[str, str]
     _options: Options
     _steps_s: Mapping[str, float]
+    _log_marks = LogMarks()
 
     @abstractmethod
     def _start(self) -> None:
@@ -93,15 +94,17 @@ class ServerCluster(ABC):
     def delete_topic(self, name: str) -> None:
         topics.delete_topic(self, name)
 
+    def begin_logs(self) -> None:
+        """From now on is what `collect_logs` takes; without this, everything since the start of the cluster."""
+        self._log_marks = LogMarks(self._logs())
+
     def collect_logs(self, into: Path) -> None:
-        """Copy every server's log and Toxiproxy's; also after `stop`."""
-        into.mkdir(parents=True, exist_ok=True)
-        sources = {node.name: node.log for node in self._nodes}
-        if self._toxiproxy is not None:
-            sources["toxiproxy"] = self._toxiproxy.log
-        for name, log in sources.items():
-            if log.is_file():
-                shutil.copyfile(log, into / f"{name}.log")
+        """Copy what every server and Toxiproxy logged since `begin_logs`; also after `stop`."""
+        self._log_marks.copy(self._logs(), into)
+
+    def _logs(self) -> dict[str, Path]:
+        logs = {node.name: node.log for node in self._nodes}
+        return logs | ({"toxiproxy": self._toxiproxy.log} if self._toxiproxy is not None else {})
 
     def replica_folders(self, topic: str, partition: int) -> Mapping[str, Path]:
         """Where each broker that has a copy of the partition keeps it, whether it runs or not."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from harness.clusters._labels import sweep_labelled
+from harness.clusters._labels import left_labelled, sweep_labelled
 from harness.errors import SetupError
 from harness.provision.engine import find_engine
 from harness.provision.engine_place import sweep_engines
 
 
 def sweep_containers() -> list[str]:
-    """Remove what is nobody's any more; says what. Starts no engine."""
+    """Remove what belongs to a harness that has ended; says what, and what was left alone and why. Starts no engine."""
     done = sweep_engines()
     try:
         found = find_engine()
@@ -19,6 +19,7 @@ def sweep_containers() -> list[str]:
         return done
     client = found.client()
     try:
-        return [*done, *(f"{what}: removed, its harness was killed" for what in sweep_labelled(client))]
+        done += [f"{what}: removed, its harness was killed" for what in sweep_labelled(client)]
+        return done + left_labelled(client)
     finally:
         client.close()

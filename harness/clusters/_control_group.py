@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness import tether
+from harness.identity import pid_namespace
 from harness.waiting import wait_until
 
 CONTROLLERS = ("cpu", "memory", "blkio")  # by their names of version 1
 _NAMES_2 = {"blkio": "io"}
 _EMPTY_LIMIT_S = 10.0
-_OURS = re.compile(r"onceproof-(\d+)-(\d+)-[0-9a-f]+")
+_OURS = re.compile(r"onceproof-(\d+)-(\d+)-(\d+)-[0-9a-f]+")  # pid, start, pid namespace
 _MOUNTS = Path("/proc/self/mounts")
 _PROCESSES = Path("/proc")
 
@@ -45,7 +46,8 @@ class Group:
         """With these words in its files. Raises OSError where it may not be made."""
         owner = tether.identify(os.getpid())
         assert owner is not None
-        folder = place.parent / f"onceproof-{owner.pid}-{owner.start_ticks}-{uuid.uuid4().hex[:8]}"
+        named = f"{owner.pid}-{owner.start_ticks}-{owner.pid_namespace}"
+        folder = place.parent / f"onceproof-{named}-{uuid.uuid4().hex[:8]}"
         folder.mkdir()
         group = cls(folder, place.home)
         try:
@@ -115,8 +117,10 @@ def sweep_groups() -> list[Path]:
             continue
         for folder in sorted(top.glob("**/onceproof-*")):
             named = _OURS.fullmatch(folder.name)
-            owner = tether.identify(int(named[1])) if named else None
-            if named and (owner is None or owner.start_ticks != int(named[2])) and _removed(folder):
+            if named is None or int(named[3]) != pid_namespace():
+                continue  # of a harness in another container, whose pids mean nothing here
+            owner = tether.identify(int(named[1]))
+            if (owner is None or owner.start_ticks != int(named[2])) and _removed(folder):
                 swept.append(folder)
     return swept
 

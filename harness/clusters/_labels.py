@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import json
+from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from docker.errors import APIError, NotFound
 
-from harness import tether
+from harness.identity import Identity, from_fields, own_identity
 
 if TYPE_CHECKING:
     import docker
@@ -21,9 +22,7 @@ FOLDER = "onceproof.folder"
 
 def labels(folder: Path) -> dict[str, str]:
     """For everything of one cluster: who made it, and where its data is."""
-    own = tether.identify(os.getpid())
-    assert own is not None
-    return {OWNER: f"{own.pid} {own.start_ticks} {own.boot_id} {_numbering()}", FOLDER: str(folder)}
+    return {OWNER: json.dumps(vars(own_identity())), FOLDER: str(folder)}
 
 
 def sweep_labelled(client: docker.DockerClient) -> list[str]:
@@ -48,16 +47,28 @@ def sweep_labelled(client: docker.DockerClient) -> list[str]:
     return done
 
 
+def left_labelled(client: docker.DockerClient) -> list[str]:
+    """The containers of harnesses that cannot be known to have ended, one line for each reason."""
+    found = client.containers.list(all=True, filters={"label": OWNER}, ignore_removed=True)
+    reasons: dict[str, list[str]] = defaultdict(list)
+    for container in found:
+        owner = _owner(container.labels)
+        if reason := owner.foreign() if owner is not None else f"its label {OWNER} is not of this version":
+            reasons[reason].append(str(container.name))
+    return [
+        f"{len(names)} container(s): left alone, {reason}; if no run uses them: docker rm -fv {' '.join(names)}"
+        for reason, names in reasons.items()
+    ]
+
+
 def _is_nobodys(told: Mapping[str, str]) -> bool:
+    # An engine may serve several machines, and a harness in another container has pids of its own.
+    owner = _owner(told)
+    return owner is not None and owner.ended()
+
+
+def _owner(told: Mapping[str, str]) -> Identity | None:
     try:
-        pid, start_ticks, boot_id, numbering = told[OWNER].split(" ")
-        owner = tether.Identity(int(pid), int(start_ticks), boot_id)
+        return from_fields(json.loads(told[OWNER]))
     except (KeyError, ValueError):
-        return False  # not by us
-    # A harness in another container has pids of its own: nobody out here can tell whether it lives.
-    return numbering == _numbering() and not owner.alive()
-
-
-def _numbering() -> str:
-    """Within which pids mean the same."""
-    return str(Path("/proc/self/ns/pid").readlink())
+        return None  # not by us

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 import uuid
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 
-from harness import tether
 from harness.errors import ClusterError, WaitTimeout
-from harness.provision.cache import cache_dir
+from harness.identity import Identity, from_fields, own_identity
+from harness.provision.cache import own_folder
 from harness.waiting import wait_until
 
+LIST = "existing"  # of the topics on clusters of others, in the cache folder
 ASK_S = 10.0
 _GONE_LIMIT_S = 45.0  # the group of a killed member is empty when its session has ended
 _NOT_THERE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.GROUP_ID_NOT_FOUND)
@@ -26,10 +26,8 @@ class Record:
     """The topics of one session of this process on one cluster."""
 
     def __init__(self, bootstrap: str) -> None:
-        owner = tether.identify(os.getpid())
-        assert owner is not None
-        self._told: dict[str, Any] = {"bootstrap": bootstrap, "topics": [], **owner.__dict__}
-        self._file = _folder() / f"{uuid.uuid4().hex}.json"
+        self._told: dict[str, Any] = {"bootstrap": bootstrap, "topics": [], **vars(own_identity())}
+        self._file = own_folder(LIST) / f"{uuid.uuid4().hex}.json"
 
     @property
     def topics(self) -> list[str]:
@@ -46,24 +44,40 @@ class Record:
 
 
 def crashed(bootstrap: str) -> dict[Path, list[str]]:
-    """Topics that dead sessions left on the cluster, by their record."""
-    servers = set(bootstrap.split(","))
+    """Topics that sessions of this user and machine left on the cluster when they were killed, by their record."""
     return {
-        file: told["topics"]
-        for file, told in _records()
-        if servers & set(told["bootstrap"].split(",")) and not _alive(told)
+        file: told["topics"] for file, told, owner in _records() if _on(bootstrap, told) and owner.ended()
     }
 
 
 def alive() -> set[str]:
-    """Topics that sessions of this machine use now, on whatever cluster."""
-    return {topic for _file, told in _records() if _alive(told) for topic in told["topics"]}
+    """Topics that sessions use now, or may use: a session of another machine cannot be known to have ended."""
+    return {topic for _file, told, owner in _records() if not owner.ended() for topic in told["topics"]}
 
 
-def remove(admin: AdminClient, topics: Collection[str], may_touch: Callable[[str], str]) -> list[str]:
-    """Delete the topics and all groups whose names begin with theirs; returns what was there, when it is gone."""
+def left(bootstrap: str | None = None) -> list[str]:
+    """What sessions made that are not known to have ended, by another machine, container or user, one line each."""
+    return [
+        f"{len(told['topics'])} topic(s) on {told['bootstrap']}: left alone, {reason}; if no run uses them: rm {file} and "
+        f"./onceproof sweep --bootstrap {told['bootstrap']}"
+        for file, told, owner in _records()
+        if (reason := owner.foreign()) and (bootstrap is None or _on(bootstrap, told))
+    ]
+
+
+def _on(bootstrap: str, told: Mapping[str, Any]) -> bool:
+    return bool(set(bootstrap.split(",")) & set(str(told["bootstrap"]).split(",")))
+
+
+def remove(
+    admin: AdminClient, topics: Collection[str], may_touch: Callable[[str], str], *, exactly: bool = False
+) -> list[str]:
+    """Delete the topics and all groups whose names begin with theirs (`exactly`: only groups that are named as well);
+    returns what was there, when it is gone.
+    """
     there = sorted(set(topics) & set(_topics(admin)))
-    groups = [group for group in _groups(admin) if group.startswith(tuple(topics))] if topics else []
+    named = (lambda group: group in topics) if exactly else (lambda group: group.startswith(tuple(topics)))
+    groups = [group for group in _groups(admin) if named(group)] if topics else []
     if there:
         _delete(admin.delete_topics([may_touch(name) for name in there], request_timeout=ASK_S))
         _wait(lambda: set(there) & set(_topics(admin)), "topics")
@@ -80,10 +94,26 @@ def remove(admin: AdminClient, topics: Collection[str], may_touch: Callable[[str
 
 
 def under(admin: AdminClient, prefix: str) -> list[str]:
-    """All names of topics and groups with the prefix that no session of this machine uses now."""
-    names = {name for name in (*_topics(admin), *_groups(admin)) if name.startswith(prefix)}
+    """All names of topics and groups with the prefix that no session uses; never a topic that the brokers call internal."""
+    topics = {name for name in _topics(admin) if name.startswith(prefix)}
+    groups = {name for name in _groups(admin) if name.startswith(prefix)}
     used = tuple(alive())
+    names = (topics - _internal(admin, topics)) | groups
     return sorted(name for name in names if not (used and name.startswith(used)))
+
+
+def _internal(admin: AdminClient, topics: Collection[str]) -> set[str]:
+    """The topics that belong to the brokers themselves: by their names, and as the brokers say."""
+    asked = sorted(topics)
+    internal = {name for name in asked if name.startswith("__")}
+    try:
+        answers = admin.describe_topics(TopicCollection(asked), request_timeout=ASK_S) if asked else {}
+        for name, answer in answers.items():
+            if answer.result(ASK_S * 2).is_internal:
+                internal.add(name)
+    except (KafkaException, TimeoutError) as problem:
+        raise ClusterError(f"the topics cannot be described, so none is deleted: {problem}") from problem
+    return internal
 
 
 def _delete(futures: Any, left: set[str] | None = None) -> None:
@@ -127,24 +157,12 @@ def _groups(admin: AdminClient) -> Iterable[str]:
     return [group.group_id for group in told.valid]
 
 
-def _records() -> list[tuple[Path, dict[str, Any]]]:
-    found = []
-    for file in sorted(_folder().glob("*.json")):
+def _records() -> Iterator[tuple[Path, dict[str, Any], Identity]]:
+    for file in sorted(own_folder(LIST).glob("*.json")):
         try:
             told = json.loads(file.read_text(encoding="utf-8"))
-            found.append(
-                (file, {key: told[key] for key in ("bootstrap", "topics", "pid", "start_ticks", "boot_id")})
-            )
+            told = {**told, "bootstrap": str(told["bootstrap"]), "topics": [str(t) for t in told["topics"]]}
         except (ValueError, KeyError, TypeError, FileNotFoundError):
             continue  # another session has just removed it
-    return found
-
-
-def _alive(told: dict[str, Any]) -> bool:
-    return tether.Identity(told["pid"], told["start_ticks"], told["boot_id"]).alive()
-
-
-def _folder() -> Path:
-    folder = cache_dir() / "existing"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+        if (owner := from_fields(told)) is not None:
+            yield file, told, owner

@@ -5,18 +5,15 @@ Their processes have died with the harness, as a rule; what is left is a folder 
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import uuid
 from pathlib import Path
 
-from harness import tether
+from harness import real_folders
 from harness.clocks import sweep_shared_memory
 from harness.clusters._control_group import sweep_groups
-from harness.provision.cache import cache_dir
+from harness.owned import Record, left_of, records
 from harness.provision.engine_place import sweep_engines
 
+LIST = "clusters"  # of this user's clusters, in the cache folder
 _MARK = "onceproof-cluster"  # a folder without it is not ours, whatever a list says
 
 
@@ -25,47 +22,37 @@ class Registration:
 
     def __init__(self, folder: Path) -> None:
         (folder / _MARK).touch()
-        owner = tether.identify(os.getpid())
-        assert owner is not None
-        self._entry = _list() / f"{uuid.uuid4().hex}.json"
-        partial = self._entry.with_suffix(".part")
-        partial.write_text(json.dumps({"folder": str(folder), **owner.__dict__}), encoding="utf-8")
-        partial.replace(self._entry)
+        self._record = Record.write(LIST, folder)
 
     def remove(self) -> None:
-        self._entry.unlink(missing_ok=True)
+        self._record.remove()
 
 
 def sweep_stale() -> list[Path]:
-    """End and clear the clusters whose harness is gone; their logs stay. Returns their folders."""
+    """End and clear the clusters whose harness has ended; their logs stay. Returns their folders.
+
+    Clusters of another machine, container or user are left alone (`left_stale`), whether they run or not.
+    """
     swept: list[Path] = []
-    for entry in sorted(_list().glob("*.json")):
-        try:
-            told = json.loads(entry.read_text(encoding="utf-8"))
-            owner = tether.Identity(told["pid"], told["start_ticks"], told["boot_id"])
-            folder = Path(told["folder"])
-        except (ValueError, KeyError, TypeError, FileNotFoundError):
-            continue  # another start has just taken it
-        if owner.alive():
+    for record in records(LIST):
+        if not record.owner.ended():
             continue
-        if (folder / _MARK).is_file():
-            tether.sweep(folder)
-            clear(folder)
-            swept.append(folder)
-        entry.unlink(missing_ok=True)
+        _ended, doubt = record.sweep()
+        if not doubt and (record.folder / _MARK).is_file():
+            real_folders.clear_data(record.folder, record.inode)
+            swept.append(record.folder)
+        record.remove()
     sweep_groups()
     sweep_shared_memory()
     sweep_engines()
     return swept
 
 
+def left_stale() -> list[str]:
+    """The clusters that `sweep_stale` leaves alone, each with the reason and what removes it by hand."""
+    return left_of(LIST)
+
+
 def clear(folder: Path) -> None:
-    """Remove what the brokers stored and leave what they told."""
-    for data in folder.glob("*/data"):
-        shutil.rmtree(data, ignore_errors=True)
-
-
-def _list() -> Path:
-    folder = cache_dir() / "clusters"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+    """Remove what the brokers stored and keep their logs."""
+    real_folders.clear_data(folder.resolve())

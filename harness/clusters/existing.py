@@ -6,10 +6,9 @@ It is never started or stopped. What is made on it is written down first, and de
 from __future__ import annotations
 
 import re
-import shutil
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -23,6 +22,7 @@ from harness.clusters import _leftovers
 from harness.clusters._commanded import CommandedNode
 from harness.clusters._existing_view import ExistingView
 from harness.clusters._finding import Finding, servers
+from harness.clusters._log_marks import LogMarks
 from harness.clusters._options import PLAIN
 from harness.clusters._powers import Powers
 from harness.clusters._preflight import Preflight
@@ -65,6 +65,7 @@ class ExistingCluster:
         self._nodes: list[CommandedNode] = []
         self._probe_topic = ""
         self._steps_s: dict[str, float] = {}
+        self._log_marks = LogMarks()
 
     @classmethod
     def chosen(cls, choice: Choice, folder: Path) -> Self:
@@ -148,10 +149,12 @@ class ExistingCluster:
             topics.delete_topic(self, name)
             self._tell(f"deleted topic {name}")
 
+    def begin_logs(self) -> None:
+        self._log_marks = LogMarks({"existing": self._log})
+
     def collect_logs(self, into: Path) -> None:
-        """What we did to it; its own logs are where they are."""
-        into.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(self._log, into / "existing.log")
+        """What we did to it since `begin_logs`; its own logs are where they are."""
+        self._log_marks.copy({"existing": self._log}, into)
 
     def residue(self) -> list[str]:
         return [what for node in self._nodes for what in node.residue()]
@@ -170,13 +173,16 @@ class ExistingCluster:
             "steps_s": dict(self._steps_s),
         }
 
-    def sweep(self) -> list[str]:
-        """Delete all topics and groups under the prefix that no session of this machine uses; says which."""
+    def sweep(self, approve: Callable[[Sequence[str]], bool]) -> list[str]:
+        """Delete all topics and groups under the prefix that no session may use, if `approve` agrees; says which."""
         self.folder.mkdir(parents=True, exist_ok=True)
         Finding(self._bootstrap, self._security, None, self._tell).reach()
         self._admin_client = self._connect()
         try:
-            return _leftovers.remove(self._admin, _leftovers.under(self._admin, self.prefix), self._ours)
+            names = _leftovers.under(self._admin, self.prefix)
+            if not names or not approve(names):
+                return []
+            return _leftovers.remove(self._admin, names, self._ours, exactly=True)
         finally:
             self._admin_client = None
 

@@ -16,6 +16,7 @@ from subprocess import Popen
 from typing import Any, Self
 
 from harness import tether
+from harness.clusters._log_marks import LogMarks
 from harness.contracts import BrokerPlace, Lane, Node, PartitionState
 from harness.errors import ClusterError, UsageError
 from harness.scenario import TopicSettings
@@ -30,6 +31,7 @@ class MemoryCluster:
         self.folder, self._brokers = folder, brokers
         self._process: Popen[bytes] | None = None
         self._bootstrap = ""
+        self._log_marks = LogMarks()
 
     def __enter__(self) -> Self:
         self.start()
@@ -104,9 +106,11 @@ class MemoryCluster:
     def delete_topic(self, name: str) -> None:
         """Gone with the process; mock brokers cannot delete."""
 
+    def begin_logs(self) -> None:
+        self._log_marks = LogMarks({"memory": self.folder / "memory.log"})
+
     def collect_logs(self, into: Path) -> None:
-        into.mkdir(parents=True, exist_ok=True)
-        (into / "memory.log").write_bytes((self.folder / "memory.log").read_bytes())
+        self._log_marks.copy({"memory": self.folder / "memory.log"}, into)
 
     def residue(self) -> Sequence[str]:
         return ()

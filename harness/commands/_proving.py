@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from harness.choice import Choice, running
 from harness.environment import need_open_files
 from harness.errors import UsageError
+from harness.packed import add_keep_option
 from harness.room import reason_of
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--runs", type=Path, default=Path("runs"), help="where run folders go (default: runs)"
     )
+    add_keep_option(parser.add_argument)
     parser.add_argument("--report", type=Path, help="where the report goes (default: RUNS/report.html)")
     parser.add_argument("--json", action="store_true", help="print the summary as one JSON object on stdout")
 
@@ -102,6 +104,8 @@ class Proof:
                     say=self.progress.tell,
                     command_for=command_for,
                     versions=versions(),
+                    keep=self.args.keep,
+                    pack_at_once=True,
                 )
             )
             self.progress.tell("cluster", f"starting {choice}")

@@ -29,6 +29,7 @@ def run(args: argparse.Namespace) -> int:
     """0 whatever is told: it was asked to tell it."""
     from harness import explain
     from harness.errors import UsageError
+    from harness.packed import readable
     from harness.rundir import find_runs
 
     runs = find_runs([args.run_folder])
@@ -38,10 +39,11 @@ def run(args: argparse.Namespace) -> int:
         told = explain.overview(runs[0])
         print(json.dumps(told) if args.json else explain.overview_text(told))
         return 0
-    if args.message is not None:
-        accounts = [explain.account_of_message(runs[0], args.message)]
-    else:
-        accounts = explain.accounts_of_position(runs[0], args.position)
+    with readable(runs[0]) as run:
+        if args.message is not None:
+            accounts = [explain.account_of_message(run, args.message)]
+        else:
+            accounts = explain.accounts_of_position(run, args.position)
     if args.json:
         print(json.dumps({"run": runs[0].run_id, "accounts": [account.to_json() for account in accounts]}))
     else:

@@ -1,16 +1,28 @@
-"""end what crashed runs left behind (every start does this by itself)"""
+"""end what crashed runs left behind (every start does this by itself)
+
+Touches only what belongs to this machine, this user and this pid namespace; names the rest, and why it was left alone.
+"""
 
 from __future__ import annotations
 
 import argparse
+import re
+import sys
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from harness.connection import TOPIC_PREFIX
+from harness.errors import UsageError
+
+DEFAULT_RUNS = Path("runs")
+# Three letters or digits and a dash at the end: long enough that it is not the beginning of just anything.
+_PREFIX = re.compile(r"(?=(?:[._-]*[A-Za-z0-9]){3})[A-Za-z0-9][A-Za-z0-9._-]{2,58}-")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--runs", type=Path, default=Path("runs"), help="where run folders are (default: runs)"
+        "--runs", type=Path, help=f"the folder that holds run folders (default: {DEFAULT_RUNS}, if it exists)"
     )
     existing = parser.add_argument_group("a cluster that runs already")
     existing.add_argument(
@@ -18,27 +30,56 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     existing.add_argument("--client-config", metavar="FILE", type=Path, help="what clients need to get in")
     existing.add_argument(
-        "--prefix", default=TOPIC_PREFIX, help=f"of what is deleted (default: {TOPIC_PREFIX})"
+        "--prefix",
+        default=TOPIC_PREFIX,
+        help=f"delete only topics and groups with this prefix, which ends with a dash (default: {TOPIC_PREFIX})",
     )
+    existing.add_argument("--yes", action="store_true", help="delete what was listed without asking")
 
 
 def run(args: argparse.Namespace) -> int:
     from harness.clusters._containers_left import sweep_containers
-    from harness.clusters._stale import sweep_stale
-    from harness.owned import sweep
+    from harness.clusters._leftovers import left
+    from harness.clusters._stale import left_stale, sweep_stale
+    from harness.owned import left_below, sweep
 
-    swept = [*sweep(args.runs), *sweep_containers()]
+    runs = args.runs or DEFAULT_RUNS
+    if args.runs is not None and not args.runs.is_dir():
+        reason = "not a folder" if args.runs.exists() else "there is no such folder"
+        raise UsageError(f"--runs {args.runs}: {reason}; name the folder that holds the run folders")
+    if args.bootstrap and not _PREFIX.fullmatch(args.prefix):
+        raise UsageError(
+            f"--prefix {args.prefix}: 4 to 60 letters, digits, dots, _ or -, with a letter or digit first, a dash at the "
+            f"end and three letters or digits in between, such as {TOPIC_PREFIX}"
+        )
+    swept = [*sweep(runs), *sweep_containers()]
     swept += [f"{folder}: removed the data of a cluster whose harness was killed" for folder in sweep_stale()]
+    swept += [*left_below(runs), *left_stale(), *left()]
+    print("\n".join(swept) or "nothing to sweep", flush=True)
     if args.bootstrap:
-        swept += _on_existing(args)
-    print("\n".join(swept) or "nothing to sweep")
+        deleted = _on_existing(args)
+        print("\n".join(deleted) or f"nothing was deleted on {args.bootstrap}")
     return 0
 
 
 def _on_existing(args: argparse.Namespace) -> list[str]:
     from harness.clusters.existing import ExistingCluster
 
-    cluster = ExistingCluster(
-        args.runs, bootstrap=args.bootstrap, client_config=args.client_config, prefix=args.prefix
-    )
-    return [f"deleted {what}" for what in cluster.sweep()]
+    with tempfile.TemporaryDirectory(prefix="onceproof-sweep-") as scratch:
+        cluster = ExistingCluster(
+            Path(scratch), bootstrap=args.bootstrap, client_config=args.client_config, prefix=args.prefix
+        )
+        return [f"deleted {what}" for what in cluster.sweep(lambda names: _agreed(names, args))]
+
+
+def _agreed(names: Sequence[str], args: argparse.Namespace) -> bool:
+    """Show what would be deleted; `--yes` agrees, else the user is asked. Raises UsageError where nobody can answer."""
+    if args.yes:
+        return True
+    print(f"on {args.bootstrap}, topics and groups that would be deleted:")
+    print("\n".join(f"  {name}" for name in names), flush=True)
+    if not sys.stdin.isatty():
+        raise UsageError(
+            f"{len(names)} topics and groups were listed, none was deleted: say --yes to delete them"
+        )
+    return input(f"delete these {len(names)} topics and groups? [y/N] ").strip().lower() in ("y", "yes")

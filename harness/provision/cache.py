@@ -3,6 +3,9 @@
 A thing is built in a temporary sibling of its final folder and renamed into place, under a lock of its
 own. So two starts at once fetch it once, and a start that was killed half way leaves nothing that a
 later one could mistake for the finished thing.
+
+Programs are run from it, and lists in it say what is ended and deleted after a crash. So it has to belong to
+the user and to be writable for nobody else.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import stat
 import sys
 import tempfile
 import time
@@ -46,13 +50,52 @@ def timed(what: str, progress: Progress) -> Iterator[None]:
 
 
 def cache_dir() -> Path:
-    """The cache folder: `ONCEPROOF_CACHE`, else `onceproof` in the user's cache folder. Not created here."""
-    folder = _chosen_folder()
-    must_suit_java(folder, "the cache folder", "set ONCEPROOF_CACHE to another one")
-    return folder
+    """The cache folder: `ONCEPROOF_CACHE`, else `onceproof` in the user's cache folder. Not created here.
+
+    Raises SetupError for a folder that belongs to another user or that others can write.
+    """
+    place = _place()
+    must_suit_java(place, "the cache folder", "set ONCEPROOF_CACHE to another one")
+    must_be_private(place)
+    return place
 
 
-def _chosen_folder() -> Path:
+def own_folder(name: str) -> Path:
+    """A folder of this name in the cache folder, made if it is missing; private like the cache folder itself."""
+    return _folder(cache_dir() / name)
+
+
+def must_be_private(folder: Path) -> None:
+    """Raise SetupError for a folder that another user could change. One that does not exist yet is fine."""
+    try:
+        found = folder.stat()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise SetupError(
+            f"the cache folder {folder}: {error.strerror}; set ONCEPROOF_CACHE=FOLDER"
+        ) from error
+    user = os.geteuid()
+    if found.st_uid != user:
+        raise SetupError(
+            f"the cache folder {folder} belongs to user {found.st_uid}, not to user {user}, and programs are run from "
+            f"it: chown -R {user} {_place()}, or set ONCEPROOF_CACHE=FOLDER"
+        )
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise SetupError(
+            f"the cache folder {folder} can be written by other users, and programs are run from it: "
+            f"chmod -R go-w {_place()}, or set ONCEPROOF_CACHE=FOLDER"
+        )
+    for above in folder.resolve().parents:
+        mode = above.stat().st_mode
+        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+            raise SetupError(
+                f"the cache folder {folder} can be replaced by other users: chmod o-w {above}, or set "
+                "ONCEPROOF_CACHE=FOLDER"
+            )
+
+
+def _place() -> Path:
     if chosen := os.environ.get("ONCEPROOF_CACHE"):
         return Path(chosen).absolute()
     # As the specification of XDG has it, a relative path is ignored: it would be another folder for each caller.
@@ -68,12 +111,15 @@ def _chosen_folder() -> Path:
 
 def log_file(name: str) -> Path:
     """Where the output of the tools that fetch `name` is kept."""
-    return _folder(cache_dir() / "logs") / f"{name}.log"
+    return own_folder("logs") / f"{name}.log"
 
 
 def place_of(name: str, version: str) -> Path:
     """Where a finished thing lies, whether or not it is there yet."""
-    return cache_dir() / name / version
+    place = cache_dir() / name / version
+    must_be_private(place.parent)
+    must_be_private(place)
+    return place
 
 
 def provide(
@@ -115,7 +161,7 @@ def provide(
 @contextmanager
 def lock(name: str, progress: Progress = to_stderr) -> Iterator[None]:
     """Holds the lock `name` of the cache folder; the system drops it when its holder dies."""
-    path = _folder(cache_dir() / "locks") / f"{name}.lock"
+    path = own_folder("locks") / f"{name}.lock"
     with _writable(path), path.open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -126,8 +172,14 @@ def lock(name: str, progress: Progress = to_stderr) -> Iterator[None]:
 
 
 def _folder(path: Path) -> Path:
+    """Make a folder inside the cache folder, and that too if it is missing; only this user can enter a new one."""
+    top = _place()
     with _writable(path):
-        path.mkdir(parents=True, exist_ok=True)
+        if not top.exists():
+            top.parent.mkdir(parents=True, exist_ok=True)
+            top.mkdir(mode=0o700, exist_ok=True)
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    must_be_private(path)
     return path
 
 
@@ -136,7 +188,7 @@ def _writable(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.filename is None or not Path(error.filename).is_relative_to(cache_dir()):
+        if error.filename is None or not Path(error.filename).is_relative_to(_place()):
             raise
         raise SetupError(
             f"the cache folder cannot be written: {path}: {error.strerror}; set ONCEPROOF_CACHE=FOLDER"

@@ -17,7 +17,7 @@ from typing import IO
 
 from harness import tether
 from harness.errors import SetupError
-from harness.provision.cache import cache_dir
+from harness.provision.cache import cache_dir, own_folder
 from harness.waiting import wait_until
 
 _EMPTY_LIMIT_S = 10.0
@@ -87,6 +87,7 @@ class Place:
         return f"onceproof-docker-{uuid.uuid5(uuid.NAMESPACE_URL, str(self.folder)).hex[:8]}"
 
     def lock(self) -> bool:
+        own_folder("engines")
         self.folder.mkdir(parents=True, exist_ok=True)
         file = (self.folder / "lock").open("w")
         try:

@@ -86,11 +86,15 @@ def sealed_at(run: RunDir) -> Sealed:
         for name in (SEALED, *SMALL):
             run.storage.fetch(f"{run.url}/tables/{name}", run.tables / name)
         return _read_sealed(run)
-    if not run.storage.exists(f"{run.url}/ledger"):
+    packed = f"{run.url}/{run.packed_ledger.name}"
+    if run.storage.exists(packed):
+        run.storage.fetch(packed, run.packed_ledger)
+    elif run.storage.exists(f"{run.url}/ledger"):
+        run.storage.fetch(f"{run.url}/ledger", run.ledger)
+    else:
         raise LedgerError(
             f"{run.url}: neither tables/{SEALED} nor ledger/ is there (is this a whole run folder?)"
         )
-    run.storage.fetch(f"{run.url}/ledger", run.ledger)
     saw = seal(run)
     run.storage.put(run.tables, f"{run.url}/tables")
     return saw

@@ -25,6 +25,7 @@ from harness import ledger
 from harness.contracts import Mode
 from harness.errors import LedgerError
 from harness.message import run_number
+from harness.packed import readable
 from harness.reconcile import rows as make
 from harness.reconcile import wholeness
 from harness.reconcile.merge import PIECE, side_by_side
@@ -109,7 +110,12 @@ class Sealed:
 
 
 def seal(run: RunDir) -> Sealed:
-    """Write `tables/` of this run anew from its journals."""
+    """Write `tables/` of this run anew from its journals, which may be packed."""
+    with readable(run) as opened:
+        return _seal(opened)
+
+
+def _seal(run: RunDir) -> Sealed:
     manifest = _manifest(run)
     if not run.ledger.is_dir():
         raise LedgerError(f"{run.ledger}: there is no such folder (is this a whole run folder?)")

@@ -308,13 +308,16 @@ def test_groups_of_harnesses_that_are_gone_are_swept(machine: Path) -> None:
     (machine / "mounts").write_text(f"cgroup {top} cgroup rw,cpu 0 0\n")
     own = tether.identify(os.getpid())
     assert own is not None
-    dead = top / "below" / f"onceproof-{own.pid}-{own.start_ticks - 1}-ab12"
-    alive = top / f"onceproof-{own.pid}-{own.start_ticks}-ab12"
+    dead = top / "below" / f"onceproof-{own.pid}-{own.start_ticks - 1}-{own.pid_namespace}-ab12"
+    alive = top / f"onceproof-{own.pid}-{own.start_ticks}-{own.pid_namespace}-ab12"
+    in_a_container = (
+        top / f"onceproof-{own.pid}-{own.start_ticks - 1}-{own.pid_namespace + 1}-ab12"
+    )  # TRUST D1
     foreign = top / "onceproof-of-somebody"
-    for folder in (dead, alive, foreign):
+    for folder in (dead, alive, in_a_container, foreign):
         folder.mkdir(parents=True)
     assert sweep_groups() == [dead]
-    assert (dead.exists(), alive.exists(), foreign.exists()) == (False, True, True)
+    assert [f.exists() for f in (dead, alive, in_a_container, foreign)] == [False, True, True, True]
 
 
 def test_the_load_ends_in_time_and_tells_when_nobody_is_there() -> None:

@@ -9,7 +9,9 @@ import pytest
 
 from harness.commands import report
 from harness.errors import UsageError
+from harness.packed import pack
 from harness.rundir import RunDir, find_runs
+from tests.reports.sample import sample_runs
 
 
 def parsed(*arguments: object) -> argparse.Namespace:
@@ -27,6 +29,21 @@ def test_a_folder_of_folders_is_searched(
     assert capsys.readouterr().out == f"13 of 13 runs as promised.\n{out}\n"
     assert "All 9 promises held" in out.read_text(encoding="utf-8")
     assert out.with_suffix(".json").exists()
+
+
+@pytest.mark.parametrize("keep", ["evidence", "least"])
+def test_packed_runs_are_reported_as_before(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], keep: str
+) -> None:
+    """TRUST R6."""
+    runs = sample_runs(tmp_path / "runs")
+    for run in runs:
+        (run.path / "ledger").mkdir(exist_ok=True)
+        (run.path / "ledger" / "harness.events").write_text("{}\n")
+        assert pack(run, keep) == ""
+        assert not (run.path / "ledger").exists()
+    assert report.run(parsed(tmp_path / "runs", "--out", tmp_path / "report.html")) == 0
+    assert capsys.readouterr().out.startswith("13 of 13 runs as promised.\n")
 
 
 def test_a_run_named_twice_is_shown_once(sample: list[RunDir]) -> None:
