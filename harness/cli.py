@@ -18,6 +18,7 @@ from types import ModuleType
 
 import harness
 import harness.commands
+from harness import signals
 from harness.errors import OnceproofError
 
 BAD_USE = 2
@@ -26,6 +27,7 @@ INTERRUPTED = 130
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and gives its exit code; an error that users can act on is one line on stderr."""
+    signals.install()
     parser = build_parser()
     arguments = list(sys.argv[1:] if argv is None else argv)
     if not arguments:
