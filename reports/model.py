@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.rundir import RunDir
+from reports.course import Course
 from reports.files import counts, decimal, integer, items, load, mapping, text, texts
 from reports.timeline import Timeline
 
@@ -201,6 +202,7 @@ class Report:
     started: Any
     seconds: float | None
     runs: tuple[RunReport, ...]
+    course: Course | None = None
 
     @property
     def promises(self) -> tuple[RunReport, ...]:

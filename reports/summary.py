@@ -9,6 +9,7 @@ from typing import Any
 
 from harness.rundir import RunDir
 from reports import words
+from reports.course import Course
 from reports.headline import MARKS, TONES, worst
 from reports.model import RunReport, Standing, read_runs
 
@@ -41,13 +42,19 @@ def row(run: RunReport) -> dict[str, Any]:
 
 
 def summary(
-    runs: Sequence[RunReport], report_path: Path, seed: int | None, versions: Mapping[str, Any]
+    runs: Sequence[RunReport],
+    report_path: Path,
+    seed: int | None,
+    versions: Mapping[str, Any],
+    course: Course | None = None,
 ) -> dict[str, Any]:
+    """With `course`: also how many runs were planned, which scenarios were skipped and why, and what ended it early."""
     return {
         "runs": [row(run) for run in runs],
         "report": str(report_path),
         "seed": seed,
         "versions": dict(versions),
+        **(course.as_data() if course is not None else {}),
     }
 
 
@@ -56,14 +63,18 @@ def exit_code(runs: Sequence[RunReport]) -> int:
 
     0: every verdict is the expected one. 1: a run is VIOLATED where that was not expected, or HELD where a
     violation was (a control that did not catch). 3: else, a run is INCONCLUSIVE, or there is no run at all.
+    A skipped scenario is no run and changes nothing.
     """
     if not runs or worst(runs) is Standing.UNPROVEN:
         return 3
     return 0 if worst(runs) is Standing.AS_PROMISED else 1
 
 
-def table(runs: Sequence[RunReport], colour: bool = False) -> str:
-    """An aligned table of at most 140 columns and a closing sentence; ANSI colours only when asked for."""
+def table(runs: Sequence[RunReport], colour: bool = False, course: Course | None = None) -> str:
+    """An aligned table of at most 140 columns and a closing sentence; ANSI colours only when asked for.
+
+    With `course`: below the rows, what was skipped and why, and what ended the command early.
+    """
     lines = _narrowed(
         _lines(runs, words.number), ((1, 12), (0, 24))
     )  # the scenario's name mostly has the fault
@@ -81,8 +92,9 @@ def table(runs: Sequence[RunReport], colour: bool = False) -> str:
         elif colour:
             whole = f"\033[2m{whole}{_OFF}"
         shown.append(whole)
-    sentence = textwrap.fill(closing(runs), WIDTH, break_on_hyphens=False)
-    return "\n".join([*shown, "", sentence])
+    besides = course.lines(len(runs)) if course is not None else []
+    told = [*([""] if besides else []), *besides, "", closing(runs)]
+    return "\n".join([*shown, *(textwrap.fill(line, WIDTH, break_on_hyphens=False) for line in told)])
 
 
 def closing(runs: Sequence[RunReport]) -> str:

@@ -228,7 +228,7 @@ def test_a_signal_before_the_fault_begins_starts_nothing(tmp_path: Path) -> None
 
     injector = Injector(cast(Arena, None), Interrupting(tmp_path / "harness.events", "harness"))
     with pytest.raises(KeyboardInterrupt):
-        injector.inject([Window(Recorded("kill", story), Whom(), 0, 0.05)])
+        injector.inject((Window(Recorded("kill", story), Whom(), 0, 0.05),))
     assert story == []
 
 
@@ -243,7 +243,7 @@ def test_a_signal_between_the_bite_and_its_entry_in_the_ledger_undoes_the_fault(
 
     injector = Injector(cast(Arena, None), Interrupting(tmp_path / "harness.events", "harness"))
     with pytest.raises(KeyboardInterrupt):
-        injector.inject([Window(Recorded("kill", story), Whom(), 0, 0.05)])
+        injector.inject((Window(Recorded("kill", story), Whom(), 0, 0.05),))
     assert story == ["kill on", "kill off"]
 
 
