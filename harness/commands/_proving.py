@@ -59,8 +59,10 @@ class Proof:
     def prepare(self) -> None:
         """Sweep what crashed runs left, and fetch what is missing."""
         from harness import owned, provision
+        from harness.clusters._undo import undo_left
 
         self.args.runs.mkdir(parents=True, exist_ok=True)
+        undo_left(self.progress.note)
         for swept in owned.sweep(self.args.runs):
             self.progress.note(swept)
         if self.args.cluster == "existing":

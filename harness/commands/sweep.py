@@ -25,9 +25,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from harness.clusters._containers_left import sweep_containers
     from harness.clusters._stale import sweep_stale
+    from harness.clusters._undo import undo_left
     from harness.owned import sweep
 
-    swept = [*sweep(args.runs), *sweep_containers()]
+    swept: list[str] = []
+    undo_left(swept.append)
+    swept += [*sweep(args.runs), *sweep_containers()]
     swept += [f"{folder}: removed the data of a cluster whose harness was killed" for folder in sweep_stale()]
     if args.bootstrap:
         swept += _on_existing(args)
