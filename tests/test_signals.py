@@ -18,7 +18,9 @@ from harness import signals
 ROOT = Path(__file__).resolve().parents[1]
 # A fault that is held for a minute, by an injector with a made-up arena; undoing it takes a second.
 HOLDER = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # pytest may run in the background, where it is ignored,
+signal.signal(signal.SIGHUP, signal.SIG_DFL)              # or by nohup
 print = __import__('functools').partial(print, flush=True)
 from pathlib import Path
 from harness import cli, signals
@@ -55,6 +57,8 @@ def wait_for(lines: Iterable[str], text: str) -> None:
 @pytest.fixture(autouse=True)
 def _handlers_as_before() -> Iterator[None]:
     before = {number: signal.getsignal(number) for number in signals.ENDING}
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # also where pytest itself ignores it
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     for number, handler in before.items():
         signal.signal(number, handler)

@@ -57,14 +57,17 @@ class Proof:
     _started: str = field(default_factory=lambda: time.strftime("%Y-%m-%d %H:%M:%S %z"))
 
     def prepare(self) -> None:
-        """Sweep what crashed runs left, and fetch what is missing."""
+        """Undo and sweep what crashed runs left, and fetch what is missing."""
         from harness import owned, provision
+        from harness.clusters._containers_left import sweep_containers
+        from harness.clusters._stale import sweep_stale
         from harness.clusters._undo import undo_left
 
         self.args.runs.mkdir(parents=True, exist_ok=True)
         undo_left(self.progress.note)
-        for swept in owned.sweep(self.args.runs):
+        for swept in (*owned.sweep(self.args.runs), *sweep_containers()):
             self.progress.note(swept)
+        sweep_stale()  # whatever kind of cluster is started now
         if self.args.cluster == "existing":
             provision.java(self.progress.note)  # for reconciling; nothing is started
         else:
