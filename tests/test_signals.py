@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
@@ -14,6 +15,9 @@ from pathlib import Path
 import pytest
 
 from harness import signals
+from harness.choice import running
+from harness.progress import Progress
+from tests.fake_arena import FakeCluster
 
 ROOT = Path(__file__).resolve().parents[1]
 # A fault that is held for a minute, by an injector with a made-up arena; undoing it takes a second.
@@ -126,6 +130,39 @@ def test_other_threads_change_no_handlers() -> None:
     thread.start()
     thread.join()
     assert seen == [before]
+
+
+def test_stopping_a_cluster_is_not_interrupted() -> None:  # TRUST R2
+    done: list[str] = []
+
+    class Cluster(FakeCluster):
+        def stop(self) -> None:
+            for number in range(3):
+                send(signal.SIGINT)
+                done.append(f"node {number} stopped")
+
+    def use() -> None:
+        with running(Cluster([], {})):
+            done.append("used")
+
+    with pytest.raises(KeyboardInterrupt):
+        use()
+    assert done == ["used", "node 0 stopped", "node 1 stopped", "node 2 stopped"]
+
+
+def test_a_terminal_that_has_gone_away_fails_nothing(monkeypatch: pytest.MonkeyPatch) -> None:  # TRUST R2
+    class Gone(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+        def write(self, text: str) -> int:
+            raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(sys, "stderr", Gone())
+    progress = Progress(1)
+    progress.tell("s", "undoing kill on broker-2 …")
+    progress.note("undone")
+    progress.close()
 
 
 @pytest.mark.parametrize(
