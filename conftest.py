@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness import signals
 from harness.choice import add_options
 from harness.packed import add_keep_option
 
@@ -44,6 +45,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write what suites/test_faults.py measures for docs/faults.md",
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """SIGTERM and SIGHUP end a session as Ctrl-C does: fixtures undo faults and stop their clusters."""
+    signals.install()
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -15,7 +15,7 @@ from typing import Any, Self
 from harness import packed
 from harness.assess import assess_many
 from harness.contracts import Cluster, Verdict
-from harness.execute import execute
+from harness.execute import BrokenRun, execute
 from harness.expectation import told
 from harness.rundir import RunDir
 from harness.scenario import Scenario
@@ -89,6 +89,8 @@ class Campaign:
         self._command_for, self._versions = command_for, versions
         self._keep, self._pack_at_once = keep, pack_at_once
         self._to_pack: dict[Path, Result] = {}
+        self.runs: list[RunDir] = []  # that were executed, in order, also those that broke
+        self.broken: list[BrokenRun] = []
         self._waiting: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._reconcile_all, name="reconcile", daemon=True)
         self._thread.start()
@@ -106,19 +108,28 @@ class Campaign:
                 self.pack(result)
 
     def run(self, scenario: Scenario) -> Future[Result]:
-        """Execute now; the future is the reconciled and judged result."""
+        """Execute now; the future is the reconciled and judged result.
+
+        A run that an error of ours ended is reconciled too, as far as it came; its future raises BrokenRun.
+        """
         began = time.monotonic()
-        run = execute(
-            scenario,
-            self._cluster,
-            self._runs,
-            say=lambda text: self._say(scenario.name, text),
-            command=self._command_for(scenario),
-            versions=self._versions,
-        )
+        broken: BrokenRun | None = None
+        try:
+            run = execute(
+                scenario,
+                self._cluster,
+                self._runs,
+                say=lambda text: self._say(scenario.name, text),
+                command=self._command_for(scenario),
+                versions=self._versions,
+            )
+        except BrokenRun as error:
+            broken, run = error, error.run
+            self.broken.append(error)
+        self.runs.append(run)
         self._say(scenario.name, f"ran {time.monotonic() - began:.1f} s, reconciling")
         future: Future[Result] = Future()
-        self._waiting.put(_Waiting(scenario, run, future))
+        self._waiting.put(_Waiting(scenario, run, future, broken))
         return future
 
     def pack(self, result: Result) -> None:
@@ -155,9 +166,12 @@ class Campaign:
                 for one in batch:  # a ledger that cannot be read must not hide the other runs
                     self._reconcile([one])
             else:
-                batch[0].future.set_exception(error)
+                batch[0].future.set_exception(batch[0].broken or error)
             return
         for one, (reconciled, judgement) in zip(batch, assessed, strict=True):
+            if one.broken is not None:
+                one.future.set_exception(one.broken)
+                continue
             result = Result(one.run, one.scenario, reconciled, judgement)
             self._to_pack[one.run.path] = result
             if self._pack_at_once:
@@ -170,3 +184,4 @@ class _Waiting:
     scenario: Scenario
     run: RunDir
     future: Future[Result]
+    broken: BrokenRun | None = None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Protocol
 
-from harness import provision, registry
+from harness import provision, registry, signals
 from harness.clusters._options import PLAIN, Options
 from harness.connection import TOPIC_PREFIX
 from harness.contracts import Cluster
@@ -148,12 +148,13 @@ _ONLY: Mapping[str, tuple[str, ...]] = {
 
 @contextmanager
 def running(cluster: Cluster) -> Iterator[Cluster]:
-    """Start it, and stop it whatever happens."""
+    """Start it, and stop it whatever happens; no second Ctrl-C ends that half way."""
     cluster.start()
     try:
         yield cluster
     finally:
-        cluster.stop()
+        with signals.deferred():
+            cluster.stop()
 
 
 class _Add(Protocol):

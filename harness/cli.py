@@ -17,7 +17,7 @@ from types import ModuleType
 
 import harness
 import harness.commands
-from harness import environment, exits
+from harness import environment, exits, signals
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -27,6 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(arguments: list[str]) -> int:
     environment.prepare()
+    signals.install()
     parser = build_parser()
     if not arguments:
         parser.print_help(sys.stderr)

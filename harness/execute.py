@@ -6,8 +6,9 @@ import os
 import platform
 import sys
 import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,17 @@ OBSERVERS_LIMIT_S = 35.0  # until they have read to the end and stopped
 STEPS = ("begun", "topics", "workers", "warm", "faults", "healed", "stopped", "drained", "read", "ended", "left",
          "collected")  # fmt: skip
 
+ERROR = "harness-error.txt"  # in the logs of a run: the trace of an error of ours
+
 Say = Callable[[str], None]
+
+
+class BrokenRun(Exception):
+    """An error that is not an OnceproofError ended a run: `run` is its folder, the cause is that error."""
+
+    def __init__(self, run: RunDir, error: Exception) -> None:
+        super().__init__(f"an error of onceproof: {type(error).__name__}: {error}")
+        self.run, self.error = run, error
 
 
 @dataclass(frozen=True)
@@ -65,7 +76,9 @@ def execute(
 ) -> RunDir:
     """Run the scenario on a cluster that is up. An error after its start makes the run inconclusive.
 
-    It is then in the ledger, and the run folder is returned all the same: nothing that was seen is lost.
+    It is then in the ledger, and the run folder is returned all the same: nothing that was seen is lost. An interruption and an
+    error that is not an OnceproofError are in the ledger too, but end the run at once: the manifest stays incomplete.
+    Raises BrokenRun for the latter.
     """
     with needed_in(runs):
         run = RunDir.create(runs, scenario.name)
@@ -100,6 +113,11 @@ def execute(
         except OnceproofError as error:
             book.events.write("error", where="run", text=str(error))
             say(str(error))
+        except BaseException as error:
+            _abandon(run, manifest, book.events, error)
+            if isinstance(error, Exception):
+                raise BrokenRun(run, error) from error
+            raise
     manifest["versions"] |= libraries.loaded(run, {worker.name for worker in workers.all})
     manifest["versions"] |= _kafka_version(cluster, before=manifest["versions"].get("kafka"))
     manifest["ended"] = time.strftime("%Y-%m-%dT%H:%M:%S%z")
@@ -110,6 +128,18 @@ def execute(
     except NoRoom as error:
         say(f"{error}; the run counts as not complete")  # as the manifest of its start says, which stays
     return run
+
+
+def _abandon(run: RunDir, manifest: dict[str, Any], events: ledger.EventLog, error: BaseException) -> None:
+    """Write down why the run ends here, so that reconciling its folder gives INCONCLUSIVE with this reason."""
+    text = f"{type(error).__name__}: {error}" if isinstance(error, Exception) else "the run was interrupted"
+    with suppress(OSError, OnceproofError):  # the disk may be what is full
+        events.write("error", where="harness", text=text)
+        manifest["ended"] = time.strftime("%Y-%m-%dT%H:%M:%S%z")
+        write_json(run.manifest, manifest)
+        if isinstance(error, Exception):
+            trace = "".join(traceback.format_exception(error))
+            (run.logs / ERROR).write_text(trace, encoding="utf-8", errors="replace")
 
 
 def _run(

@@ -5,21 +5,29 @@ no window is open any more, so those proofs come last, in the order of the undoi
 
 The schedule's clock stands still while a fault begins, is undone or shows that it healed: windows that do not overlap in the
 plan never do, however long each takes to bite.
+
+A signal ends the schedule, never the undoing: Ctrl-C, SIGTERM and SIGHUP take effect when every fault that was begun is undone,
+or when an undo has used up its limit.
 """
 
 from __future__ import annotations
 
 import heapq
+import inspect
 import math
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 
+from harness import signals
 from harness.contracts import Arena, Bite, Node
 from harness.errors import FaultError
 from harness.ledger import EventLog
 from harness.schedule import Schedule, Window
+
+UNDO_LIMIT_S = 300.0  # for one fault: more than all limits of its steps together
 
 
 @dataclass
@@ -28,6 +36,20 @@ class _Held:
     window: Window
     nodes: Sequence[Node]
     hold: AbstractContextManager[Bite]
+    entered: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.window.fault} on {', '.join(node.name for node in self.nodes)}"
+
+    def begun(self) -> bool:
+        """Whether there is something to undo: the fault was entered and has not undone itself by an error.
+
+        A signal may raise after the fault has yielded and before `entered` is set; its generator knows better then.
+        """
+        generator = getattr(self.hold, "gen", None)
+        if inspect.isgenerator(generator):
+            return inspect.getgeneratorstate(generator) == inspect.GEN_SUSPENDED
+        return self.entered
 
 
 @dataclass
@@ -36,6 +58,7 @@ class Injector:
     events: EventLog
     say: Callable[[str], None] = field(default=lambda _: None)
     watch: Callable[[], None] = field(default=lambda: None)  # raises when the run is broken
+    undo_limit_s: float = UNDO_LIMIT_S
     _held: dict[int, _Held] = field(default_factory=dict)
     _undone: list[_Held] = field(default_factory=list)
     _failures: list[str] = field(default_factory=list)
@@ -43,32 +66,55 @@ class Injector:
 
     def inject(self, schedule: Schedule) -> None:
         """Run all windows to their end. Whatever happens, every fault that was begun is undone."""
+        with signals.only_first():
+            try:
+                try:
+                    self._walk(schedule)
+                finally:
+                    self._undo_all()
+            except Exception as error:
+                if self._failures:
+                    raise FaultError(self._not_undone()) from error
+                raise
+            finally:  # again: the one signal that can raise may have come just before the first call
+                self._undo_all()
+        if self._failures:
+            raise FaultError(self._not_undone())
+
+    def _walk(self, schedule: Schedule) -> None:
         began = time.monotonic()
         opens = [(window.start_s, number) for number, window in enumerate(schedule)]
         closes: list[tuple[float, int]] = []  # when it is, and the last of those that are undone then
         heapq.heapify(opens)
-        try:
-            while opens or closes:
-                next_open = began + self._stood_still_s + opens[0][0] if opens else math.inf
-                next_close = closes[0][0] if closes else math.inf
-                self._sleep_until(min(next_open, next_close))
-                with self._standing_still():
-                    if next_open <= next_close:
-                        _, number = heapq.heappop(opens)
-                        self._open(number, schedule[number])
-                        if all(member in self._held for member in _group(schedule, number)):
-                            heapq.heappush(closes, (time.monotonic() + schedule[number].hold_s, number))
-                    else:
-                        _, number = heapq.heappop(closes)
+        while opens or closes:
+            next_open = began + self._stood_still_s + opens[0][0] if opens else math.inf
+            next_close = closes[0][0] if closes else math.inf
+            self._sleep_until(min(next_open, next_close))
+            with self._standing_still():
+                if next_open <= next_close:
+                    _, number = heapq.heappop(opens)
+                    self._open(number, schedule[number])
+                    if all(member in self._held for member in _group(schedule, number)):
+                        heapq.heappush(closes, (time.monotonic() + schedule[number].hold_s, number))
+                else:
+                    _, number = heapq.heappop(closes)
+                    with signals.deferred():
                         for member in reversed(_group(schedule, number)):
                             self._close(member)
-                    if not self._held:
-                        self._prove_healed()
-        finally:
-            for number in sorted(self._held, reverse=True):
-                self._close(number)
-            if self._failures:
-                raise FaultError("could not be undone: " + "; ".join(self._failures))
+                if not self._held:
+                    self._prove_healed()
+
+    def _undo_all(self) -> None:
+        """Undo what is held, the last one first; also when the ledger cannot be written any more."""
+        with signals.deferred(), ExitStack() as every:
+            for number in sorted(self._held):
+                if self._held[number].begun():
+                    every.callback(self._close, number)
+                else:
+                    del self._held[number]
+
+    def _not_undone(self) -> str:
+        return "could not be undone: " + "; ".join(self._failures)
 
     def _sleep_until(self, due: float) -> None:
         while (left := due - time.monotonic()) > 0:
@@ -100,25 +146,49 @@ class Injector:
         if unable:
             raise FaultError(f"{window.fault} needs {window.fault.needs.__name__} nodes; {unable} are not")
         held = _Held(number, window, nodes, window.fault.hold(self.arena, nodes))
-        self.say(f"{window.fault} on {', '.join(n.name for n in nodes)}")
+        self.say(str(held))
         self._tell(held, "open")
+        self._held[number] = held  # before it begins, so that no signal comes between the two
         bite = held.hold.__enter__()
-        self._held[number] = held
+        held.entered = True
         self._tell(held, "bite", bit=bite.bit, proof=bite.proof, measured=dict(bite.measured), way=bite.way)
         self.say(bite.proof)
 
     def _close(self, number: int) -> None:
-        """Undo; a failing undo is reported, told at the end, and the others still happen."""
-        held = self._held.pop(number)
-        self._tell(held, "heal")
+        """Undo; a failing undo is reported, raised at the end, and the others still happen."""
+        held = self._held[number]
         try:
-            held.hold.__exit__(None, None, None)
-        except Exception as error:  # noqa: BLE001  whatever it is, the others have to be undone too
-            self._failures.append(f"{held.window.fault}: {error}")
-            self._tell(held, "error", text=str(error))
-            self.say(str(error))
+            self._tell(held, "heal")
+        finally:
+            with suppress(OSError):  # a terminal that has gone away must not keep a fault in place
+                self.say(f"undoing {held} …")
+            problem = self._undo(held)
+            del self._held[number]
+        if problem is None:
+            self._undone.append(held)
             return
-        self._undone.append(held)
+        self._failures.append(f"{held.window.fault}: {problem}")
+        self._tell(held, "error", text=str(problem))
+        with suppress(OSError):
+            self.say(str(problem))
+
+    def _undo(self, held: _Held) -> BaseException | None:
+        """What went wrong. In a thread of its own, where no signal raises, and which is not waited for without a limit."""
+        problems: list[BaseException] = []
+
+        def undo() -> None:
+            try:
+                held.hold.__exit__(None, None, None)
+            except BaseException as error:  # noqa: BLE001  whatever it is, the others have to be undone too
+                problems.append(error)
+
+        limit_s = self.undo_limit_s + sum(getattr(node, "command_limit_s", 0.0) for node in held.nodes)
+        thread = threading.Thread(target=undo, name=f"undo {held}", daemon=True)
+        thread.start()
+        thread.join(limit_s)
+        if thread.is_alive():
+            return FaultError(f"{held} is not undone after {limit_s:g} s")
+        return problems[0] if problems else None
 
     def _prove_healed(self) -> None:
         while self._undone:

@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from harness.expectation import told
@@ -48,13 +49,15 @@ class Progress:
 
     def close(self) -> None:
         if self._tty and self._line:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+            with suppress(OSError):
+                sys.stderr.write("\r\x1b[K")
+                sys.stderr.flush()
             self._line = ""
 
     def _print(self, text: str, *, lasting: bool) -> None:
         stamped = f"{time.monotonic() - self._began:6.1f}s {text}"
-        with self._lock:
+        # A terminal that was closed (SIGHUP) is no reason to fail: what goes on has to undo faults and write the report.
+        with self._lock, suppress(OSError):
             if not self._tty:
                 sys.stderr.write(stamped + "\n")
             elif lasting:

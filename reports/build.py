@@ -17,6 +17,7 @@ from markupsafe import Markup
 from harness.room import needed_in
 from harness.rundir import RunDir
 from reports import summary, words
+from reports.course import Course
 from reports.headline import MARKS, TONES, headline
 from reports.model import Report, RunReport, read_runs
 from reports.sections import environment, faults, findings, matrix, runs, verdict
@@ -37,13 +38,14 @@ def build(
     versions: Mapping[str, Any],
     started: Any,
     seconds: float | None,
+    course: Course | None = None,
 ) -> Path:
     """Write `out` (HTML) and `out` with the ending .json, each whole or not at all; the path of the HTML.
 
     The page opens from a file, loads nothing from anywhere, and runs only the scripts it was built with.
     `started` is epoch seconds or a text.
     """
-    report = Report(title, command, seed, dict(versions), started, seconds, read_runs(runs))
+    report = Report(title, command, seed, dict(versions), started, seconds, read_runs(runs), course)
     out = out.resolve()
     with needed_in(out.parent):
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -87,7 +89,7 @@ def as_data(report: Report, out: Path) -> dict[str, Any]:
         "command": report.command,
         "started": report.started,
         "seconds": report.seconds,
-        **summary.summary(report.runs, out, report.seed, report.versions),
+        **summary.summary(report.runs, out, report.seed, report.versions, report.course),
         "runs": [_run_as_data(run) for run in report.runs],
     }
 

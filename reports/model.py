@@ -14,6 +14,7 @@ from typing import Any
 
 from harness.expectation import Standing, standing
 from harness.rundir import RunDir
+from reports.course import Course
 from reports.files import counts, decimal, integer, items, load, mapping, text, texts
 from reports.required import Required
 from reports.timeline import Timeline
@@ -197,6 +198,7 @@ class Report:
     started: Any
     seconds: float | None
     runs: tuple[RunReport, ...]
+    course: Course | None = None
 
     @property
     def promises(self) -> tuple[RunReport, ...]:

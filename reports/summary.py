@@ -10,6 +10,7 @@ from typing import Any
 from harness import exits
 from harness.rundir import RunDir
 from reports import words
+from reports.course import Course
 from reports.headline import MARKS, TONES, worst
 from reports.model import RunReport, Standing, read_runs
 
@@ -46,13 +47,19 @@ def row(run: RunReport) -> dict[str, Any]:
 
 
 def summary(
-    runs: Sequence[RunReport], report_path: Path, seed: int | None, versions: Mapping[str, Any]
+    runs: Sequence[RunReport],
+    report_path: Path,
+    seed: int | None,
+    versions: Mapping[str, Any],
+    course: Course | None = None,
 ) -> dict[str, Any]:
+    """With `course`: also how many runs were planned, which scenarios were skipped and why, and what ended it early."""
     return {
         "runs": [row(run) for run in runs],
         "report": str(report_path),
         "seed": seed,
         "versions": dict(versions),
+        **(course.as_data() if course is not None else {}),
     }
 
 
@@ -61,15 +68,18 @@ def exit_code(runs: Sequence[RunReport]) -> int:
 
     0: every run is as expected. 1: a run is VIOLATED by something that it does not plant, or does not show what it must
     raise (a control that did not catch). 3: else, a run is INCONCLUSIVE, or there is no run at all.
+    A skipped scenario is no run and changes nothing.
     """
     if not runs or worst(runs) is Standing.UNPROVEN:
         return exits.INCONCLUSIVE
     return exits.AS_PROMISED if worst(runs) is Standing.AS_PROMISED else exits.VIOLATED
 
 
-def table(runs: Sequence[RunReport], colour: bool = False) -> str:
+def table(runs: Sequence[RunReport], colour: bool = False, course: Course | None = None) -> str:
     """An aligned table of at most 140 columns, what runs had to raise, and a closing sentence; ANSI colours only when asked
     for.
+
+    With `course`: below the rows, what was skipped and why, and what ended the command early.
     """
     lines = _narrowed(
         _lines(runs, words.number), ((1, 12), (0, 24))
@@ -88,8 +98,10 @@ def table(runs: Sequence[RunReport], colour: bool = False) -> str:
         elif colour:
             whole = f"\033[2m{whole}{_OFF}"
         shown.append(whole)
+    besides = course.lines(len(runs)) if course is not None else []
+    folded = [textwrap.fill(line, WIDTH, break_on_hyphens=False) for line in besides]
     sentence = textwrap.fill(closing(runs), WIDTH, break_on_hyphens=False)
-    return "\n".join([*shown, "", *_required(runs), sentence])
+    return "\n".join([*shown, "", *_required(runs), *([*folded, ""] if folded else []), sentence])
 
 
 def _required(runs: Sequence[RunReport]) -> list[str]:

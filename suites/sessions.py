@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -41,8 +42,10 @@ def started_cluster(
     """A real cluster; what crashed sessions left is swept first."""
     from harness import owned
     from harness.choice import running
+    from harness.clusters._undo import undo_left
 
     runs: Path = config.getoption("--runs")
+    undo_left(lambda text: print(text, file=sys.stderr))
     owned.sweep(runs)
     folder = owned.new_cluster_folder(runs)
     with running(chosen(config, options, settings, **fixed).build(folder)) as started:

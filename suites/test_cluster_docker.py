@@ -51,6 +51,16 @@ cluster.start()
 print("ready", flush=True)
 sys.stdin.read()
 """
+# The same, with faults in place: a broker that is paused, with its links cut.
+PAUSING = HARNESS.replace(
+    'print("ready", flush=True)',
+    """
+node = cluster.nodes()[0]
+node.sever([Cut(link) for link in node.links()], by="victim")
+node.pause()
+""",
+).replace("import sys\n", "import sys\nfrom harness.contracts import Cut\n", 1)
+KILLS = 20
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -187,14 +197,17 @@ def test_containers_of_a_killed_harness_are_swept(tmp_path: Path) -> None:
 
 
 @pytest.mark.conformance
-@pytest.mark.timeout(1800)
-def test_twenty_kills_at_random_moments_leave_nothing_after_the_next_start(tmp_path: Path) -> None:
-    """With an engine of their own that dies with each of them."""
+@pytest.mark.timeout(7200)
+def test_kills_at_random_moments_leave_nothing_after_the_next_start(
+    tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    """With an engine of their own that dies with each of them; the cluster is up and its broker paused after some seconds."""
     folder, chance = tmp_path / "cluster", random.Random(20)
     before = _filters()
-    for _ in range(20):
-        with _harness(folder, {}) as harness:
-            time.sleep(chance.uniform(0.3, 15.0))
+    for _ in range(pytestconfig.getoption("--times") or KILLS):
+        with _harness(folder, {}, PAUSING) as harness:
+            time.sleep(chance.uniform(0.3, 20.0))
+            assert harness.poll() is None, "it ended by itself"
             harness.send_signal(signal.SIGKILL)
     with _harness(folder, {}) as harness:
         assert harness.stdout is not None
@@ -238,9 +251,9 @@ def _filters() -> tuple[list[str], str]:
     return rules, Path("/proc/sys/net/ipv4/ip_forward").read_text(encoding="ascii")
 
 
-def _harness(folder: Path, environment: dict[str, str]) -> subprocess.Popen[bytes]:
+def _harness(folder: Path, environment: dict[str, str], program: str = HARNESS) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-c", HARNESS, str(folder)],
+        [sys.executable, "-c", program, str(folder)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -51,6 +52,7 @@ class Recorded:
     bit: bool = True
     takes_s: float = 0.0  # to bite
     undo_fails: bool = False
+    undo_takes_s: float = 0.0
     needs: ClassVar[type] = Killable
     ways: ClassVar[Mapping[str, str]] = {}
     bites_when: ClassVar[str] = ""
@@ -62,6 +64,7 @@ class Recorded:
         try:
             yield Bite(self.bit, f"{self.name} bit", {"ms": 1.0})
         finally:
+            time.sleep(self.undo_takes_s)
             self.story.append(f"{self.name} off")
             if self.undo_fails:
                 raise FaultError(f"{self.name} cannot be undone")
@@ -167,6 +170,81 @@ def test_of_several_a_failing_undo_in_the_middle_is_reported_and_the_others_stil
     )
     told = [event for event in read_events(tmp_path / "harness.events") if event["step"] == "error"]
     assert [event["text"] for event in told] == ["kill cannot be undone"]
+
+
+def test_an_interruption_is_not_hidden_by_a_failing_undo(tmp_path: Path) -> None:  # TRUST R2
+    story: list[str] = []
+    first, second = Recorded("sever", story), Recorded("kill", story, undo_fails=True)
+
+    def watch() -> None:
+        if len(story) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        inject(tmp_path, Window(first, Whom(), 0, 9), Window(second, Whom(), 0, 9), watch=watch)
+    assert story == ["sever on", "kill on", "kill off", "sever off"]
+    errors = [event["text"] for event in read_events(tmp_path / "harness.events") if event["step"] == "error"]
+    assert errors == ["kill cannot be undone"]
+
+
+def test_an_undo_that_hangs_is_left_after_its_limit_and_the_others_still_happen(tmp_path: Path) -> None:
+    story: list[str] = []  # TRUST R2
+    hanging = Recorded("kill", story, undo_takes_s=5.0)
+    events = EventLog(tmp_path / "harness.events", "harness")
+    injector = Injector(cast(Arena, None), events, undo_limit_s=0.2)
+    schedule = together((Recorded("sever", story), Whom()), (hanging, Whom()), after_s=0, hold_s=0.05)
+    begun = time.monotonic()
+    with pytest.raises(FaultError, match=r"kill on broker-1 is not undone after 0\.2 s"):
+        injector.inject(schedule)
+    assert time.monotonic() - begun < 4.0
+    assert "sever off" in story
+
+
+def test_a_ledger_that_cannot_be_written_keeps_no_fault_in_place(tmp_path: Path) -> None:  # TRUST R2
+    story: list[str] = []
+
+    class FullDisk(EventLog):
+        def write(self, kind: str, **fields: Any) -> None:
+            if fields["step"] == "heal":
+                raise OSError(28, "No space left on device")
+            super().write(kind, **fields)
+
+    injector = Injector(cast(Arena, None), FullDisk(tmp_path / "harness.events", "harness"))
+    both = together(
+        (Recorded("sever", story), Whom()), (Recorded("kill", story), Whom()), after_s=0, hold_s=0.05
+    )
+    with pytest.raises(OSError, match="No space left"):
+        injector.inject(both)
+    assert story == ["sever on", "kill on", "kill off", "sever off"]
+
+
+def test_a_signal_before_the_fault_begins_starts_nothing(tmp_path: Path) -> None:  # TRUST R2
+    story: list[str] = []
+
+    class Interrupting(EventLog):
+        def write(self, kind: str, **fields: Any) -> None:
+            super().write(kind, **fields)
+            signal.raise_signal(signal.SIGINT)
+
+    injector = Injector(cast(Arena, None), Interrupting(tmp_path / "harness.events", "harness"))
+    with pytest.raises(KeyboardInterrupt):
+        injector.inject((Window(Recorded("kill", story), Whom(), 0, 0.05),))
+    assert story == []
+
+
+def test_a_signal_between_the_bite_and_its_entry_in_the_ledger_undoes_the_fault(tmp_path: Path) -> None:
+    story: list[str] = []  # TRUST R2
+
+    class Interrupting(EventLog):
+        def write(self, kind: str, **fields: Any) -> None:
+            if fields["step"] == "bite":
+                signal.raise_signal(signal.SIGINT)
+            super().write(kind, **fields)
+
+    injector = Injector(cast(Arena, None), Interrupting(tmp_path / "harness.events", "harness"))
+    with pytest.raises(KeyboardInterrupt):
+        injector.inject((Window(Recorded("kill", story), Whom(), 0, 0.05),))
+    assert story == ["kill on", "kill off"]
 
 
 @pytest.mark.parametrize(

@@ -16,10 +16,11 @@ from harness.assess import assess
 from harness.campaign import Campaign
 from harness.clusters.memory import PARTITIONS, MemoryCluster
 from harness.contracts import Mode, Verdict
+from harness.execute import BrokenRun
 from harness.expectation import Standing
 from harness.reconcile import places
 from harness.reconcile.session import spark
-from harness.rundir import read_json
+from harness.rundir import find_runs, read_json
 from harness.scenario import (
     ChurnSettings,
     ConsumerSettings,
@@ -85,6 +86,32 @@ def test_a_packed_run_is_reconciled_as_before_here_and_elsewhere(
             reconciled, judgement = assess(run, spark())
             assert judgement.to_json() == result.judgement.to_json()
             assert reconciled["counts"] == result.reconciled["counts"]
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError("ours"), KeyboardInterrupt("SIGTERM")])
+def test_a_run_that_is_broken_off_is_inconclusive_and_says_why(  # TRUST R7
+    campaign: Campaign, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    def examine(*_: object) -> int:
+        raise error
+
+    monkeypatch.setattr("harness.execute.autopsy.examine", examine)  # called after the final reading
+    scenario = replace(HONEST, name=f"broken-{type(error).__name__}")
+    why = "ZeroDivisionError: ours"
+    if isinstance(error, Exception):
+        future = campaign.run(scenario)
+        with pytest.raises(BrokenRun, match=why):
+            future.result()
+        run = campaign.runs[-1]
+        assert "in examine" in (run.logs / "harness-error.txt").read_text()
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            campaign.run(scenario)
+        run, why = find_runs([campaign.runs[0].path.parents[1] / scenario.name])[0], "the run was interrupted"
+    assert run.read_manifest()["complete"] is False
+    _reconciled, judgement = assess(run, spark())
+    assert judgement.verdict is Verdict.INCONCLUSIVE
+    assert any(why in doubt for doubt in judgement.inconclusive), judgement.inconclusive
 
 
 def test_observers_look_on_and_change_nothing(campaign: Campaign) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from harness import topics
+from harness import signals, topics
 from harness.clusters._access import Access
 from harness.clusters._block import Block
 from harness.clusters._links import Links
@@ -72,7 +72,8 @@ class ServerCluster(ABC):
         try:
             self._start()
         except BaseException:
-            self.stop()
+            with signals.deferred():
+                self.stop()
             raise
 
     def bootstrap_servers(self, lane: Lane) -> str:

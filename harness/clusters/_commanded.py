@@ -1,7 +1,7 @@
 """Nodes of a cluster that is not ours: what they can is what the user gave commands for, and all of it is observed.
 
 A command's word is never taken: a node is killed when nobody answers at its port any more, and back when it answers and
-counts itself among the brokers.
+counts itself among the brokers. What is in use is written down first (harness.clusters._held), until the node is seen to be back.
 """
 
 from __future__ import annotations
@@ -10,16 +10,20 @@ import socket
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
+from typing import TypeVar
 
 from harness import wire
+from harness.clusters._held import Held, Uses
 from harness.clusters._mesh import Member
 from harness.clusters._powers import Commands
 from harness.errors import ClusterError, FaultError, WaitTimeout
 from harness.waiting import wait_until
 
+T = TypeVar("T")
 ASK_LIMIT_S = 5.0
 _CONNECT_LIMIT_S = 2.0
 _GONE_LIMIT_S = 15.0
+_RESUMED_LIMIT_S = 30.0
 _BACK_LIMIT_S = 120.0
 
 
@@ -33,6 +37,8 @@ class CommandedNode:
         self._control = control
         self._commands = commands
         self._tell = tell
+        self.uses: Uses | None = None  # where powers in use are written down
+        self._held: dict[str, Held] = {}  # by power
 
     def __repr__(self) -> str:
         return f"<{self.name} {self._control}>"
@@ -45,6 +51,10 @@ class CommandedNode:
     def powers(self) -> list[str]:
         """Of which there are commands."""
         return list(self._commands.lines)
+
+    @property
+    def command_limit_s(self) -> float:
+        return self._commands.limit_s
 
     @property
     def control(self) -> wire.Address:
@@ -77,6 +87,22 @@ class CommandedNode:
     def residue(self) -> list[str]:
         return []
 
+    def bring_back(self) -> None:
+        """Undo what is still in use; in vain for a node that is as it was."""
+
+    def _use(self, power: str, act: Callable[[], T]) -> T:
+        """Write down that the power is in use, then use it."""
+        if self.uses is not None and power not in self._held:
+            self._held[power] = self.uses.begin(power, self.member, self._control, self._commands)
+        done = act()
+        if power in self._held:
+            self._held[power].commanded()
+        return done
+
+    def _back(self, power: str) -> None:
+        if power in self._held:
+            self._held.pop(power).undone()
+
     def _run(self, power: str) -> int:
         return self._commands.run(power, self.name, self._tell)
 
@@ -104,17 +130,24 @@ class Kill(CommandedNode):
     def kill(self) -> None:
         """Returns when nobody answers any more, or, with a command that does not do it, after a limit."""
         if self.running():
-            self._must("kill")
+            self._use("kill", lambda: self._must("kill"))
             self._wait_gone(_GONE_LIMIT_S)
+
+    def bring_back(self) -> None:
+        super().bring_back()
+        if "kill" in self._held:
+            self.restart()
 
     def restart(self) -> None:
         if self.running():
+            self._back("kill")
             return
         self._must("restart")
         try:
             wait_until(self._takes_part, _BACK_LIMIT_S, f"{self.name} is not back after its restart command")
         except WaitTimeout as error:
             raise ClusterError(str(error)) from error
+        self._back("kill")
 
     def residue(self) -> list[str]:
         return [*super().residue(), *([] if self.running() else [f"{self.name} does not run"])]
@@ -125,7 +158,7 @@ class ShutDown(Kill):
         """The exit code is the command's, as that of the process is not known."""
         if not self.running():
             return 0
-        code = self._run("shut_down")
+        code = self._use("kill", lambda: self._run("shut_down"))
         if not self._wait_gone(limit_s):
             raise WaitTimeout(f"waited {limit_s:g} s in vain: {self.name} still answers after shut_down")
         return code
@@ -133,10 +166,24 @@ class ShutDown(Kill):
 
 class Pause(CommandedNode):
     def pause(self) -> None:
-        self._must("pause")
+        self._use("pause", lambda: self._must("pause"))
+
+    def bring_back(self) -> None:
+        super().bring_back()
+        if "pause" in self._held:
+            self.resume()
 
     def resume(self) -> None:
+        """Returns when it is seen to run; FaultError if the command does not do that."""
         self._must("resume")
+        try:
+            wait_until(lambda: not self.paused(), _RESUMED_LIMIT_S, "")
+        except WaitTimeout:
+            raise FaultError(
+                f"{self.name} is still paused {_RESUMED_LIMIT_S:g} s after its resume command: "
+                f"{self._commands.shown('resume')}"
+            ) from None
+        self._back("pause")
 
     def residue(self) -> list[str]:
         return [*super().residue(), *([f"{self.name} is paused"] if self.paused() else [])]

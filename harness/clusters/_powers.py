@@ -59,6 +59,7 @@ class Commands:
                 errors="replace",
                 timeout=self.limit_s,
                 check=False,
+                start_new_session=True,  # a Ctrl-C at the terminal must not end the command that undoes a fault
             )
         except subprocess.TimeoutExpired as error:
             tell(f"{power} of {node}: {shown} did not end within {self.limit_s:g} s: {error.stdout!r}")

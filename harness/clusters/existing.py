@@ -22,13 +22,15 @@ from harness.clusters import _leftovers
 from harness.clusters._commanded import CommandedNode
 from harness.clusters._existing_view import ExistingView
 from harness.clusters._finding import Finding, servers
+from harness.clusters._held import Uses
 from harness.clusters._log_marks import LogMarks
 from harness.clusters._options import PLAIN
 from harness.clusters._powers import Powers
 from harness.clusters._preflight import Preflight
 from harness.clusters._properties import read_properties, secrets_in
+from harness.clusters._undo import undo_left
 from harness.contracts import Lane, Node
-from harness.errors import ClusterError, UsageError
+from harness.errors import ClusterError, OnceproofError, UsageError
 from harness.scenario import TopicSettings
 from harness.wire_security import Security
 
@@ -59,6 +61,11 @@ class ExistingCluster:
         self._settings = read_properties(client_config.absolute()) if client_config is not None else {}
         self._security = Security.of(self._settings)
         self._powers = Powers.read(powers) if powers is not None else None
+        self._uses = (
+            Uses(self._bootstrap, powers, client_config, secrets_in(self._settings))
+            if powers is not None
+            else None
+        )
         self._keep_topics = keep_topics
         self._record: _leftovers.Record | None = None
         self._admin_client: AdminClient | None = None
@@ -101,6 +108,7 @@ class ExistingCluster:
         self.folder.mkdir(parents=True, exist_ok=True)
         begun = time.monotonic()
         self._record = _leftovers.Record(self._bootstrap)
+        undo_left(self._tell)  # first: a broker that is paused or down is not found
         try:
             self._find_nodes(begun)
             self._sweep()
@@ -115,7 +123,12 @@ class ExistingCluster:
         """Delete what we made and forget the nodes; the cluster goes on."""
         record, self._record = self._record, None
         admin, self._admin_client = self._admin_client, None
-        self._nodes = []
+        nodes, self._nodes = self._nodes, []
+        for node in nodes:
+            try:
+                node.bring_back()
+            except OnceproofError as error:  # the next start tries again
+                self._tell(f"{node.name} is not back: {error}")
         if record is None:
             return
         made = [self._probe_topic] if self._keep_topics else record.topics
@@ -194,6 +207,8 @@ class ExistingCluster:
         self._step("reached", begun)
         self._admin_client = self._connect()
         self._nodes = finding.nodes(self._admin, reached)
+        for node in self._nodes:
+            node.uses = self._uses
         self._step("brokers_answer", begun)
 
     def _connect(self) -> AdminClient:

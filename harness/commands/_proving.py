@@ -1,4 +1,9 @@
-"""What commands that run scenarios on clusters share: run them, write one report of all, print the summary."""
+"""What commands that run scenarios on clusters share: run them, write one report of all, print the summary.
+
+Whatever ends the runs early, the report on those that were done is written first. What such a command ends with, the first that
+applies: 130 interrupted; 1 a promise violated or a control missed; 70 an error of ours, 2 a cluster or set-up that failed; 3 a
+run is INCONCLUSIVE; 0. Skipped scenarios change nothing, unless all are skipped: then there is nothing to prove (2).
+"""
 
 from __future__ import annotations
 
@@ -7,16 +12,16 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.choice import Choice, running
 from harness.environment import need_open_files
-from harness.errors import UsageError
+from harness.errors import OnceproofError, UsageError
 from harness.packed import add_keep_option
 from harness.room import reason_of
 
@@ -28,6 +33,7 @@ if TYPE_CHECKING:
     from harness.scenario import Scenario
 
 CommandFor = Callable[["Scenario"], str]  # the command line that repeats one scenario's run
+Job = tuple[Choice, Sequence["Scenario"], CommandFor]  # scenarios for a cluster of their own
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,19 +52,28 @@ class Proof:
 
     args: argparse.Namespace
     progress: Progress
-    runs: list[RunDir] = field(default_factory=list)
+    runs: list[RunDir] = field(default_factory=list)  # that were done, also those that broke
     kafka: list[str] = field(default_factory=list)  # versions that really ran
+    _planned: int = 0
+    _skipped: dict[str, str] = field(default_factory=dict)  # by scenario: why
+    _errors: list[str] = field(default_factory=list)
+    _unforeseen: list[BaseException] = field(default_factory=list)
     _began: float = field(default_factory=time.monotonic)
     _started: str = field(default_factory=lambda: time.strftime("%Y-%m-%d %H:%M:%S %z"))
 
     def prepare(self) -> None:
-        """Sweep what crashed runs left, and fetch what is missing."""
+        """Undo and sweep what crashed runs left, and fetch what is missing."""
         from harness import owned, provision
+        from harness.clusters._containers_left import sweep_containers
+        from harness.clusters._stale import sweep_stale
+        from harness.clusters._undo import undo_left
 
         need_open_files()
         self._must_be_writable()
-        for swept in owned.sweep(self.args.runs):
+        undo_left(self.progress.note)
+        for swept in (*owned.sweep(self.args.runs), *sweep_containers()):
             self.progress.note(swept)
+        sweep_stale()  # whatever kind of cluster is started now
         if self.args.cluster == "existing":
             provision.java(self.progress.note)  # for reconciling; nothing is started
         else:
@@ -87,7 +102,29 @@ class Proof:
                 f"--report {report}: cannot be written: {reason_of(error)}; choose another file"
             ) from error
 
-    def run(self, choice: Choice, scenarios: Sequence[Scenario], command_for: CommandFor) -> None:
+    def carry_out(self, jobs: Sequence[Job], title: str, command: str) -> int:
+        """Run all jobs, write the report, print the summary; the exit code.
+
+        An interruption or an error is raised again when the report on the runs that were done is written.
+        """
+        self._planned = sum(len(scenarios) for _choice, scenarios, _command_for in jobs)
+        ended: BaseException | None = None
+        try:
+            for job in jobs:
+                self._run(*job)
+        except (Exception, KeyboardInterrupt) as error:
+            if not self.runs:
+                raise
+            ended = error
+            if not isinstance(error, KeyboardInterrupt) and error not in self._unforeseen:
+                self._fail(str(error) if isinstance(error, OnceproofError) else _of_ours(error))
+        code = self._publish(title, command, ended)
+        failed = [*([ended] if ended is not None else []), *self._unforeseen]
+        if failed and (code != 1 or isinstance(ended, KeyboardInterrupt)):
+            raise failed[0]
+        return code
+
+    def _run(self, choice: Choice, scenarios: Sequence[Scenario], command_for: CommandFor) -> None:
         """Run all scenarios on a cluster of their own."""
         from harness import owned
         from harness.campaign import Campaign
@@ -108,44 +145,87 @@ class Proof:
                     pack_at_once=True,
                 )
             )
+            futures: dict[str, Future[Result]] = {}
             self.progress.tell("cluster", f"starting {choice}")
-            with running(cluster):
-                told = cluster.describe()
-                self.progress.note(f"cluster ready after {told['steps_s']['ready']} s")
-                self.kafka.append(str(told.get("kafka_version", "unknown")))
-                futures = self._run_all(campaign, self._possible(scenarios, cluster))
-            owned.remove(folder)  # only now: its logs tell why a cluster did not come up
-            self.runs += [future.result().run for future in futures]  # the cluster is not needed for that
+            try:
+                with running(cluster):
+                    told = cluster.describe()
+                    self.progress.note(f"cluster ready after {told['steps_s']['ready']} s")
+                    self.kafka.append(str(told.get("kafka_version", "unknown")))
+                    self._run_all(campaign, cluster, self._possible(scenarios, cluster), futures)
+                owned.remove(folder)  # only now: its logs tell why a cluster did not come up
+            except KeyboardInterrupt:
+                if futures:
+                    self.progress.note("interrupted: reconciling the runs that are done; Ctrl-C skips that")
+                raise
+            finally:
+                self.runs += campaign.runs
+                self._await(futures)  # the cluster is not needed for that
 
     def _possible(self, scenarios: Sequence[Scenario], cluster: Cluster) -> list[Scenario]:
-        """Without those that the cluster has no powers for, each told with its reason."""
+        """Without those that the cluster has no powers for; each is noted with its reason."""
         from harness.possible import impossible  # here, so that --help stays quick
 
-        reasons = [impossible(scenario, cluster) for scenario in scenarios]
-        for reason in filter(None, reasons):
-            self.progress.note(f"skipped {reason}")
-        left = [scenario for scenario, reason in zip(scenarios, reasons, strict=True) if reason is None]
+        reasons = {scenario.name: impossible(scenario, cluster) for scenario in scenarios}
+        for name, reason in reasons.items():
+            if reason is not None:
+                self._skipped[name] = reason.removeprefix(f"{name}: ")
+                self.progress.note(f"skipped {reason}")
+        left = [scenario for scenario in scenarios if reasons[scenario.name] is None]
         if not left:
-            raise UsageError(f"nothing is left to prove: {next(filter(None, reasons))}")
+            raise UsageError(f"nothing is left to prove: {next(filter(None, reasons.values()))}")
         return left
 
-    def _run_all(self, campaign: Campaign, scenarios: Sequence[Scenario]) -> list[Future[Result]]:
-        """Run one after the other; each is reconciled while the next one runs."""
-        futures: list[Future[Result]] = []
+    def _run_all(
+        self,
+        campaign: Campaign,
+        cluster: Cluster,
+        scenarios: Sequence[Scenario],
+        futures: dict[str, Future[Result]],
+    ) -> None:
+        """Run one after the other; each is reconciled while the next one runs.
+
+        After an error of ours the next one runs only on a cluster that answers and has nothing left of a fault.
+        """
         for number, scenario in enumerate(scenarios, start=len(self.runs) + 1):
             self.progress.begin(number, scenario.name)
+            broken = len(campaign.broken)
             future = campaign.run(scenario)
             future.add_done_callback(self.progress.done)
-            futures.append(future)
-        return futures
+            futures[scenario.name] = future
+            if len(campaign.broken) > broken and not _usable(cluster):
+                raise campaign.broken[-1].error
 
-    def publish(self, title: str, command: str) -> int:
-        """Write the report, print the summary; the exit code."""
+    def _await(self, futures: Mapping[str, Future[Result]]) -> None:
+        """Wait until all are reconciled. One that cannot be is in the report without counts, and named."""
+        from harness.execute import BrokenRun
+
+        for name, future in futures.items():
+            try:
+                future.result()
+            except BrokenRun as error:
+                self._unforeseen.append(error.error)
+                self._fail(f"{name}: {error}")
+            except OnceproofError as error:
+                self._fail(f"{name}: not reconciled: {error}")
+            except Exception as error:  # noqa: BLE001  whatever it is, the other runs are reported, then it is raised
+                self._unforeseen.append(error)
+                self._fail(f"{name}: not reconciled: {_of_ours(error)}")
+
+    def _fail(self, text: str) -> None:
+        self._errors.append(" ".join(text.split()))
+        self.progress.note(self._errors[-1])
+
+    def _publish(self, title: str, command: str, ended: BaseException | None) -> int:
+        """Write the report, print the summary; the exit code of the runs."""
         from harness.versions import versions
         from reports import summary
         from reports.build import build
+        from reports.course import COMPLETE, FAILED, INTERRUPTED, Course
         from reports.model import read_runs
 
+        how = COMPLETE if ended is None else INTERRUPTED if isinstance(ended, KeyboardInterrupt) else FAILED
+        course = Course(self._planned - len(self._skipped), self._skipped, how, tuple(self._errors))
         args, known = self.args, versions(", ".join(dict.fromkeys(self.kafka)))
         report = build(
             self.runs,
@@ -156,11 +236,25 @@ class Proof:
             versions=known,
             started=self._started,
             seconds=time.monotonic() - self._began,
+            course=course,
         )
         rows = read_runs(self.runs)
-        if args.json:
-            print(json.dumps(summary.summary(rows, report, args.seed, known)))
-        else:
-            print(summary.table(rows, colour=sys.stdout.isatty()))
-            print(f"report: {report}")
+        # After a SIGHUP the terminal is gone; the report is written all the same.
+        with suppress(*([OSError] if how == INTERRUPTED else [])):
+            if args.json:
+                print(json.dumps(summary.summary(rows, report, args.seed, known, course)), flush=True)
+            else:
+                print(summary.table(rows, colour=sys.stdout.isatty(), course=course))
+                print(f"report: {report}", flush=True)
         return summary.exit_code(rows)
+
+
+def _usable(cluster: Cluster) -> bool:
+    try:
+        return bool(cluster.view().registered_brokers()) and not cluster.residue()
+    except Exception:  # noqa: BLE001  whatever it is: it cannot be used
+        return False
+
+
+def _of_ours(error: BaseException) -> str:
+    return f"an error of onceproof: {type(error).__name__}: {error}"

@@ -54,9 +54,12 @@ def run(args: argparse.Namespace) -> int:
         kafka_libs(kafka, progress.note, exactly=True)
     for client in clients:
         client_overlay(client, progress.note)
-    for kafka, scenarios in by_kafka.items():
-        proof.run(_choice(args, kafka), scenarios, partial(_repeat, args, kafka))
-    return proof.publish("onceproof matrix", _command(args, args.kafka, clients, args.mode, args.fault))
+    jobs = [
+        (_choice(args, kafka), scenarios, partial(_repeat, args, kafka))
+        for kafka, scenarios in by_kafka.items()
+    ]
+    command = _command(args, args.kafka, clients, args.mode, args.fault)
+    return proof.carry_out(jobs, "onceproof matrix", command)
 
 
 def _scenarios(args: argparse.Namespace, kafka: str, clients: Sequence[str]) -> list[Scenario]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from fnmatch import fnmatch
+from functools import partial
 from typing import TYPE_CHECKING
 
 from harness.choice import Choice, add_options
@@ -36,8 +38,14 @@ def run(args: argparse.Namespace) -> int:
     proof = _proving.Proof(args, Progress(len(scenarios)))
     proof.prepare()
     repeat = ["--seed", str(args.seed), *choice.words()]
-    proof.run(choice, scenarios, lambda s: " ".join(["./onceproof prove", "--only", s.name, *repeat]))
-    return proof.publish("onceproof prove" + (" --quick" if args.quick else ""), _command(args))
+    again = partial(_repeat, repeat)
+    title = "onceproof prove" + (" --quick" if args.quick else "")
+    return proof.carry_out([(choice, scenarios, again)], title, _command(args))
+
+
+def _repeat(words: Sequence[str], scenario: Scenario) -> str:
+    """The command line that repeats one run."""
+    return " ".join(["./onceproof prove", "--only", scenario.name, *words])
 
 
 def _chosen(args: argparse.Namespace) -> list[Scenario]:

@@ -41,6 +41,7 @@ def run(args: argparse.Namespace) -> int:
     from harness.clusters._containers_left import sweep_containers
     from harness.clusters._leftovers import left
     from harness.clusters._stale import left_stale, sweep_stale
+    from harness.clusters._undo import undo_left
     from harness.owned import left_below, sweep
 
     runs = args.runs or DEFAULT_RUNS
@@ -52,7 +53,9 @@ def run(args: argparse.Namespace) -> int:
             f"--prefix {args.prefix}: 4 to 60 letters, digits, dots, _ or -, with a letter or digit first, a dash at the "
             f"end and three letters or digits in between, such as {TOPIC_PREFIX}"
         )
-    swept = [*sweep(runs), *sweep_containers()]
+    swept: list[str] = []
+    undo_left(swept.append)
+    swept += [*sweep(runs), *sweep_containers()]
     swept += [f"{folder}: removed the data of a cluster whose harness was killed" for folder in sweep_stale()]
     swept += [*left_below(runs), *left_stale(), *left()]
     print("\n".join(swept) or "nothing to sweep", flush=True)

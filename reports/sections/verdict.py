@@ -13,6 +13,7 @@ from reports.model import Report, RunReport, Standing
 def section(report: Report) -> dict[str, Any]:
     return {
         "headline": headline(report.runs),
+        "besides": report.course.lines(len(report.runs)) if report.course is not None else [],
         "amiss": _amiss(report),
         "numbers": _numbers(report),
     }

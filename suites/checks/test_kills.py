@@ -20,8 +20,13 @@ KILLS = 20
 LONGEST_S = 25.0  # from the start of the process: its cluster is up after about ten seconds
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """`--times 100` kills a hundred harnesses."""
+    if "seed" in metafunc.fixturenames:
+        metafunc.parametrize("seed", range(metafunc.config.getoption("--times") or KILLS))
+
+
 @pytest.mark.conformance
-@pytest.mark.parametrize("seed", range(KILLS))
 def test_nothing_is_left_after_a_kill(tmp_path: Path, seed: int) -> None:
     before = control_groups()
     log = tmp_path / "victim.log"

@@ -1,0 +1,38 @@
+"""How a command went besides its runs: what was planned, what was skipped and why, what ended it early."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from reports.words import plural
+
+COMPLETE, INTERRUPTED, FAILED = "complete", "interrupted", "failed"
+
+
+@dataclass(frozen=True)
+class Course:
+    """`planned` counts the runs that were to be executed, without the skipped ones."""
+
+    planned: int
+    skipped: Mapping[str, str] = field(default_factory=dict)  # by scenario: why
+    ended: str = COMPLETE
+    errors: tuple[str, ...] = ()  # each one line
+
+    def as_data(self) -> dict[str, Any]:
+        return {
+            "planned": self.planned,
+            "skipped": [{"scenario": name, "reason": why} for name, why in self.skipped.items()],
+            "ended": self.ended,
+            "errors": list(self.errors),
+        }
+
+    def lines(self, runs: int) -> list[str]:
+        """What a reader has to know beside the table of so many runs; nothing when all went as planned."""
+        told = [f"skipped {name}: {why}" for name, why in self.skipped.items()]
+        told += [f"error: {text}" for text in self.errors]
+        if self.ended != COMPLETE:
+            how = "interrupted" if self.ended == INTERRUPTED else "ended by an error"
+            told.append(f"{how} after {runs} of {plural(self.planned, 'run')}; {runs} in the report")
+        return told
