@@ -171,8 +171,8 @@ class Facts:
     transform: Transform | None = None  # of a pipeline
     owned: Ownership = NOBODY
     observers: Mapping[int, Observer] = field(default_factory=dict)  # by the number of the reader
-    # Places that were read whole, and topics all of whose partitions were, both sorted; None: all of them.
-    whole: tuple[Ints, Ints] | None = None
+    # By topic and 1 + partition, whether it was read whole; at 0 of a topic: all of it was. None: everything was.
+    whole: npt.NDArray[np.bool_] | None = None
 
     def fate_of(self, session: Ints, txn: Ints) -> Ints:
         """The fate of each record's transaction; OPEN for one that no event tells of."""
@@ -186,11 +186,9 @@ class Facts:
         """Whether what a message left in this partition (-1: in any of its topic) was read to the end (E11)."""
         if self.whole is None:
             return np.ones(len(topic), dtype=np.bool_)
-        places, topics = self.whole
-        here = _looked_up(place_of(topic, partition), places, np.ones_like(places), 0)
-        if partition.min(initial=0) < 0:
-            here = np.where(partition < 0, _looked_up(topic, topics, np.ones_like(topics), 0), here)
-        read: Bools = here > 0
+        topics, width = self.whole.shape
+        known = (topic < topics) & (partition >= -1) & (partition < width - 1)
+        read: Bools = known & self.whole.ravel()[np.where(known, topic * width + partition + 1, 0)]
         return read
 
     def was_attempted(self, session: Ints, seq: Ints) -> Bools:

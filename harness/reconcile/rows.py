@@ -20,7 +20,7 @@ from harness.transform import INPUT
 
 FOREVER = (1 << 63) - 1
 BEFORE, DURING, AFTER = 0, 1, 2
-_MOST_PARTITIONS = 1 << 15  # of a topic: journals have 16 bits for their number
+_MOST_TOPICS, _MOST_PARTITIONS = 1 << 8, 1 << 15  # journals have a byte and 16 signed bits for their numbers
 
 Event = dict[str, Any]
 Columns = dict[str, Any]
@@ -235,13 +235,19 @@ def assignment(e: Event, reader: int) -> Columns:
 
 
 def bounds(e: Event) -> Columns:
-    offsets = {name: int(e[name]) for name in ("partition", "start", "end", "stable")}
-    return {"topic": int(e.get("topic", 0)), **offsets}
+    return {**_place(e), **{name: int(e[name]) for name in ("start", "end", "stable")}}
+
+
+def _place(e: Event) -> Columns:
+    topic, partition = int(e.get("topic", INPUT)), int(e["partition"])
+    if not 0 <= topic < _MOST_TOPICS or not 0 <= partition < _MOST_PARTITIONS:
+        raise ValueError("topic and partition")
+    return {"topic": topic, "partition": partition}
 
 
 def reading_begins(e: Event) -> Columns:
     counts = [int(count) for count in e["partitions"]]
-    if not all(0 <= count <= _MOST_PARTITIONS for count in counts):
+    if len(counts) > _MOST_TOPICS or not all(0 <= count <= _MOST_PARTITIONS for count in counts):
         raise ValueError("partitions")
     return {"partitions": counts}
 
@@ -250,8 +256,7 @@ def reading(e: Event) -> Columns:
     isolation = str(e["isolation"])
     if isolation not in ISOLATIONS:
         raise ValueError(f"isolation: {isolation!r}")
-    offsets = {name: int(e[name]) for name in ("partition", "reached", "until")}
-    return {"isolation": isolation, "topic": int(e.get("topic", 0)), **offsets}
+    return {"isolation": isolation, **_place(e), **{name: int(e[name]) for name in ("reached", "until")}}
 
 
 def windows(events: list[Columns]) -> list[Columns]:

@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
@@ -239,11 +240,18 @@ def facts(small: Mapping[str, pa.Table], sealed: Sequence[Sealed]) -> list[Facts
     return made
 
 
-def _whole(bounds: Sequence[Mapping[str, Any]]) -> tuple[Ints, Ints]:
-    """Places that were read whole, and topics all of whose partitions were."""
-    places = sorted(row["topic"] << 32 | row["partition"] for row in bounds if row["whole"])
-    topics = {row["topic"] for row in bounds} - {row["topic"] for row in bounds if not row["whole"]}
-    return np.array(places, dtype=np.int64), np.array(sorted(topics), dtype=np.int64)
+def _whole(bounds: Sequence[Mapping[str, Any]]) -> npt.NDArray[np.bool_]:
+    """As in Facts."""
+    shape = (
+        max((row["topic"] for row in bounds), default=0) + 1,
+        max((row["partition"] for row in bounds), default=0) + 2,
+    )
+    whole = np.zeros(shape, dtype=np.bool_)
+    for row in bounds:
+        whole[row["topic"], row["partition"] + 1] = row["whole"]
+    for topic in {row["topic"] for row in bounds}:
+        whole[topic, 0] = all(row["whole"] for row in bounds if row["topic"] == topic)
+    return whole
 
 
 def told_fates(transactions: pa.Table) -> dict[int, tuple[Ints, Ints, Ints]]:

@@ -225,6 +225,13 @@ def _reading_without_end(run: RunDir) -> None:
     path.write_bytes(b"".join(lines))
 
 
+def _far_partition(run: RunDir) -> None:
+    with (run.ledger / "final-reader.events").open("a", encoding="utf-8") as file:
+        file.write(
+            '{"t": 1, "event": "bounds", "partition": 1099511627776, "start": 0, "end": 0, "stable": 0}\n'
+        )
+
+
 def _missing(name: str) -> Callable[[RunDir], None]:
     return lambda run: (run.ledger / name).unlink()
 
@@ -258,6 +265,10 @@ DAMAGES: dict[str, tuple[Callable[[RunDir], None], str]] = {
     "a compacted output": (
         _compacted("output"),
         r"scenario\.pipeline\.output has cleanup\.policy with compact",
+    ),
+    "a partition that cannot be": (
+        _far_partition,
+        r"final-reader\.events:\d+: a bounds event without a good topic and partition",
     ),
     "a reading of nobody knows what": (
         _reading_without_end,
