@@ -201,8 +201,10 @@ def test_a_worker_on_a_full_disk_ends_with_its_reason(output: str, tmp_path: Pat
     assert done.returncode == worker.NO_LEDGER
     if output == "out":
         assert (tmp_path / output).read_text().splitlines() == [
-            f"{tmp_path / 'r.0.events'}: cannot append to the ledger (No space left on device); "
-            "free some disk space or choose another folder with --runs"
+            (
+                f"{tmp_path / 'r.0.events'}: cannot append to the ledger (No space left on device); "
+                "free some disk space or choose another folder with --runs"
+            )
         ]
 
 
