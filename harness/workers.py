@@ -90,8 +90,14 @@ class Worker:
         # Made here, so that every life has this file, also one that is killed before it comes to its ledger.
         (self._run.ledger / f"{writer}.events").touch()
         self._sent, self._trouble = set(), None
+        self._process = self._launch(spec_file, writer)
+        self._events.write(
+            "worker", name=self.name, state="started", pid=self._process.pid, writes_as=writer, role=self.role
+        )
+
+    def _launch(self, spec_file: Path, writer: str) -> subprocess.Popen[bytes]:
         with _pipe(json.dumps(self._security).encode()) as told:
-            self._process = tether.spawn(
+            return tether.spawn(
                 self.command(spec_file),
                 log=self._run.logs / f"{writer}.out",
                 cwd=ROOT,
@@ -104,9 +110,6 @@ class Worker:
                 pidfile=self._run.logs / f"{writer}.pid",
                 stdin=told,
             )
-        self._events.write(
-            "worker", name=self.name, state="started", pid=self._process.pid, writes_as=writer, role=self.role
-        )
 
     def command(self, spec_file: Path) -> list[str | Path]:
         """What starts the process; a kind of worker may put another command before it, which has to keep the pid."""

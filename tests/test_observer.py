@@ -73,6 +73,10 @@ def test_an_observer_reads_all_topics_to_the_end(tmp_path: Path, memory: MemoryC
         if e["event"] == "observer"
     ]
     assert (told["isolation"], told["topics"]) == ("read_uncommitted", list(TOPICS))
+    [reached] = [
+        e for e in ledger.read_events(run.ledger / "observer-uncommitted.0.events") if e["event"] == "reached"
+    ]
+    assert (reached["complete"], reached["detail"]) == (True, "")
 
 
 def test_a_group_that_reads_uncommitted_cannot_be_observed() -> None:

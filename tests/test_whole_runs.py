@@ -6,6 +6,9 @@ it is blind.
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +33,8 @@ from harness.scenario import (
     Timings,
     TopicSettings,
 )
+from harness.waiting import wait_until
+from harness.workers import Worker
 from reports.model import read_runs
 
 pytestmark = pytest.mark.spark
@@ -210,6 +215,59 @@ def test_a_final_reader_that_is_killed_accuses_nobody(
     assert result.violations == set(), result.explain()
     assert result.count("lost") == 0
     assert any("lost was not asked of" in text for text in result.judgement.inconclusive), result.explain()
+
+
+class _KilledFromOutside:
+    """Kills a worker of a run with SIGKILL once it has something to lose, as the kernel does when memory is short."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+        self.killed: list[str] = []
+        start = Worker.start
+
+        def start_and_kill(worker: Worker) -> None:
+            start(worker)
+            if worker.name in names:
+                threading.Thread(target=self._kill, args=(worker,), daemon=True).start()
+
+        monkeypatch.setattr(Worker, "start", start_and_kill)
+
+    def _kill(self, worker: Worker) -> None:
+        assert worker._process is not None
+        if worker.role != "final_reader":
+            wait_until(
+                lambda: worker.counters().delivered + worker.counters().acked > 100, 60.0, "it does nothing"
+            )
+        self.killed.append(worker.name)
+        os.kill(worker._process.pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("consumer-1",),
+        ("producer-1",),
+        ("observer-committed", "observer-uncommitted", "consumer-1"),
+        ("final-reader",),
+    ],
+    ids=lambda names: names[0],
+)
+def test_a_worker_killed_from_outside_makes_the_run_inconclusive(
+    names: tuple[str, ...], campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TRUST T1, T10: it was HELD without a word, or VIOLATED by what the reader had not read."""
+    outside = _KilledFromOutside(monkeypatch, *names)
+    timings = replace(HONEST.timings, drain_limit_s=5, warm_up_limit_s=30, final_read_limit_s=30)
+    scenario = replace(HONEST, name=f"outside-{names[0]}", observed=True, timings=timings, produce_s=1.0)
+    result = campaign.run(scenario).result()
+    assert sorted(outside.killed) == sorted(names)
+    assert result.verdict is Verdict.INCONCLUSIVE, result.explain()
+    for name in names:
+        words = f"worker {name} was ended by SIGKILL, which onceproof did not send"
+        assert any(words in text for text in result.judgement.inconclusive), result.explain()
+        if name.startswith("observer"):
+            assert any(
+                text.startswith(f"{name} did not read to the end") for text in result.judgement.inconclusive
+            ), result.explain()
 
 
 def test_a_worker_that_fails_makes_the_run_inconclusive(

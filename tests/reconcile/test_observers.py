@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from harness.contracts import Mode
 from harness.errors import LedgerError
 from harness.reconcile import blocks, steps
 from harness.reconcile.blocks import Count, Facts, Space, Summary, Why
@@ -20,6 +21,7 @@ from harness.reconcile.seal import Sealed, seal
 from harness.reconcile.stitch import Doubts, doubts
 from harness.reconcile.tables import read_small
 from harness.rundir import RunDir
+from harness.verdict import Settings, judge
 
 from .cases import CASES, LAX, READER, STRICT, observe, plain
 
@@ -110,6 +112,47 @@ def test_sealing_tells_who_observed_what(tmp_path: Path) -> None:
     }
     deliveries = pq.read_table(folder.tables / "deliveries").to_pylist()
     assert {row["generation"] for row in deliveries if row["reader"] == readers[STRICT]["reader"]} == {0}
+
+
+@pytest.mark.parametrize(
+    ("behind", "words"),
+    [("", None), ("orders-0 at 3 of 9", "orders-0 at 3 of 9"), (None, "it ended before it said so")],
+)
+def test_an_observer_that_did_not_read_to_the_end_is_a_doubt(
+    behind: str | None, words: str | None, tmp_path: Path
+) -> None:
+    """TRUST T10: observers with a fifth of the records, dead since, and the run was HELD without a word."""
+    run = plain(tmp_path)
+    observe(run, STRICT, *run.log[:4])
+    run.behind[STRICT] = behind
+    sealed, found, _ = screened(run.finish())
+    seen = coverage(sealed, Facts(sealed.run, 0, True), found)
+    assert seen["observers_behind"] == ({} if words is None else {"observer-committed": words})
+    reconciled = {"counts": {}, "compared": {}, "crashed": {}, "coverage": seen}
+    doubts = [
+        text for text in judge(reconciled, Mode.AT_LEAST_ONCE, Settings()).inconclusive if "observer" in text
+    ]
+    assert doubts == (
+        [] if words is None else [f"observer-committed did not read to the end of what it observes: {words}"]
+    )
+
+
+def test_an_observer_that_wrote_nothing_is_a_doubt(tmp_path: Path) -> None:
+    """TRUST T10: it died before it came to its ledger; the harness has started it."""
+    run = plain(tmp_path)
+    run.event("worker", name="observer-committed", state="started", pid=1, role="observer")
+    sealed, found, _ = screened(run.finish())
+    seen = coverage(sealed, Facts(sealed.run, 0, True), found)
+    assert seen["observers_behind"] == {"observer-committed": "it ended before it said so"}
+
+
+def test_an_observer_that_was_restarted_counts_by_its_last_life(tmp_path: Path) -> None:
+    run = plain(tmp_path)
+    observe(run, STRICT, *run.log[:4])
+    run.behind[STRICT] = None
+    run.observe("observer-committed.1", "read_committed", *run.log)
+    sealed, found, _ = screened(run.finish())
+    assert coverage(sealed, Facts(sealed.run, 0, True), found)["observers_behind"] == {}
 
 
 def test_an_observer_that_does_not_say_what_it_reads_is_an_error(tmp_path: Path) -> None:
