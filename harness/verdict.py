@@ -14,6 +14,8 @@ from harness.contracts import Mode, Verdict
 from harness.expectation import Evidence, Shortfall, Standing, found, required_by, shortfalls, standing
 from harness.guarantees import TABLE, Conditions, Rule, promise
 
+OWN_CHOICES = frozenset({"read_uncommitted"})  # excuses that a reader gives itself; a rebalance is none
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -134,8 +136,10 @@ def _found(
     for anomaly in TABLE:
         count = int(reconciled["counts"].get(anomaly, 0))
         cell = promise(anomaly, guarantee, settings.conditions)
-        excused = reconciled.get("excused", {}).get(anomaly, {}) if settings.own_choices_excuse else {}
+        excused = reconciled.get("excused", {}).get(anomaly, {})
         for excuse, reason in cell.excuses.items():
+            if excuse in OWN_CHOICES and not settings.own_choices_excuse:
+                continue
             if n := int(excused.get(excuse, 0)):
                 yield Rule.COUNTED, Count(anomaly, n, reason)
                 count -= n
