@@ -16,6 +16,7 @@ from harness.guarantees import TABLE, Conditions, Rule, promise
 
 MOST_EXCUSED = 0.02  # of what is owed (E14)
 MOST_REASONS = 8  # that one line names
+OWN_CHOICES = frozenset({"read_uncommitted"})  # excuses that a reader gives itself; a rebalance is none
 
 
 @dataclass(frozen=True)
@@ -141,8 +142,10 @@ def _found(
     for anomaly in TABLE:
         count = int(reconciled["counts"].get(anomaly, 0))
         cell = promise(anomaly, guarantee, settings.conditions)
-        excused = reconciled.get("excused", {}).get(anomaly, {}) if settings.own_choices_excuse else {}
+        excused = reconciled.get("excused", {}).get(anomaly, {})
         for excuse, reason in cell.excuses.items():
+            if excuse in OWN_CHOICES and not settings.own_choices_excuse:
+                continue
             if n := int(excused.get(excuse, 0)):
                 yield Rule.COUNTED, Count(anomaly, n, reason)
                 count -= n

@@ -146,6 +146,16 @@ def test_own_choices_excuse_unless_the_run_is_judged_as_a_mode() -> None:
     assert [(v.anomaly, v.count) for v in wholly.violations] == [("aborted_read", 5)]
 
 
+def test_a_rebalance_excuses_also_where_the_run_is_judged_as_another_mode() -> None:
+    """It is no choice of the reader. A control that is judged as exactly-once must not be violated by it (E7, E13)."""
+    went_back = reconciled(
+        counts={"rewound": 3}, compared={"rewound": 50}, excused={"rewound": {"rebalance": 3}}
+    )
+    judged = judge(went_back, Mode.IDEMPOTENT, Settings(windows=1, own_choices_excuse=False))
+    assert judged.violations == ()
+    assert [(c.anomaly, c.count) for c in judged.counted] == [("rewound", 3)]
+
+
 def test_settings_come_from_the_manifest() -> None:
     scenario = {"expected": "VIOLATED", "schedule": [{}, {}], "judged_as": "exactly_once"}
     settings = Settings.of({"scenario": scenario}, reconciled(in_flight=1))

@@ -285,9 +285,16 @@ def test_a_control_is_satisfied_by_what_it_requires_alone(
 ) -> None:
     """From the scenario through manifest, verdict.json and report: one rule (E13)."""
     monkeypatch.setenv("ONCEPROOF_LIE", "lose")
-    planted = replace(HONEST, client="lying", expected=Verdict.VIOLATED, control=True)
-    # What the final reader hides is delivered all the same, so it is found as another anomaly too.
-    lost = replace(planted, name="loses", requires={"lost": 1}, tolerates=("phantom", "offset_conflict"))
+    lost = replace(
+        HONEST,
+        name="loses",
+        client="lying",
+        expected=Verdict.VIOLATED,
+        requires={"lost": 1},
+        # What the final reader hides is delivered all the same, so it is found as another anomaly too.
+        tolerates=("phantom", "offset_conflict"),
+        control=True,
+    )
     corrupted = replace(lost, name="corrupts", requires={"corrupted": 1}, tolerates=(*lost.tolerates, "lost"))
     seen, missed = (campaign.run(each).result() for each in (lost, corrupted))
     assert seen.as_expected, seen.explain()
