@@ -75,7 +75,7 @@ def names_full_disks(
     """For what works on run folders: a full disk there, or where temporary files go, is an error for users."""
 
     @functools.wraps(work)
-    def working(runs: Sequence[RunDir], *args: P.args, **kwargs: P.kwargs) -> T:
+    def working(runs: Sequence[RunDir], /, *args: P.args, **kwargs: P.kwargs) -> T:
         with needed_in(*(run.path for run in runs), *scratch_folders()):
             return work(runs, *args, **kwargs)
 
