@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness import packed
 from harness.contracts import Mode
-from harness.room import needed_in, scratch_folders
+from harness.room import names_full_disks
 from harness.rundir import RunDir, write_json
 from harness.verdict import Judgement, Settings, judge
 
@@ -22,11 +22,12 @@ def assess(run: RunDir, spark: SparkSession) -> tuple[dict[str, Any], Judgement]
     return assess_many([run], spark)[0]
 
 
+@names_full_disks
 def assess_many(runs: Sequence[RunDir], spark: SparkSession) -> list[tuple[dict[str, Any], Judgement]]:
     """The same for many runs, reconciled in one job."""
     from harness.reconcile.job import reconcile_many  # a client worker never loads Spark
 
-    with needed_in(*(run.path for run in runs), *scratch_folders()), ExitStack() as reading:
+    with ExitStack() as reading:
         # A lock is an open file, and they are needed for other things too. A run without one that is packed meanwhile
         # fails the job; it is never judged by a part of its tables.
         for run in runs[: resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4]:

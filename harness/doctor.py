@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.errors import OnceproofError
 from harness.looks import Answer, machine, no, software
 from harness.provision import cache_dir
 
@@ -77,6 +78,8 @@ def facts() -> list[Fact]:
 def _fact(look: _Look) -> Fact:
     try:
         answer = look.look()
+    except OnceproofError as error:
+        answer = no(str(error))
     except Exception as error:  # noqa: BLE001 a look that crashes is an answer too: not known to work
         answer = no(f"{type(error).__name__}: {error}")
     blocks = look.needed and not answer.ok and not answer.fetchable

@@ -151,7 +151,7 @@ def _folders() -> list[Path]:
 
 def _say(text: str) -> None:
     with suppress(OSError, ValueError):  # stderr may be closed
-        line = _CONTROL.sub(" ", text).strip()
+        line = _CONTROL.sub(" ", text).strip().encode("utf-8", "backslashreplace").decode()
         print(f"onceproof: {line[:_LONGEST]}", file=sys.stderr, flush=True)
 
 

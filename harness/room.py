@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import functools
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from harness.errors import NoRoom
+
+if TYPE_CHECKING:
+    from harness.rundir import RunDir
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _FULL_WORDS = re.compile(r"No space left on device|Disk quota exceeded")
@@ -59,6 +67,19 @@ def needed_in(*folders: Path) -> Iterator[None]:
         if isinstance(error, NoRoom) or (told := room_error(error, *folders)) is None:
             raise
         raise told from error
+
+
+def names_full_disks(
+    work: Callable[Concatenate[Sequence[RunDir], P], T],
+) -> Callable[Concatenate[Sequence[RunDir], P], T]:
+    """For what works on run folders: a full disk there, or where temporary files go, is an error for users."""
+
+    @functools.wraps(work)
+    def working(runs: Sequence[RunDir], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        with needed_in(*(run.path for run in runs), *scratch_folders()):
+            return work(runs, *args, **kwargs)
+
+    return working
 
 
 def scratch_folders() -> list[Path]:

@@ -138,6 +138,38 @@ def test_nothing_but_a_verdict_ends_with_0_or_1(
     assert ended_with(error, monkeypatch) == 70
 
 
+class JavaError(Exception):
+    """As py4j raises it: its text is the trace of Java, over many lines."""
+
+    __module__ = "py4j.protocol"
+
+    def __init__(self, said: str) -> None:
+        super().__init__(f"An error occurred while calling o1.collect.\n: {said}\n\tat org.apache.spark…\n")
+        self.java_exception = self
+        self._said = said
+
+    def toString(self) -> str:  # noqa: N802  as Java calls it
+        return f"{self._said}\n\tat org.apache.spark…"
+
+
+def test_an_error_of_spark_is_its_first_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ended_with(JavaError("org.apache.spark.SparkException: Job aborted"), monkeypatch) == 70
+    said = LINE.fullmatch(capsys.readouterr().err)
+    assert said
+    assert said[1] == "JavaError: org.apache.spark.SparkException: Job aborted"
+    assert "An error occurred while calling" in Path(said[2]).read_text(encoding="utf-8")
+
+
+# TRUST R3
+def test_a_full_scratch_disk_of_spark_is_not_an_error_of_ours(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ended_with(JavaError("java.io.IOException: No space left on device"), monkeypatch) == 2
+    assert "no space left on device" in capsys.readouterr().err
+
+
 def run_cli(*words: str, stdout: int | None = None, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-P", "-m", "harness.cli", *words],

@@ -117,7 +117,7 @@ def test_a_run_on_a_full_disk_ends_in_one_line_and_keeps_what_it_has(
     assert not run.verdict.exists()
 
     assert main(["report", str(run.path), "--out", str(small_disk / "report.html")]) == 2
-    assert "no space left on device" in capsys.readouterr().err
+    assert "no space left on device" in capsys.readouterr().err.lower()
     assert not list(small_disk.glob("*report*"))
 
 

@@ -45,6 +45,10 @@ def test_runs_that_cannot_be_written_are_refused(place: str, capsys: pytest.Capt
     )
 
 
+def test_a_name_that_is_not_utf_8_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "--runs " in refused(["prove", "--quick", "--runs", f"{tmp_path}/gr\udcf6sse"], capsys)
+
+
 @pytest.mark.parametrize("report", ["/proc/report.html", "{file}/report.html", "{folder}", "{folder}/x.json"])
 def test_a_report_that_cannot_be_written_is_said_before_hours_of_runs(
     report: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -83,6 +83,7 @@ class Proof:
         """Raise UsageError before anything is started where run folders or the report could not be written."""
         runs, report = self.args.runs, self.args.report or self.args.runs / "report.html"
         try:
+            str(runs.absolute()).encode()  # JSON and the report can only name it when it is UTF-8
             runs.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=runs):
                 pass
