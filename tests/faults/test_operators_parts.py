@@ -17,6 +17,7 @@ from harness.roles import _partitions
 from harness.roles._partitions import PartitionCount
 from harness.wire import Address, WireError
 from tests.fake_arena import FakeArena, make_arena
+from tests.fake_server import serve
 
 NOWHERE: Address = ("127.0.0.1", 1)
 CLIENT = "000e" + b"onceproof-wire".hex()
@@ -27,13 +28,17 @@ ORDERS = "6f7264657273"
 def sent(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
     """What was asked, and the answer to it."""
     talk = {"answer": b""}
+    offered = {2: (0, 2), 23: (0, 2), 43: (0, 2), 45: (0, 0)}
+    asked = serve(monkeypatch, offered, iter(lambda: talk["answer"], None))
 
-    def ask(address: Address, message: bytes, timeout_s: float) -> bytes:
-        talk["asked"] = message
-        return talk["answer"]
+    class Talk(dict[str, bytes]):
+        def __getitem__(self, name: str) -> bytes:
+            return asked[-1] if name == "asked" else talk[name]
 
-    monkeypatch.setattr(wire_admin, "ask", ask)
-    return talk
+        def __setitem__(self, name: str, value: bytes) -> None:
+            talk[name] = value
+
+    return Talk()
 
 
 def body(message: bytes, api: str, version: str, tags: str = "") -> str:
