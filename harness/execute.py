@@ -101,6 +101,8 @@ def _run(
 ) -> None:
     timings, workers, partitions = scenario.timings, arena.workers, scenario.topic.partitions
     injector = Injector(arena, events, say, workers.check)
+    for text in arena.cluster.describe().get("not_checked", ()):
+        events.write("note", where="cluster", text=text)
     # 1 the cluster is up: our caller started it, so that several runs can share it
     # 2 topics
     arena.cluster.create_topic(arena.topic, scenario.topic)

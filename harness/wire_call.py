@@ -14,6 +14,10 @@ from harness.addresses import Address, shown
 from harness.wire_codec import Reader, WireError, Writer, string
 from harness.wire_security import CertificateError, security_of
 
+__all__ = [
+    "API_VERSIONS", "Address", "Api", "ClosedError", "Reader", "UnansweredError", "UnsupportedError", "WireError",
+    "Writer", "ask", "call", "connect", "offered", "parse_offered", "receive", "request",
+]  # fmt: skip
 API_VERSIONS = 18
 _UNSUPPORTED_VERSION = 35
 _CLIENT_ID = b"onceproof-wire"

@@ -81,6 +81,8 @@ class Proof:
             with running(cluster):
                 told = cluster.describe()
                 self.progress.note(f"cluster ready after {told['steps_s']['ready']} s")
+                for text in told.get("not_checked", ()):
+                    self.progress.note(text)
                 self.kafka.append(str(told.get("kafka_version", "unknown")))
                 futures = self._run_all(campaign, self._possible(scenarios, cluster))
             owned.remove(folder)  # only now: its logs tell why a cluster did not come up
@@ -95,7 +97,10 @@ class Proof:
             self.progress.note(f"skipped {reason}")
         left = [scenario for scenario, reason in zip(scenarios, reasons, strict=True) if reason is None]
         if not left:
-            raise UsageError(f"nothing is left to prove: {next(filter(None, reasons))}")
+            raise UsageError(
+                f"nothing is left to prove: {next(filter(None, reasons))}; "
+                "prove --only '*-none' runs the modes without faults"
+            )
         return left
 
     def _run_all(self, campaign: Campaign, scenarios: Sequence[Scenario]) -> list[Future[Result]]:

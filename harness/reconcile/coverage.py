@@ -26,7 +26,7 @@ def coverage(sealed: Sealed, facts: Facts, screened: Screened) -> dict[str, Any]
         "drain_detail": "; ".join(str(d["detail"]) for d in drains if d.get("detail")),
         "reads": reads,
         "gaps": sealed.gaps,
-        "notes": sealed.torn,
+        "notes": [*sealed.torn, *(str(e.get("text")) for e in lines if e["event"] == "note")],
         "errors": [
             f"{e.get('where', e.get('writer'))}: {e.get('text')}" for e in lines if e["event"] == "error"
         ],
