@@ -19,4 +19,4 @@ class KafkaProcess(ServerProcess):
         self.jvm = jvm
 
     def command(self) -> list[str | Path]:
-        return self.jvm.command(self.member, self.address, self.folder)
+        return self.jvm.command(self.member, self.folder, byteman=self.options.byteman)

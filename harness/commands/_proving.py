@@ -62,12 +62,13 @@ class Proof:
         """Run all scenarios on a cluster of their own."""
         from harness import owned
         from harness.campaign import Campaign
+        from harness.layout import laid_out_for
         from harness.versions import versions
 
         with ExitStack() as stack:
             stack.callback(self.progress.close)
             folder = owned.new_cluster_folder(self.args.runs)
-            cluster = choice.build(folder)
+            cluster = laid_out_for(choice, scenarios).build(folder)
             campaign = stack.enter_context(
                 Campaign(
                     cluster,
