@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 RESULT = pytest.StashKey["Result"]()
 FAILED = pytest.StashKey[bool]()
+TESTS = pytest.StashKey[Sequence[pytest.Item]]()
 COUNTS = ("attempted", "acked", "in_log", "delivered", "lost", "duplicated", "reordered")
 
 
@@ -64,12 +65,18 @@ def pytest_report_header(config: pytest.Config) -> str:
     )
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """What the tests that are left will do decides how the brokers of the shared cluster are started."""
+    session.config.stash[TESTS] = session.items
+
+
 @pytest.fixture(scope="session")
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """A real cluster for all tests of the session; each run leaves it as it was."""
-    from suites.sessions import started_cluster
+    from suites.sessions import needs_byteman, started_cluster
 
-    with started_cluster(request.config) as started:
+    byteman = needs_byteman(request.config.stash.get(TESTS, []))
+    with started_cluster(request.config, byteman=byteman) as started:
         yield started
 
 

@@ -22,6 +22,7 @@ class AddPartitions:
 
     more: int = 1
     needs: ClassVar[type] = Node
+    requests: ClassVar[tuple[str, ...]] = ("CreatePartitions",)
     ways: ClassVar[Mapping[str, str]] = WAYS
     bites_when: ClassVar[str] = "the new partitions have leaders that serve them, and all replicas in sync"
 

@@ -29,6 +29,7 @@ class DeleteRecords:
     share: float = 0.5
     beyond_group: bool = False
     needs: ClassVar[type] = Node
+    requests: ClassVar[tuple[str, ...]] = ("DeleteRecords",)
     ways: ClassVar[Mapping[str, str]] = WAYS
     deletes: ClassVar[bool] = True
     bites_when: ClassVar[str] = "the log start offset moved up, with beyond_group past the committed offset"

@@ -30,6 +30,7 @@ class FenceProducer:
     """
 
     needs: ClassVar[type] = WorkerNode
+    requests: ClassVar[tuple[str, ...]] = ("InitProducerId",)
     ways: ClassVar[Mapping[str, str]] = {"request": "workers that have a transactional id"}
     bites_when: ClassVar[str] = "the id was given to another producer, and the worker opened a new session"
 

@@ -22,6 +22,7 @@ class Reassign:
     """With as many replicas as brokers nobody can take over, so there is one replica fewer while it is held."""
 
     needs: ClassVar[type] = Node
+    requests: ClassVar[tuple[str, ...]] = ("AlterPartitionReassignments", "ElectLeaders")
     ways: ClassVar[Mapping[str, str]] = {SWAP: "a broker without a replica", SHRINK: "nothing"}
     bites_when: ClassVar[str] = "the replicas are the new ones and in sync, and none is on the target"
     _memory: Memory = field(default_factory=Memory, init=False, repr=False, compare=False)

@@ -28,6 +28,7 @@ class ShortRetention:
     retention_ms: int = 1
     segment_ms: int = 200  # a segment that is written to expires only once a new one has begun
     needs: ClassVar[type] = Node
+    requests: ClassVar[tuple[str, ...]] = ("DescribeConfigs", "IncrementalAlterConfigs")
     ways: ClassVar[Mapping[str, str]] = {WAY: f"brokers with a small {CHECKED_EVERY}"}
     deletes: ClassVar[bool] = True
     bites_when: ClassVar[str] = "the log start offset of every partition that had records moved up"

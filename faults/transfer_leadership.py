@@ -22,6 +22,7 @@ class TransferLeadership:
     """What the target leads of the topic under test is led by the next in-sync replica, and later by the target again."""
 
     needs: ClassVar[type] = Node
+    requests: ClassVar[tuple[str, ...]] = ("AlterPartitionReassignments", "ElectLeaders")
     ways: ClassVar[Mapping[str, str]] = WAYS
     bites_when: ClassVar[str] = "what the target led is led by another replica, in a later leader epoch"
     _memory: Memory = field(default_factory=Memory, init=False, repr=False, compare=False)

@@ -29,6 +29,7 @@ class UncleanElection:
 
     records: int = 200
     needs: ClassVar[type] = Pausable
+    requests: ClassVar[tuple[str, ...]] = ("ElectLeaders", "OffsetForLeaderEpoch")
     ways: ClassVar[Mapping[str, str]] = WAYS
     bites_when: ClassVar[str] = (
         "the target leads in a later epoch, and its log ends before what the others had when they died"

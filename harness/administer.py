@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from confluent_kafka import (
     ConsumerGroupTopicPartitions,
+    KafkaError,
     KafkaException,
     TopicPartition,
 )
@@ -109,6 +110,8 @@ class Administrator:
         for name in sorted(view.registered_brokers(), key=lambda name: name != active):
             try:
                 return question(self._control(name))
+            except wire.UnsupportedError:
+                raise
             except wire.WireError as error:
                 problem = error
         raise ClusterError(f"{self._topic}: no broker could pass it on: {problem}") from problem
@@ -182,7 +185,17 @@ class Administrator:
     def committed(self, group: str) -> dict[int, int]:
         """The group's committed offset of each partition that it has committed."""
         asked = [ConsumerGroupTopicPartitions(group)]
-        told = self._answer(self._client.list_consumer_group_offsets(asked, request_timeout=ASK_S)[group])
+        answer = self._client.list_consumer_group_offsets(asked, request_timeout=ASK_S)[group]
+        try:
+            told = self._answer(answer)
+        except ClusterError as error:
+            problem = error.__cause__
+            if (
+                isinstance(problem, KafkaException)
+                and problem.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND
+            ):
+                return {}  # brokers may say so of a group that has committed nothing
+            raise
         return {
             place.partition: place.offset
             for place in told.topic_partitions
@@ -233,6 +246,8 @@ def _again(question: Callable[[], T]) -> T:
         nonlocal problem
         try:
             answers.append(question())
+        except wire.UnsupportedError:
+            raise  # asking again changes nothing
         except ClusterError as error:
             problem = error
         return bool(answers)

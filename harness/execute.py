@@ -152,6 +152,8 @@ def _run(
 ) -> None:
     timings, workers, partitions = scenario.timings, arena.workers, scenario.topic.partitions
     injector = Injector(arena, events, say, workers.check)
+    for text in arena.cluster.describe().get("not_checked", ()):
+        events.write("note", where="cluster", text=text)
     # 1 the cluster is up: our caller started it, so that several runs can share it
     arena.cluster.begin_logs()
     events.write("step", step="begun")

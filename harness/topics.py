@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its types leave some out
     AdminClient,
     ConfigResource,
@@ -12,8 +12,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its types l
 )
 from confluent_kafka.cimpl import NewTopic
 
-from harness import connection
-from harness.contracts import Cluster
+from harness import connection, wire_admin
+from harness.contracts import Cluster, PartitionState
 from harness.errors import ClusterError, RunRefusedError
 from harness.scenario import TopicSettings, compacts
 from harness.waiting import wait_until
@@ -22,16 +22,17 @@ ASK_S = 10.0
 PROBE_PREFIX = "onceproof-probe"
 
 
-def create_topic(cluster: Cluster, name: str, settings: TopicSettings) -> None:
-    """Create a topic of a real cluster; returns when every leader serves its partition and all are in sync."""
+def create_topic(cluster: Cluster, name: str, settings: TopicSettings, without: Collection[str] = ()) -> None:
+    """Create a topic of a real cluster; returns when every leader serves its partition and all are in sync.
+
+    `without`: settings that these brokers do not have.
+    """
+    config = {"min.insync.replicas": settings.min_insync_replicas, **settings.extra}
     new = NewTopic(
         connection.ours(cluster, name),
         num_partitions=settings.partitions,
         replication_factor=settings.replication_factor,
-        config={
-            "min.insync.replicas": str(settings.min_insync_replicas),
-            **{k: str(v) for k, v in settings.extra.items()},
-        },
+        config={k: str(v) for k, v in config.items() if k not in without},
     )
     admin = _admin(cluster)  # held in a name: its requests die with it
     try:
@@ -45,12 +46,14 @@ def create_topic(cluster: Cluster, name: str, settings: TopicSettings) -> None:
         every_s=0.1,
     )
     # In-sync sets are full before the leaders have opened their logs, and acks=0 would lose what comes first:
-    # a leader that tells the end of its log has opened it.
-    watch = GroupWatch(cluster, name, settings.partitions, f"{name}-created", "read_uncommitted")
-    try:
-        wait_until(watch.answers, 30.0, f"the leaders of topic {name} do not serve it", every_s=0.1)
-    finally:
-        watch.close()
+    # a leader that reports the end of its log has opened it.
+    last: dict[str, ClusterError] = {}
+    wait_until(
+        lambda: _served(cluster, name, settings.partitions, last),
+        30.0,
+        lambda: f"the leaders of topic {name} do not serve it: {last.get('problem', 'no leader')}",
+        every_s=0.1,
+    )
 
 
 def can_create(cluster: Cluster, limit_s: float) -> bool:
@@ -123,6 +126,30 @@ def _full(cluster: Cluster, name: str, partitions: int) -> bool:
     )
 
 
+def _served(cluster: Cluster, name: str, partitions: int, last: dict[str, ClusterError]) -> bool:
+    """Whether each leader reports the end of its logs; `last` keeps why not."""
+    try:
+        view = cluster.view()
+        places, led = view.broker_places(), _led(view.partitions(name))
+        ends = [
+            wire_admin.offsets(places[leader].control, name, numbers, wire_admin.LATEST, ASK_S)
+            for leader, numbers in led.items()
+        ]
+    except ClusterError as problem:
+        last["problem"] = problem
+        return False
+    return sum(len(each) for each in ends) == partitions
+
+
+def _led(states: Sequence[PartitionState]) -> dict[str, list[int]]:
+    """The partitions of each leader, of those that have one."""
+    led: dict[str, list[int]] = {}
+    for state in states:
+        if state.leader is not None:
+            led.setdefault(state.leader, []).append(state.partition)
+    return led
+
+
 class GroupWatch:
     """How far a group is, seen from outside: its committed offsets and the ends of the partitions.
 
@@ -148,7 +175,7 @@ class GroupWatch:
         """The same, and the end of each partition that it was compared with."""
         self._partitions = partitions_now(self._cluster, self._topic, self._partitions)
         places = [TopicPartition(self._topic, p) for p in range(self._partitions)]
-        committed = {t.partition: t.offset for t in self._consumer.committed(places, timeout=ASK_S)}
+        committed = self._committed(places)
         behind, ends = {}, {}
         for place in places:
             start, end = self._consumer.get_watermark_offsets(place, timeout=ASK_S)
@@ -158,13 +185,14 @@ class GroupWatch:
             ends[place.partition] = end
         return behind, ends
 
-    def answers(self) -> bool:
-        """Whether every partition's leader tells where its log ends."""
+    def _committed(self, places: list[TopicPartition]) -> Mapping[int, int]:
+        """By partition. Brokers may say of a group that has committed nothing that there is no such group."""
         try:
-            self.lag()
-        except (KafkaException, ClusterError):
-            return False
-        return True
+            return {t.partition: t.offset for t in self._consumer.committed(places, timeout=ASK_S)}
+        except KafkaException as problem:
+            if problem.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
+                return {}
+            raise
 
     def wait_until_drained(
         self, timeout_s: float, watch: Callable[[], None] = lambda: None

@@ -10,11 +10,13 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from harness.wire import Address, Reader, WireError, ask, request
-from harness.wire_admin import compact_array, compact_text
+from harness.addresses import shown
+from harness.wire_call import Address, Api, Reader, WireError, ask, call, request
+from harness.wire_codec import compact_array, compact_text
 
 METADATA_VERSION = "metadata.version"
-_API_VERSIONS, _UPDATE_FEATURES = 18, 57
+_API_VERSIONS = 18
+UPDATE_FEATURES = Api("UpdateFeatures", 57, 1, 1, flexible=0)
 _UPGRADE = 1
 # Version 3 leaves out features whose lowest level is 0, and version 4 is not there before Kafka 3.9.
 _VERSIONS = (4, 3)
@@ -37,8 +39,8 @@ def features(address: Address, timeout_s: float) -> Features:
         if error == 0:
             return parse_features(answer)
         if error != _UNSUPPORTED_VERSION:
-            raise WireError(f"{address[0]}:{address[1]} does not tell its features: error {error}")
-    raise WireError(f"{address[0]}:{address[1]} is too old to have features")
+            raise WireError(f"{shown(address)} does not tell its features: error {error}")
+    raise WireError(f"{shown(address)} is too old to have features")
 
 
 def parse_features(answer: bytes) -> Features:
@@ -81,15 +83,18 @@ def raise_features(address: Address, levels: Mapping[str, int], timeout_s: float
         compact_text(name) + struct.pack(">hb", level, _UPGRADE) + b"\0" for name, level in levels.items()
     ]
     body = struct.pack(">i", int(timeout_s * 1000)) + compact_array(updates) + b"\0\0"  # not only to validate
-    refused = parse_refusal(ask(address, request(_UPDATE_FEATURES, 1, body, flexible=True), timeout_s))
+    _version, reader = call(address, UPDATE_FEATURES, lambda _: body, timeout_s)
+    refused = _refusal(reader)
     if refused:
         raise WireError(f"the features were not raised: {refused}")
 
 
 def parse_refusal(answer: bytes) -> str:
     """Why it was refused; empty: it was not."""
-    reader = Reader(answer)
-    reader.tags()
+    return _refusal(UPDATE_FEATURES.reader(1, answer))
+
+
+def _refusal(reader: Reader) -> str:
     reader.take("i")  # throttle time
     error, text = reader.take("h"), reader.compact_string()
     if error:

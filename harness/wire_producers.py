@@ -6,10 +6,10 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.wire import Address, Reader, WireError, ask, request
-from harness.wire_admin import compact_array, compact_text
+from harness.wire_call import Address, Api, WireError, call
+from harness.wire_codec import Reader, compact_array, compact_text
 
-_DESCRIBE_PRODUCERS = 61
+DESCRIBE_PRODUCERS = Api("DescribeProducers", 61, 0, 0, flexible=0)
 _NONE = -1
 
 
@@ -27,12 +27,15 @@ def open_transactions(
     """As the leader of these partitions tells."""
     asked = compact_array(struct.pack(">i", partition) for partition in partitions)
     body = compact_array([compact_text(topic) + asked + b"\0"]) + b"\0"
-    return parse_producers(ask(address, request(_DESCRIBE_PRODUCERS, 0, body, flexible=True), timeout_s))
+    _version, reader = call(address, DESCRIBE_PRODUCERS, lambda _: body, timeout_s)
+    return _producers(reader)
 
 
 def parse_producers(answer: bytes) -> list[OpenTransaction]:
-    reader = Reader(answer)
-    reader.tags()
+    return _producers(DESCRIBE_PRODUCERS.reader(0, answer))
+
+
+def _producers(reader: Reader) -> list[OpenTransaction]:
     reader.take("i")  # throttle time
 
     def producer() -> tuple[int, int, int]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass
 
-from harness.wire import Address, Reader, ask, request
+from harness.wire_call import Address, Api, call
+from harness.wire_codec import Writer
 
-_INIT_PRODUCER_ID = 22
+INIT_PRODUCER_ID = Api("InitProducerId", 22, 0, 4, flexible=2)
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,13 @@ def init_producer_id(
 
     `lasts_ms` is the transaction timeout that the id has from then on.
     """
-    name = transactional_id.encode()
-    body = struct.pack(">h", len(name)) + name + struct.pack(">i", lasts_ms)
-    reader = Reader(ask(address, request(_INIT_PRODUCER_ID, 1, body), timeout_s))
+
+    def body(version: int) -> Writer:
+        made = INIT_PRODUCER_ID.writer(version).text(transactional_id).put("i", lasts_ms)
+        if version >= 3:
+            made.put("qh", -1, -1)  # the id has no earlier producer that is ours
+        return made.end()
+
+    _version, reader = call(address, INIT_PRODUCER_ID, body, timeout_s)
     reader.take("i")  # throttle time
     return ProducerIdentity(reader.take("h"), reader.take("q"), reader.take("h"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -35,20 +35,42 @@ def chosen(
     return replace(choice, options=PLAIN, settings={}) if choice.cluster == "existing" else choice
 
 
+def needs_byteman(items: Sequence[pytest.Item]) -> bool:
+    """Whether one of these tests breaks disks by Byteman: by its marker, its scenario, or a fault's name in its own."""
+    from harness.layout import by_byteman, faults_by_byteman
+    from harness.scenario import Scenario
+
+    def one(item: pytest.Item) -> bool:
+        if item.get_closest_marker("byteman") or any(name in item.name for name in faults_by_byteman()):
+            return True
+        call = getattr(item, "callspec", None)
+        values = call.params.values() if call is not None else ()
+        return any(isinstance(each, Scenario) and by_byteman([each]) for each in values)
+
+    return any(one(item) for item in items)
+
+
 @contextmanager
 def started_cluster(
-    config: pytest.Config, options: Options | None = None, settings: Mapping[str, str] = {}, **fixed: Any
+    config: pytest.Config,
+    options: Options | None = None,
+    settings: Mapping[str, str] = {},
+    *,
+    byteman: bool = False,
+    **fixed: Any,
 ) -> Iterator[Cluster]:
-    """A real cluster; what crashed sessions left is swept first."""
+    """A real cluster, with Byteman in its brokers if a test needs it; what crashed sessions left is swept first."""
     from harness import owned
     from harness.choice import running
     from harness.clusters._undo import undo_left
+    from harness.layout import with_byteman
 
     runs: Path = config.getoption("--runs")
     undo_left(lambda text: print(text, file=sys.stderr))
     owned.sweep(runs)
     folder = owned.new_cluster_folder(runs)
-    with running(chosen(config, options, settings, **fixed).build(folder)) as started:
+    choice = chosen(config, options, settings, **fixed)
+    with running((with_byteman(choice) if byteman else choice).build(folder)) as started:
         yield started
     owned.remove(folder)
 

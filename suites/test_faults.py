@@ -37,6 +37,7 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
         fuse=trouble() is None and not (docker and _others_engine()),
         clocks=not docker,
         memory=True,
+        byteman=True,
         log_folders=1 if docker else 2,
     )
     with started_cluster(request.config, options, SETTINGS) as started:

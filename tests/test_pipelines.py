@@ -26,7 +26,7 @@ from harness.roles._effects import effects_of
 from harness.transform import DEAD_LETTERS, OUTPUT, Transform
 from harness.waiting import wait_until
 from harness.wire import WireError
-from harness.wire_admin import compact_array, compact_text
+from harness.wire_codec import compact_array, compact_text
 from harness.wire_producers import OpenTransaction, parse_producers
 
 RUN = msg.run_number("scenario/20260101-000000")

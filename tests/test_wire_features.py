@@ -9,6 +9,7 @@ import pytest
 from harness import wire_features
 from harness.wire import Address, WireError
 from harness.wire_features import Features, features, parse_features, parse_refusal, raise_features
+from tests.fake_server import serve
 
 # ApiVersions: no error, one api, no throttle, then four tagged fields.
 ANSWER = b"".join(
@@ -65,7 +66,7 @@ def test_a_server_that_is_too_old_or_refuses_is_named(monkeypatch: pytest.Monkey
 
 
 def test_levels_are_raised_by_these_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    (sent,) = [asked(monkeypatch, RAISED)]
+    sent = serve(monkeypatch, {57: (0, 1)}, [RAISED])
     raise_features(("host", 1), {"metadata.version": 30}, 2.0)
     body = b"\0\0\x07\xd0" + b"\x02" + b"\x11metadata.version\0\x1e\x01\0" + b"\0" + b"\0"
     assert sent[0].endswith(body)
@@ -79,6 +80,6 @@ def test_a_refusal_says_which_feature_and_why(monkeypatch: pytest.MonkeyPatch) -
     overall = b"\0" + b"\0\0\0\0" + b"\0\x29" + b"\x05none" + b"\x01" + b"\0"
     assert parse_refusal(overall) == "none"
     assert parse_refusal(RAISED) == ""
-    asked(monkeypatch, refused)
+    serve(monkeypatch, {57: (0, 1)}, [refused])
     with pytest.raises(WireError, match=r"the features were not raised: metadata\.version: bad"):
         raise_features(("host", 1), {"metadata.version": 99}, 1.0)

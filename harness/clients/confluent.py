@@ -304,12 +304,20 @@ class ConfluentConsumer:
     def rewind(self, timeout_s: float) -> list[int] | None:
         mine = self._consumer.assignment()
         try:
-            for place in self._consumer.committed(mine, timeout=timeout_s) if mine else []:
+            for place in self._committed(mine, timeout_s) if mine else []:
                 offset = place.offset if place.offset >= 0 else OFFSET_BEGINNING
                 self._consumer.seek(TopicPartition(place.topic, place.partition, offset))
         except KafkaException:  # the coordinator moves, or does not answer
             return None
         return [place.partition for place in mine]
+
+    def _committed(self, places: list[TopicPartition], timeout_s: float) -> list[TopicPartition]:
+        try:
+            return self._consumer.committed(places, timeout=timeout_s)
+        except KafkaException as problem:
+            if problem.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:  # it has committed nothing yet
+                return [TopicPartition(place.topic, place.partition) for place in places]
+            raise
 
     def bounds(self, partition: int, timeout_s: float) -> tuple[int, int]:
         found = self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), timeout_s)

@@ -1,18 +1,20 @@
 """A bad disk without root: Byteman delays or refuses what a broker does with its logs.
 
-Its agent runs inside the broker's JVM and takes rules as text over a socket on the node's own address.
+Its agent runs inside the broker's JVM with rules that are fixed when the broker starts. It listens on no socket, for
+whoever reaches Byteman's own listener can run code in the broker. Instead each rule reads an order from a file in the
+node's folder, which only this user can write. An empty file means that the disk is well.
 """
 
 from __future__ import annotations
 
-import socket
-from collections.abc import Sequence
+from collections.abc import Iterable
+from pathlib import Path
 
 from harness.contracts import DiskFault, DiskHarm
-from harness.errors import FaultError
 
-_LIMIT_S = 10.0
-_SCRIPT = "onceproof-disk"
+SCRIPT_NAME = "onceproof-disk.btm"
+_PROPERTY = "onceproof.disk"
+_FOLDER = "byteman"
 # What the kernel calls it: the texts that Java puts into its exceptions.
 _TEXTS = {
     DiskHarm.FULL: "No space left on device",
@@ -22,68 +24,88 @@ _TEXTS = {
 _METHODS = {DiskHarm.SLOW_FSYNC: "flush", DiskHarm.SLOW_READ: "writeTo"}  # all others: append
 
 
-def rule(how: DiskFault, also: str) -> str:
-    """Sleep or throw in a partition folder of the topics under test, or of topics that begin with `also`.
+def script() -> str:
+    """One rule for each harm, the same for every node."""
+    return "\n".join(_rule(harm) for harm in DiskHarm)
+
+
+def _rule(harm: DiskHarm) -> str:
+    """Sleep or throw where the order in the harm's file says so.
 
     The class is named without its package, which changed between Kafka versions. Paths look like
-    `…/data/orders-0/00000000000000000000.log`. Kafka's own topics, which begin with two underscores, stay well.
+    `…/data/orders-0/00000000000000000000.log`; the order is a delay in ms, a blank, and a pattern of `data/orders-0`.
+    The file is read once for each decision, so that an order that changes meanwhile is the old or the new one.
     """
-    wanted = " OR ".join(f'folder.startsWith("{prefix}")' for prefix in (how.topics_prefix, also))
-    text = _TEXTS.get(how.harm)
-    place = (
-        f'$0.file().getParentFile().getParentFile().getName().equals("{how.folder}") AND '
-        if how.folder
-        else ""
+    text = _TEXTS.get(harm)
+    act = (
+        f'throw new java.io.IOException("{text}")'
+        if text
+        else 'Thread.sleep(Long.parseLong(order.substring(0, order.indexOf(" "))))'
     )
     return "\n".join(
         [
-            f"RULE {_SCRIPT}-{how.harm}",
+            f"RULE onceproof-disk-{harm}",
             "CLASS FileRecords",
-            f"METHOD {_METHODS.get(how.harm, 'append')}",
+            f"METHOD {_METHODS.get(harm, 'append')}",
             "AT ENTRY",
-            "BIND folder:String = $0.file().getParentFile().getName()",
-            f'IF {place}NOT folder.startsWith("__") AND ({wanted})',
-            f'DO throw new java.io.IOException("{text}")' if text else f"DO Thread.sleep({how.delay_ms})",
+            f'BIND file:java.io.File = new java.io.File(System.getProperty("{_PROPERTY}"), "{harm}");',
+            '     order:String = (file.length() == 0 ? "" : new String(java.nio.file.Files.readAllBytes(file.toPath())));',
+            "     folder:java.io.File = $0.file().getParentFile();",
+            '     place:String = folder.getParentFile().getName() + "/" + folder.getName();',
+            'IF order.indexOf(" ") > 0 AND place.matches(order.substring(order.indexOf(" ") + 1))',
+            f"DO {act}",
             "ENDRULE",
+            "",
         ]
     )
 
 
-def replace(address: tuple[str, int], rules: Sequence[str]) -> None:
-    """From now on these rules and no others."""
-    if has_rules(address):  # to delete none is an error to Byteman
-        _talk(address, "DELETEALL\n")
-    if not rules:
-        return
-    text = "\n".join(rules)
-    answer = _talk(address, f"LOAD\nSCRIPT {_SCRIPT}\n{text}\nENDSCRIPT\nENDLOAD\n")
-    if answer.count("install rule") < len(rules):
-        raise FaultError(f"Byteman at {address[0]} did not take the rules: {' '.join(answer.split())[:300]}")
+def options(agent: Path | str, script: Path | str, node: Path) -> list[str]:
+    """What starts a node's JVM with the agent; see `lay_out`."""
+    return [f"-D{_PROPERTY}={node / _FOLDER}", f"-javaagent:{agent}=script:{script}"]
 
 
-def has_rules(address: tuple[str, int]) -> bool:
-    return "no rules installed" not in loaded(address)
+def lay_out(node: Path) -> None:
+    """Make the files of orders, all empty; before the node starts. The container of a node only reads them."""
+    folder = node / _FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o755)
+    give(node, [], "")
 
 
-def loaded(address: tuple[str, int]) -> str:
-    """Byteman's own account of its rules and what they were applied to."""
-    return _talk(address, "LIST\n")
+def give(node: Path, faults: Iterable[DiskFault], also: str) -> None:
+    """From now on the disk has these faults and no others, for topics that begin as each says, or with `also`."""
+    wanted = {how.harm: order(how, also) for how in faults}
+    for harm in DiskHarm:
+        _write(node / _FOLDER / str(harm), wanted.get(harm, ""))
 
 
-def _talk(address: tuple[str, int], words: str) -> str:
-    """Send one command, read up to the line OK; raises FaultError on anything else."""
-    heard = b""
+def order(how: DiskFault, also: str) -> str:
+    """The content of a file: Kafka's own topics, which begin with two underscores, stay well."""
+    names = "|".join(_quoted(prefix) for prefix in (how.topics_prefix, also))
+    return f"{how.delay_ms} {_quoted(how.folder) if how.folder else '[^/]*'}/(?!__)({names}).*"
+
+
+def given(node: Path) -> list[str]:
+    """The harms of which the node has an order."""
+    return [str(harm) for harm in DiskHarm if _size(node / _FOLDER / str(harm)) > 0]
+
+
+def _quoted(text: str) -> str:
+    """For a pattern of Java."""
+    return rf"\Q{text}\E" if text else ""
+
+
+def _size(file: Path) -> int:
     try:
-        with socket.create_connection((address[0], int(address[1])), timeout=_LIMIT_S) as connection:
-            connection.sendall(words.encode())
-            while not heard.endswith(b"OK\n"):
-                part = connection.recv(65536)
-                if not part:
-                    break
-                heard += part
-    except OSError as error:
-        raise FaultError(f"Byteman at {address[0]}:{address[1]} does not answer: {error}") from error
-    text = heard.decode(errors="replace")
-    if not text.endswith("OK\n") or "ERROR" in text or "EXCEPTION" in text:
-        raise FaultError(f"Byteman at {address[0]} refused: {' '.join(text.split())[:300]}")
-    return text
+        return file.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _write(file: Path, text: str) -> None:
+    """Whole or not at all: a rule that reads half an order would throw inside the broker."""
+    draft = file.with_name(f".{file.name}")
+    draft.write_text(text, encoding="ascii")
+    draft.chmod(0o644)
+    draft.replace(file)

@@ -49,7 +49,7 @@ class ContainerMesh(Mesh):
 
     def published(self, member: Member) -> dict[int, tuple[str, int]]:
         """A node's ports inside, and where each is found outside."""
-        ports = [Port.CONTROL, Port.BYTEMAN] if member.broker else []
+        ports = [Port.CONTROL] if member.broker else []
         ports += [Port.CONTROLLER] if member.controller else []
         ports += [Port.ZOOKEEPER] if member.zookeeper else []
         return {int(port): (self.address(member), int(port)) for port in ports}

@@ -15,7 +15,6 @@ from confluent_kafka.cimpl import NewTopic
 from harness import wire
 from harness.clusters import _byteman, _segments
 from harness.clusters._broker import Broker
-from harness.clusters._mesh import Port
 from harness.clusters._mount import Mount
 from harness.clusters._process import ServerProcess
 from harness.contracts import DiskFault, DiskHarm
@@ -29,32 +28,26 @@ _TOPIC_LIMIT_S = 20.0
 
 
 class Disked(Broker):
-    """By FUSE where the cluster has it (Options.fuse), else by Byteman, which does without root.
+    """By FUSE where the cluster has it (Options.fuse), else by Byteman (Options.byteman), which does without root.
 
     Slow reads are always by Byteman: Kafka sends records by sendfile, which the kernel serves from its page cache, and
     what was written lately is there. The file system below would be asked for old records only.
     """
 
-    _has_rules = False
-
     def restart(self) -> None:
         begun = not self.running()
+        if begun and self.options.byteman:  # with a disk that refuses everything it would not come up
+            _byteman.give(self.folder, [], PROBE_TOPIC)
         super().restart()
-        if begun:  # rules have died with the JVM, but the disk is as bad as before
-            self._rule()
-
-    def resume(self) -> None:
-        was_paused = self.paused()
-        super().resume()  # type: ignore[safe-super]  # a kind of server comes after this power
-        if was_paused:  # nobody could be given rules in its sleep
-            self._rule()
+        if begun:  # the disk is as bad as before
+            self._order()
 
     def residue(self) -> list[str]:
         left = super().residue()
         if self.options.fuse:
             left += [f"the disk of {self.name} is {harm}" for harm in self._mount.harms()]
-        if self.running() and not self.paused() and _byteman.has_rules(self._byteman):
-            left.append(f"{self.name} has rules in its JVM")
+        if self.options.byteman:
+            left += [f"the disk of {self.name} is {harm} by Byteman" for harm in _byteman.given(self.folder)]
         return left
 
     def closed(self) -> None:
@@ -65,11 +58,16 @@ class Disked(Broker):
     # DiskBreakable
 
     def break_disk(self, how: DiskFault) -> str:
+        by_fuse = self._by_fuse(how)
+        if not by_fuse and not self.options.byteman:
+            raise FaultError(
+                f"the disk of {self.name} cannot be {how.harm}: its cluster was made without Options(byteman=True)"
+            )
         self._breaks[how.harm] = how
-        if self._by_fuse(how):
+        if by_fuse:
             self._mount.be(self._orders())
             return "fuse"
-        self._rule()
+        self._order()
         return "byteman"
 
     def mend_disk(self, harm: DiskHarm | None = None) -> None:
@@ -77,7 +75,7 @@ class Disked(Broker):
             self._breaks.pop(each, None)
         if self.options.fuse:
             self._mount.be(self._orders())
-        self._rule()
+        self._order()
 
     def disk_latency_ms(self, harm: DiskHarm) -> float:
         """How long an append, an fsync or a read takes: a round trip to a partition that is on this broker alone."""
@@ -114,10 +112,6 @@ class Disked(Broker):
         }
 
     @property
-    def _byteman(self) -> tuple[str, int]:
-        return (self.address, Port.BYTEMAN)
-
-    @property
     def _probe_partition(self) -> int:
         return self.member.id - 1
 
@@ -145,14 +139,11 @@ class Disked(Broker):
             if self._by_fuse(how)
         ]
 
-    def _rule(self) -> None:
-        """Let the rules in the JVM be those that are wanted, as soon as it can be told."""
-        wanted = [how for how in self._breaks.values() if not self._by_fuse(how)]
-        if not self.running() or self.paused() or not (wanted or self._has_rules):
-            return
-        self._has_rules = True  # until it is known that it has none
-        _byteman.replace(self._byteman, [_byteman.rule(how, also=PROBE_TOPIC) for how in wanted])
-        self._has_rules = bool(wanted)
+    def _order(self) -> None:
+        """Let the agent's orders be those that are wanted; a broker that is paused follows when it goes on."""
+        if self.options.byteman:
+            wanted = [how for how in self._breaks.values() if not self._by_fuse(how)]
+            _byteman.give(self.folder, wanted, PROBE_TOPIC)
 
     def _append(self, topic: str, partition: int) -> None:
         wire.produce(self.control, topic, partition, b"probe", timeout_s=_PROBE_LIMIT_S)

@@ -24,14 +24,11 @@ class ExistingView(LocalView):
         self._voters = [node.name for node in nodes if node.member.controller]
         self._names = {node.member.id: node.name for node in nodes}
         self._admin = admin
-        self._round_trips = {
-            node.name: partial(_round_trip_ms, node, probe_topic, number)
-            for number, node in enumerate(brokers)
-        }
+        self._round_trips = {node.name: partial(self._round_trip_ms, node, probe_topic) for node in brokers}
 
     def active_controller(self) -> str:
-        if not self._voters:  # no quorum: the controller is a broker, and ZooKeeper says which
-            return self._by_zookeeper()
+        if not self._voters:  # no quorum that brokers report: the controller is the broker that they name
+            return self._by_metadata()
         answers = ask_all(self._brokers, lambda broker: wire.describe_quorum(broker.control, ASK_LIMIT_S))
         leading = [
             answer for answer in answers.values() if answer.error == 0 and answer.leader in self._names
@@ -43,7 +40,7 @@ class ExistingView(LocalView):
     def controllers(self) -> Sequence[str]:
         return self._voters or [broker.name for broker in self._brokers]
 
-    def _by_zookeeper(self) -> str:
+    def _by_metadata(self) -> str:
         try:
             told = self._admin.describe_cluster(request_timeout=ASK_LIMIT_S).result(ASK_LIMIT_S * 2)
         except (KafkaException, TimeoutError) as error:
@@ -52,8 +49,11 @@ class ExistingView(LocalView):
             raise ClusterError("no broker is the controller now")
         return self._names[told.controller.id]
 
-
-def _round_trip_ms(broker: CommandedNode, topic: str, partition: int) -> float:
-    begun = time.monotonic()
-    wire.produce(broker.control, topic, partition, b"probe", timeout_s=ASK_LIMIT_S * 2)
-    return (time.monotonic() - begun) * 1000
+    def _round_trip_ms(self, broker: CommandedNode, topic: str) -> float:
+        """Of an append to a partition that the broker leads; not every broker lets its clients choose where one is."""
+        led = [state.partition for state in self.partitions(topic) if state.leader == broker.name]
+        if not led:
+            raise ClusterError(f"{broker.name} leads no partition of {topic}")
+        begun = time.monotonic()
+        wire.produce(broker.control, topic, led[0], b"probe", timeout_s=ASK_LIMIT_S * 2)
+        return (time.monotonic() - begun) * 1000

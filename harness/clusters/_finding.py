@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from harness import wire
+from harness.addresses import parse_list
 from harness.clusters._commanded import ASK_LIMIT_S, CommandedNode, commanded
 from harness.clusters._mesh import Member
 from harness.clusters._powers import Commands, Powers
-from harness.errors import ClusterError, UsageError
+from harness.errors import ClusterError
 from harness.scenario import TopicSettings
 from harness.wire_security import Secured, Security
 
@@ -38,7 +39,7 @@ class Finding:
         raise ClusterError(f"--bootstrap {self.bootstrap}: no broker answers: {problem}{hint}")
 
     def nodes(self, admin: AdminClient, reached: wire.Address) -> list[CommandedNode]:
-        """Brokers first; each of them has to be reached by itself, and there are enough for a topic's copies."""
+        """Brokers first; each of them has to be reached by itself."""
         try:
             brokers = admin.list_topics(timeout=ASK_LIMIT_S * 2).brokers
         except KafkaException as problem:
@@ -52,11 +53,8 @@ class Finding:
         ]
         for broker in found:
             broker.metadata()
-        copies = TopicSettings().replication_factor
-        if len(found) < copies:
-            raise ClusterError(
-                f"topics are to have {copies} copies, but {self.bootstrap} has {len(found)} broker(s)"
-            )
+        if not found:
+            raise ClusterError(f"{self.bootstrap} names no brokers in its metadata")
         found += [
             self._node(Member(f"controller-{number}", number, False, True), None)
             for number in sorted(set(voters) - set(brokers))
@@ -76,20 +74,22 @@ class Finding:
         return commanded(member, control, self.powers.of(member.name, given), self.tell)
 
 
-def servers(bootstrap: str) -> list[tuple[str, int]]:
-    """The hosts and ports of HOST:PORT,…"""
-    return [_server(text.strip()) for text in bootstrap.split(",")]
+def servers(bootstrap: str) -> list[wire.Address]:
+    """The hosts and ports of HOST:PORT,…, also of [IPV6]:PORT."""
+    return parse_list(bootstrap, "--bootstrap")
 
 
-def _server(text: str) -> tuple[str, int]:
-    host, _sign, port = text.rpartition(":")
-    if not host or not port.isdigit():
-        raise UsageError(f"--bootstrap {text}: HOST:PORT, several with a comma between them")
-    return host, int(port)
+def fitted(settings: TopicSettings, brokers: int) -> TopicSettings:
+    """No more replicas than brokers, and writes go on while one of the replicas is away, where there are several."""
+    copies = min(settings.replication_factor, brokers)
+    if copies == settings.replication_factor:
+        return settings
+    least = max(1, min(settings.min_insync_replicas, copies - 1))
+    return replace(settings, replication_factor=copies, min_insync_replicas=least)
 
 
 def _voters(broker: wire.Address) -> tuple[int, ...]:
     try:
         return wire.quorum_voters(broker, ASK_LIMIT_S)
-    except wire.WireError:  # no quorum: it has ZooKeeper
+    except wire.WireError:  # no quorum: it has ZooKeeper, or another way to agree
         return ()

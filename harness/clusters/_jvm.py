@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.clusters._mesh import Member, Port
+from harness.clusters import _byteman
+from harness.clusters._mesh import Member
 from harness.clusters._settings import LOG4J1, LOG4J2
 
 ZOOKEEPER_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
@@ -22,7 +23,8 @@ class Jvm:
     java_version: str
     libs: Path
     kafka_version: str
-    byteman: Path
+    agent: Path | None = None  # Byteman's jar, for brokers of clusters with Options(byteman=True)
+    rules: Path | None = None  # the script that goes with it
     archive: Path | None = None  # classes ready to use
     train: Path | None = None  # write such an archive when the process ends; excludes agents
 
@@ -31,8 +33,8 @@ class Jvm:
         """All jars by name and sorted: a class archive is only good for the very same class path."""
         return ":".join(str(jar) for jar in sorted(self.libs.glob("*.jar")))
 
-    def command(self, member: Member, address: str, folder: Path) -> list[str | Path]:
-        """Starts the node that is laid out in `folder`; see `lay_out`."""
+    def command(self, member: Member, folder: Path, *, byteman: bool = False) -> list[str | Path]:
+        """Starts the node that is laid out in `folder`; see `lay_out`. `byteman`: with the agent, if it is a broker."""
         heap = 256 if member.broker else 64 if member.zookeeper else 128
         words: list[str | Path] = [self.java, f"-Xmx{heap}m", f"-Xms{min(heap, 48)}m"]
         # C1 alone and the serial collector: quick to start and small; three of these share two cores.
@@ -41,8 +43,8 @@ class Jvm:
             words += [f"-XX:SharedArchiveFile={self.archive}"]
         if self.train is not None:
             words += [f"-XX:ArchiveClassesAtExit={self.train}"]
-        elif member.broker:
-            words += [f"-javaagent:{self.byteman}=listener:true,port:{Port.BYTEMAN:d},address:{address}"]
+        elif byteman and member.broker and self.agent is not None and self.rules is not None:
+            words += _byteman.options(self.agent, self.rules, folder)
         words += [
             f"-Djdk.net.hosts.file={folder / 'hosts'}",
             f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}",

@@ -20,4 +20,5 @@ class KafkaProcess(ServerProcess):
         self.jvm = jvm
 
     def command(self) -> list[str | Path]:
-        return self.jvm.command(self.member, self.address, paths.seen_from(self.folder, self.folder))
+        seen = paths.seen_from(self.folder, self.folder)
+        return self.jvm.command(self.member, seen, byteman=self.options.byteman)

@@ -22,7 +22,6 @@ class Port(IntEnum):
     CONTROLLER = 21093
     PRODUCE = 21094
     CONSUME = 21095
-    BYTEMAN = 21097
     HOLDER = 21098  # requests to be held (harness.clusters._holder)
     HOLDER_CONTROL = 21099
     ZOOKEEPER = 21100

@@ -13,6 +13,7 @@ class Options:
     fuse: bool = False  # data folders behind a file system of ours: disk faults, loss of power (root)
     clocks: bool = False  # wall clocks can be set (libfaketime)
     memory: bool = False  # each has a control group of its own, so that its memory can be taken away (root)
+    byteman: bool = False  # an agent in the brokers' JVMs: disk faults without root, and slow reads
     log_folders: int = 1  # of each broker; with several, one can break and the broker lives on
 
     def folders_in(self, data: Path) -> list[Path]:

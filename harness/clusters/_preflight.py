@@ -21,6 +21,15 @@ _REFUSALS = (
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 )
+# What a broker says of a setting that it does not have, and of replicas that it does not let clients place.
+_NOT_LIKE_THIS = (
+    KafkaError.INVALID_CONFIG,
+    KafkaError.INVALID_REQUEST,
+    KafkaError.INVALID_REPLICA_ASSIGNMENT,
+    KafkaError.UNSUPPORTED_VERSION,
+    KafkaError.POLICY_VIOLATION,
+)
+_IN_SYNC = "min.insync.replicas"
 
 
 class Preflight:
@@ -28,18 +37,48 @@ class Preflight:
 
     def __init__(self, settings: Mapping[str, Any], admin: AdminClient, prefix: str) -> None:
         self._settings, self._admin, self._prefix = settings, admin, prefix
+        self.refused: list[str] = []  # settings of topics that the brokers do not have
 
     def make_topic(self, name: str, brokers: Sequence[int]) -> None:
-        """One partition on each broker, so that one broker's append can be measured by itself."""
-        config = {"min.insync.replicas": "1", "message.timestamp.type": "LogAppendTime"}
-        topic = NewTopic(
+        """One partition on each broker, so that one broker's append can be measured by itself.
+
+        A broker may refuse a setting that it does not have, or a place that clients choose: then it is asked without.
+        """
+        config = {} if self.refused else {_IN_SYNC: "1"}
+        placed = NewTopic(
             name, len(brokers), replica_assignment=[[broker] for broker in brokers], config=config
         )
-        made = self._admin.create_topics([topic], request_timeout=_ASK_S)[name]
-        self._may("create topics", lambda: made.result(_ASK_S * 2))
+        anywhere = NewTopic(name, len(brokers), 1, config=config)
+        plain = NewTopic(name, len(brokers), 1)
+        problem: KafkaException | None = None
+        for topic in (placed, anywhere, plain):
+            try:
+                self._admin.create_topics([topic], request_timeout=_ASK_S)[name].result(_ASK_S * 2)
+            except KafkaException as error:
+                problem = problem or error
+                if error.args[0].code() not in _NOT_LIKE_THIS:
+                    break
+            except TimeoutError:
+                raise self._unanswered("create topics") from None
+            else:
+                if topic is plain and config:
+                    self.refused.append(_IN_SYNC)
+                return
+        assert problem is not None
+        raise self._refusal("create topics", problem) from problem
 
-    def use(self, topic: str) -> None:
-        """Write in a transaction, commit offsets in it, read."""
+    def use(self, topic: str, *, transactions: bool = True) -> None:
+        """Write, commit offsets as a group, both in a transaction where there are `transactions`, and read."""
+        reader = Consumer({**self._settings, "group.id": f"{topic}-group", "enable.auto.commit": False})
+        try:
+            write = self._write_in_transaction if transactions else self._write
+            write(topic, reader)
+            reader.assign([TopicPartition(topic, 0, 0)])
+            self._may("read", lambda: _read(reader))
+        finally:
+            reader.close()
+
+    def _write_in_transaction(self, topic: str, reader: Consumer) -> None:
         refused: list[KafkaError] = []
         producer = Producer(
             {
@@ -49,28 +88,28 @@ class Preflight:
                 "retry.backoff.ms": 50,
             }
         )
-        reader = Consumer({**self._settings, "group.id": f"{topic}-group", "enable.auto.commit": False})
-        try:
-            self._may("use transactional ids", lambda: producer.init_transactions(_LIMIT_S))
-            producer.begin_transaction()
+        self._may("use transactional ids", lambda: producer.init_transactions(_LIMIT_S))
+        producer.begin_transaction()
+        producer.produce(topic, b"probe", partition=0, on_delivery=_noted(refused))
+        producer.flush(_LIMIT_S)
+        if refused:  # the commit reports why; the record itself only that it was given up
+            self._may("write", lambda: producer.commit_transaction(_LIMIT_S))
+        group, place = reader.consumer_group_metadata(), [TopicPartition(topic, 0, 1)]
+        self._may(
+            "commit as a group",
+            lambda: producer.send_offsets_to_transaction(place, group, _LIMIT_S),
+        )
+        self._may("commit transactions", lambda: producer.commit_transaction(_LIMIT_S))
 
-            def told(error: KafkaError | None, _record: object) -> None:
-                refused.extend([error] if error is not None else [])
-
-            producer.produce(topic, b"probe", partition=0, on_delivery=told)
-            producer.flush(_LIMIT_S)
-            if refused:  # the commit tells why; the record itself only that it was given up
-                self._may("write", lambda: producer.commit_transaction(_LIMIT_S))
-            group, place = reader.consumer_group_metadata(), [TopicPartition(topic, 0, 1)]
-            self._may(
-                "commit as a group",
-                lambda: producer.send_offsets_to_transaction(place, group, _LIMIT_S),
-            )
-            self._may("commit transactions", lambda: producer.commit_transaction(_LIMIT_S))
-            reader.assign([TopicPartition(topic, 0, 0)])
-            self._may("read", lambda: _read(reader))
-        finally:
-            reader.close()
+    def _write(self, topic: str, reader: Consumer) -> None:
+        refused: list[KafkaError] = []
+        producer = Producer({**self._settings, "acks": "all", "message.timeout.ms": int(_LIMIT_S * 1000)})
+        producer.produce(topic, b"probe", partition=0, on_delivery=_noted(refused))
+        producer.flush(_LIMIT_S)
+        if refused:
+            raise self._refusal("write", KafkaException(refused[0]))
+        place = [TopicPartition(topic, 0, 1)]
+        self._may("commit as a group", lambda: reader.commit(offsets=place, asynchronous=False))
 
     def delete_topic(self, name: str) -> None:
         gone = self._admin.delete_topics([name], request_timeout=_ASK_S)[name]
@@ -80,18 +119,26 @@ class Preflight:
         try:
             return act()
         except KafkaException as problem:
-            error = problem.args[0]
-            if error.code() in _REFUSALS:
-                raise ClusterError(
-                    f"the user of --client-config may not {what} under the prefix {self._prefix}: {error.str()}"
-                ) from problem
-            raise ClusterError(
-                f"the try to {what} under the prefix {self._prefix} failed: {error.str()}"
-            ) from problem
+            raise self._refusal(what, problem) from problem
         except TimeoutError:
-            raise ClusterError(
-                f"the try to {what} under the prefix {self._prefix} had no answer within {_ASK_S * 2:g} s"
-            ) from None
+            raise self._unanswered(what) from None
+
+    def _refusal(self, what: str, problem: KafkaException) -> ClusterError:
+        error = problem.args[0]
+        if error.code() in _REFUSALS:
+            return ClusterError(
+                f"the user of --client-config may not {what} under the prefix {self._prefix}: {error.str()}"
+            )
+        return ClusterError(f"the try to {what} under the prefix {self._prefix} failed: {error.str()}")
+
+    def _unanswered(self, what: str) -> ClusterError:
+        return ClusterError(
+            f"the try to {what} under the prefix {self._prefix} had no answer within {_ASK_S * 2:g} s"
+        )
+
+
+def _noted(refused: list[KafkaError]) -> Callable[[KafkaError | None, object], None]:
+    return lambda error, _record: refused.extend([error] if error is not None else [])
 
 
 def _read(reader: Consumer) -> None:

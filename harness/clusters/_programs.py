@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from harness import provision
+from harness.clusters import _byteman
 from harness.clusters._archive import with_archive
 from harness.clusters._jvm import Jvm
 from harness.contracts import Stoppable
-from harness.errors import UsageError
+from harness.errors import SetupError, UsageError
 from harness.paths import must_suit_java
+from harness.provision.cache import provide, silent
 from harness.provision.java import java_version
 from harness.provision.kafka import must_be_release, version_of
 
@@ -18,10 +22,36 @@ from harness.provision.kafka import must_be_release, version_of
 def programs(version: str, *, exactly: bool = False) -> Jvm:
     """The programs of a version, fetched if they are not here; see `kafka_libs`."""
     java, libs = provision.java(), provision.kafka_libs(version, exactly=exactly)
-    jvm = Jvm(java, java_version(java) or "unknown", libs, version_of(libs), provision.byteman())
-    for path in (jvm.libs, jvm.byteman):
-        must_suit_java(path, "the jars in", "use another folder (KAFKA_LIBS, BYTEMAN)")
+    jvm = Jvm(java, java_version(java) or "unknown", libs, version_of(libs))
+    must_suit_java(jvm.libs, "the jars in", "use another folder (KAFKA_LIBS)")
     return with_archive(jvm, _run_once)
+
+
+def with_byteman(jvm: Jvm) -> Jvm:
+    """The same programs with the agent that breaks disks, for clusters with Options(byteman=True)."""
+    agent = provision.byteman()
+    must_suit_java(agent, "the jar", "use another one (BYTEMAN)")
+    return replace(jvm, agent=agent, rules=byteman_script())
+
+
+def byteman_script() -> Path:
+    """The rules of the agent, as a file in the cache folder."""
+
+    def build(into: Path) -> None:
+        (into / _byteman.SCRIPT_NAME).write_text(_byteman.script(), encoding="ascii")
+
+    number = hashlib.sha256(_byteman.script().encode()).hexdigest()[:12]
+    folder = provide(
+        "byteman-rules",
+        number,
+        build,
+        whole=lambda made: (made / _byteman.SCRIPT_NAME).is_file(),
+        progress=silent,
+    )
+    file = folder / _byteman.SCRIPT_NAME
+    if "," in str(file):  # which parts the options of an agent
+        raise SetupError(f"{file}: Byteman takes no path with a comma; set XDG_CACHE_HOME to another folder")
+    return file
 
 
 def exactly(version: str) -> Jvm:

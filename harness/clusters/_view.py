@@ -79,7 +79,7 @@ class LocalView:
             ),
         )
         told = Counter(node for node in answers.values() if node is not None).most_common(1)
-        return self._names[told[0][0]] if told else None
+        return self._name(told[0][0]) if told else None
 
     def registered_brokers(self) -> Sequence[str]:
         """Those that more than half of the answering brokers hold for alive."""
@@ -98,14 +98,18 @@ class LocalView:
             raise ClusterError(f"no broker {broker!r}; there are: {', '.join(self._round_trips)}")
         return self._round_trips[broker]()
 
+    def _name(self, node: int) -> str:
+        """Also of one that joined later, or was away when we came."""
+        return self._names.get(node, f"broker-{node}")
+
     def _state(self, topic: str, partition: wire.Partition) -> PartitionState:
         return PartitionState(
             topic=topic,
             partition=partition.index,
             leader=self._names.get(partition.leader),
             leader_epoch=partition.leader_epoch,
-            replicas=tuple(self._names[i] for i in partition.replicas),
-            in_sync=tuple(self._names[i] for i in partition.in_sync),
+            replicas=tuple(self._name(i) for i in partition.replicas),
+            in_sync=tuple(self._name(i) for i in partition.in_sync),
         )
 
 

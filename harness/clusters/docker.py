@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness import provision
-from harness.clusters import _block, _stale, _storage
+from harness.clusters import _block, _byteman, _stale, _storage
 from harness.clusters._cluster import ServerCluster, must_be_sizes
 from harness.clusters._container import Contained, ImageJvm, java_of
 from harness.clusters._container_links import ContainerLinks
@@ -26,6 +26,7 @@ from harness.clusters._mesh import Member, Port
 from harness.clusters._nft import PacketLinks
 from harness.clusters._nft_rules import End
 from harness.clusters._options import PLAIN, Options
+from harness.clusters._programs import byteman_script
 from harness.clusters._settings import render
 from harness.clusters._yard import Wanted, Yard
 from harness.errors import UsageError
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 _READY_LIMIT_S = 120.0
 _VERSION = re.compile(r"Kafka version: (\S+)")
 _BYTEMAN = "/opt/onceproof/byteman.jar"
+_RULES = f"/opt/onceproof/{_byteman.SCRIPT_NAME}"
 
 
 class DockerCluster(ServerCluster):
@@ -111,7 +113,7 @@ class DockerCluster(ServerCluster):
             sweep_labelled(client)
             _stale.sweep_stale()
             self._images = self._find_images(client)
-        agent = provision.byteman()
+        agent = {provision.byteman(): _BYTEMAN, byteman_script(): _RULES} if self._options.byteman else {}
         begun = time.monotonic()
         self.folder.mkdir(parents=True, exist_ok=True)
         self._registration = _stale.Registration(self.folder)
@@ -125,6 +127,7 @@ class DockerCluster(ServerCluster):
             Path(KAFKA_LIBS),
             self._kafka_version,
             Path(_BYTEMAN),
+            Path(_RULES),
         )
         format_folder = self._formatter(yard, jvm)
         toxiproxy = self._toxiproxy = ToxiproxyContainer(yard, self._images["toxiproxy"], mesh, self.folder)
@@ -187,20 +190,27 @@ class DockerCluster(ServerCluster):
         return ContainerBroker if member.broker else ContainerNode
 
     def _make_node(
-        self, member: Member, mesh: ContainerMesh, links: ContainerLinks, jvm: ImageJvm, agent: Path
+        self,
+        member: Member,
+        mesh: ContainerMesh,
+        links: ContainerLinks,
+        jvm: ImageJvm,
+        agent: Mapping[Path, str],
     ) -> ContainerNode:
         assert self._yard is not None
         folder, inside = self.folder / member.name, mesh.listen_address(member)
         properties = self._properties(mesh, member, folder / "data", self._kafka_version)
         lay_out(folder, render(properties), mesh.hosts(member, member.name))
+        if self._options.byteman:
+            _byteman.lay_out(folder)
         wanted = Wanted(
             name=member.name,
             image=self._images["kafka"],
-            command=[str(word) for word in jvm.command(member, inside, folder)],
+            command=[str(word) for word in jvm.command(member, folder, byteman=self._options.byteman)],
             address=inside,
             ports=mesh.published(member),
             folders={folder: "rw"},
-            files={agent: _BYTEMAN},
+            files=dict(agent),
         )
         contained = Contained(self._yard, wanted, folder / "server.log")
         kind = self._kind_of(member)

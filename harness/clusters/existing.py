@@ -17,13 +17,15 @@ from typing import TYPE_CHECKING, Any, Self
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from harness import connection, topics
+from harness import connection, topics, wire
+from harness.addresses import shown
 from harness.clusters import _leftovers
-from harness.clusters._commanded import CommandedNode
+from harness.clusters._commanded import ASK_LIMIT_S, CommandedNode
 from harness.clusters._existing_view import ExistingView
-from harness.clusters._finding import Finding, servers
+from harness.clusters._finding import Finding, fitted, servers
 from harness.clusters._held import Uses
 from harness.clusters._log_marks import LogMarks
+from harness.clusters._offers import TRANSACTIONS, lacking, told
 from harness.clusters._options import PLAIN
 from harness.clusters._powers import Powers
 from harness.clusters._preflight import Preflight
@@ -57,7 +59,7 @@ class ExistingCluster:
             raise UsageError(f"--prefix {prefix!r}: 1 to 60 letters, digits, dots, _ or -")
         self.folder = folder.absolute()
         self.prefix = prefix
-        self._bootstrap = ",".join("{}:{}".format(*server) for server in servers(bootstrap))
+        self._bootstrap = ",".join(shown(server) for server in servers(bootstrap))
         self._settings = read_properties(client_config.absolute()) if client_config is not None else {}
         self._security = Security.of(self._settings)
         self._powers = Powers.read(powers) if powers is not None else None
@@ -71,6 +73,8 @@ class ExistingCluster:
         self._admin_client: AdminClient | None = None
         self._nodes: list[CommandedNode] = []
         self._probe_topic = ""
+        self._lacking: dict[str, str] = {}  # requests that the brokers do not offer: what follows from that
+        self._refused_settings: list[str] = []  # of topics
         self._steps_s: dict[str, float] = {}
         self._log_marks = LogMarks()
 
@@ -154,8 +158,9 @@ class ExistingCluster:
         return ExistingView(self._nodes, self._probe_topic, self._admin)
 
     def create_topic(self, name: str, settings: TopicSettings) -> None:
+        """With fewer copies where there are fewer brokers; `not_checked` says so."""
         self._write_down(self._ours(name))
-        topics.create_topic(self, name, settings)
+        topics.create_topic(self, name, fitted(settings, self._brokers()), self._refused_settings)
 
     def delete_topic(self, name: str) -> None:
         if not self._keep_topics:
@@ -177,12 +182,14 @@ class ExistingCluster:
         return {
             "kind": "existing",
             "bootstrap": self._bootstrap,
-            "brokers": len([m for m in members if m.broker]),
+            "brokers": self._brokers(),
             "controllers": len([m for m in members if m.controller]),
             "combined": any(m.broker and m.controller for m in members),
             "security": self._security.protocol if self._security is not None else "plaintext",
             "prefix": self.prefix,
             "powers": {node.name: list(node.powers) for node in self._nodes},
+            "lacking": sorted(self._lacking),
+            "not_checked": self._not_checked(),
             "steps_s": dict(self._steps_s),
         }
 
@@ -209,6 +216,9 @@ class ExistingCluster:
         self._nodes = finding.nodes(self._admin, reached)
         for node in self._nodes:
             node.uses = self._uses
+        self._lacking = lacking(
+            wire.offered(node.control, ASK_LIMIT_S) for node in self._nodes if node.member.broker
+        )
         self._step("brokers_answer", begun)
 
     def _connect(self) -> AdminClient:
@@ -232,11 +242,37 @@ class ExistingCluster:
         for name in (gone, self._probe_topic):
             self._write_down(name)
             preflight.make_topic(name, brokers)
+        self._refused_settings = preflight.refused
         preflight.delete_topic(gone)
-        preflight.use(self._probe_topic)
+        preflight.use(self._probe_topic, transactions=not set(TRANSACTIONS) & set(self._lacking))
+        self._tell_each("not checked:", self._not_checked())
         self._step("rights", begun)
 
     # --- small things ---
+
+    def _brokers(self) -> int:
+        return len([node for node in self._nodes if node.member.broker])
+
+    def _not_checked(self) -> list[str]:
+        """What these brokers do not have, and what is not checked or not possible therefore; a line for each."""
+        wanted, there = TopicSettings(), self._brokers()
+        made = fitted(wanted, there)
+        lines = told(self._lacking)
+        if made != wanted:
+            lines.append(
+                f"there are {there} broker(s), so topics have {made.replication_factor} replica(s) instead of "
+                f"{wanted.replication_factor} and min.insync.replicas={made.min_insync_replicas}: "
+                + (
+                    "whether replicas keep records is not checked"
+                    if there == 1
+                    else "fewer failures are survived"
+                )
+            )
+        lines += [
+            f"the brokers refuse the topic setting {name}: topics keep the brokers' own"
+            for name in self._refused_settings
+        ]
+        return lines
 
     @property
     def _admin(self) -> AdminClient:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from harness import paths, provision, tether
-from harness.clusters import _block, _stale, _storage
+from harness.clusters import _block, _byteman, _stale, _storage
 from harness.clusters._access import Access, access
 from harness.clusters._cluster import ServerCluster, must_be_sizes
 from harness.clusters._jvm import Jvm, lay_out
@@ -19,7 +19,7 @@ from harness.clusters._links import Links
 from harness.clusters._mesh import Member, Mesh, Port
 from harness.clusters._node import LocalBroker, LocalNode
 from harness.clusters._options import PLAIN, Options
-from harness.clusters._programs import by_node, exactly
+from harness.clusters._programs import by_node, exactly, with_byteman
 from harness.clusters._programs import programs as programs_of
 from harness.clusters._settings import render, server_properties
 from harness.clusters._toxiproxy import ToxiproxyProcess
@@ -90,7 +90,7 @@ class LocalCluster(ServerCluster):
 
     def _start(self) -> None:
         _stale.sweep_stale()
-        self._jvms = {version: self._programs(version) for version in sorted(set(self._versions.values()))}
+        self._jvms = {version: self._program(version) for version in sorted(set(self._versions.values()))}
         toxiproxy = provision.toxiproxy()
         format_folder = self._formatter()
         begun = time.monotonic()
@@ -165,6 +165,10 @@ class LocalCluster(ServerCluster):
 
         return fill
 
+    def _program(self, version: str) -> Jvm:
+        jvm = self._programs(version)
+        return with_byteman(jvm) if self._options.byteman else jvm
+
     def _kind_of(self, member: Member) -> type[LocalNode]:
         return LocalBroker if member.broker else LocalNode
 
@@ -183,6 +187,8 @@ class LocalCluster(ServerCluster):
             folder, render(self._properties(mesh, member, data, version)), hosts
         )
         node.lay_out_as(jvm.kafka_version)
+        if self._options.byteman:
+            _byteman.lay_out(folder)
         node.security = self._access.security if self._access is not None else None
         return node
 

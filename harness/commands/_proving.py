@@ -129,12 +129,13 @@ class Proof:
         """Run all scenarios on a cluster of their own."""
         from harness import owned
         from harness.campaign import Campaign
+        from harness.layout import laid_out_for
         from harness.versions import versions
 
         with ExitStack() as stack:
             stack.callback(self.progress.close)
             folder = owned.new_cluster_folder(self.args.runs)
-            cluster = choice.build(folder)
+            cluster = laid_out_for(choice, scenarios).build(folder)
             campaign = stack.enter_context(
                 Campaign(
                     cluster,
@@ -152,6 +153,8 @@ class Proof:
                 with running(cluster):
                     told = cluster.describe()
                     self.progress.note(f"cluster ready after {told['steps_s']['ready']} s")
+                    for text in told.get("not_checked", ()):
+                        self.progress.note(text)
                     self.kafka.append(str(told.get("kafka_version", "unknown")))
                     self._run_all(campaign, cluster, self._possible(scenarios, cluster), futures)
                 owned.remove(folder)  # only now: its logs tell why a cluster did not come up
@@ -174,7 +177,10 @@ class Proof:
                 self.progress.note(f"skipped {reason}")
         left = [scenario for scenario in scenarios if reasons[scenario.name] is None]
         if not left:
-            raise UsageError(f"nothing is left to prove: {next(filter(None, reasons.values()))}")
+            raise UsageError(
+                f"nothing is left to prove: {next(filter(None, reasons.values()))}; "
+                "prove --only '*-none' runs the modes without faults"
+            )
         return left
 
     def _run_all(

@@ -28,7 +28,7 @@ def coverage(sealed: Sealed, facts: Facts, screened: Screened) -> dict[str, Any]
         "topic_unchanged": sealed.topic_unchanged,
         "not_asked": sealed.not_asked,
         "gaps": sealed.gaps,
-        "notes": sealed.torn,
+        "notes": [*sealed.torn, *(str(e.get("text")) for e in lines if e["event"] == "note")],
         "errors": [
             f"{e.get('where', e.get('writer'))}: {e.get('text')}" for e in lines if e["event"] == "error"
         ],

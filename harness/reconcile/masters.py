@@ -20,6 +20,8 @@ MASTER_ANSWERS_S = 5.0
 EXECUTORS_COME_S = 120.0  # a cluster that has to start machines or pods for them needs a while
 LEAST_PARTS = 4
 _PARTS = "spark.sql.shuffle.partitions"
+_LONGEST_SOCKET = 107  # bytes of a path, by the kernel
+_SOCKET_NAME = len("/.") + 36 + len(".sock")
 _ON_LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
 
@@ -32,11 +34,31 @@ def place(master: str, memory: str, scratch: Path) -> dict[str, str]:
     if not on_cluster(master):
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
         os.environ["SPARK_CONF_DIR"] = str(scratch)
-        return {**_ON_LOOPBACK, "spark.local.dir": str(scratch / "local"), _PARTS: str(LEAST_PARTS)}
+        return {
+            **_ON_LOOPBACK,
+            **_closed(scratch),
+            "spark.local.dir": str(scratch / "local"),
+            _PARTS: str(LEAST_PARTS),
+        }
     os.environ.setdefault("SPARK_CONF_DIR", str(scratch))  # a cluster's own defaults are heeded
     os.environ["SPARK_LOCAL_DIRS"] = str(scratch / "local")  # the driver's; executors have their own
     loopback = all(_is_loopback(host) for host, _ in _hosts(master)) if _hosts(master) else False
     return {**(_ON_LOOPBACK if loopback else {}), "spark.executor.memory": memory}
+
+
+def _closed(scratch: Path) -> dict[str, str]:
+    """No other user of this machine gets in. The secret is made by Spark itself and leaves its JVM nowhere.
+
+    Python and the JVM talk over Unix sockets in our folder, which only this user can enter; where its name is too long
+    for them, over loopback, where each side has to know a token.
+    """
+    settings = {"spark.authenticate": "true"}
+    if len(str(scratch).encode()) + _SOCKET_NAME <= _LONGEST_SOCKET:
+        settings |= {
+            "spark.python.unix.domain.socket.enabled": "true",
+            "spark.python.unix.domain.socket.dir": str(scratch),
+        }
+    return settings
 
 
 def _hosts(master: str) -> list[tuple[str, int]]:

@@ -40,6 +40,7 @@ def section(report: Report, beside: Path) -> dict[str, Any]:
                 "stalled": texts(run.coverage, "stalled"),
                 "gaps": texts(run.coverage, "gaps"),
                 "errors": texts(run.coverage, "errors"),
+                "notes": texts(run.coverage, "notes"),
                 "settings": [row for row in words.flat(run.settings) if row[1] != words.NOTHING],
                 "chart": _embedded(run),
             }

@@ -55,7 +55,7 @@ FAULTS: list[Fault] = [
     AddPartitions(),
 ]
 # What must not be asked for: that would need root.
-OPTIONS = Options(fuse=False, clocks=True)
+OPTIONS = Options(fuse=False, clocks=True, byteman=True)
 
 
 @contextmanager

@@ -42,7 +42,7 @@ class DiskArena(BareArena):
 def arena(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DiskArena]:
     """One cluster for all checks of a way."""
     folder, way = tmp_path_factory.mktemp("cluster"), request.param
-    with LocalCluster(folder, controllers=1, options=Options(fuse=way == "fuse")) as cluster:
+    with LocalCluster(folder, controllers=1, options=Options(fuse=way == "fuse", byteman=True)) as cluster:
         cluster.create_topic(TOPIC, TopicSettings())
         cluster.create_topic(FLUSHED_TOPIC, TopicSettings(extra={"flush.messages": "1"}))
         yield DiskArena(cluster, way=way)

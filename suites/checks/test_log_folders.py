@@ -32,7 +32,7 @@ def two_folders(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[TwoFolders]:
     folder, way = tmp_path_factory.mktemp("cluster"), request.param
-    options = Options(fuse=way == "fuse", log_folders=2)
+    options = Options(fuse=way == "fuse", byteman=True, log_folders=2)
     with LocalCluster(folder, controllers=1, options=options) as cluster:
         cluster.create_topic(TOPIC, TopicSettings(partitions=6))
         yield TwoFolders(cluster, way=way)

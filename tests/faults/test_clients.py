@@ -34,6 +34,7 @@ from harness.wire_transactions import ProducerIdentity, init_producer_id
 from harness.workers import Worker
 from harness.workloads.produce_consume import ProduceConsume
 from tests.fake_arena import FakeArena, FakeNode, make_arena
+from tests.fake_server import serve
 
 # --- real workers on mock brokers -----------------------------------------------------------------
 
@@ -138,13 +139,7 @@ def test_a_fenced_producer_is_lost_and_can_be_closed(monkeypatch: pytest.MonkeyP
 
 
 def test_the_request_for_an_id_is_laid_out_as_the_protocol_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    sent = []
-
-    def ask(address: wire.Address, message: bytes, timeout_s: float) -> bytes:
-        sent.append(message)
-        return struct.pack(">ihqh", 0, 51, -1, -1)
-
-    monkeypatch.setattr("harness.wire_transactions.ask", ask)
+    sent = serve(monkeypatch, {22: (0, 1)}, [struct.pack(">ihqh", 0, 51, -1, -1)])
     assert init_producer_id(("nowhere", 1), "id", 7, 1.0) == ProducerIdentity(51, -1, -1)
     assert struct.unpack_from(">hh", sent[0], 4) == (22, 1)
     assert sent[0].endswith(b"\0\x02id\0\0\0\x07")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Mapping
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -29,22 +30,33 @@ from tests.fake_arena import FakeArena, FakeNode, make_arena
 @pytest.mark.parametrize(
     ("harm", "method", "act"),
     [
-        (DiskHarm.SLOW_APPEND, "append", "Thread.sleep(40)"),
-        (DiskHarm.SLOW_FSYNC, "flush", "Thread.sleep(40)"),
-        (DiskHarm.SLOW_READ, "writeTo", "Thread.sleep(40)"),
+        (DiskHarm.SLOW_APPEND, "append", "Thread.sleep("),
+        (DiskHarm.SLOW_FSYNC, "flush", "Thread.sleep("),
+        (DiskHarm.SLOW_READ, "writeTo", "Thread.sleep("),
         (DiskHarm.FULL, "append", 'throw new java.io.IOException("No space left on device")'),
         (DiskHarm.BROKEN, "append", 'throw new java.io.IOException("Input/output error")'),
         (DiskHarm.READ_ONLY, "append", 'throw new java.io.IOException("Read-only file system")'),
     ],
 )
 def test_byteman_has_a_rule_for_each_harm(harm: DiskHarm, method: str, act: str) -> None:
-    lines = _byteman.rule(DiskFault(harm, 40, "orders"), also="probe").split("\n")
-    assert f"METHOD {method}" in lines
-    assert f"DO {act}" in lines
-    assert (
-        'IF NOT folder.startsWith("__") AND (folder.startsWith("orders") OR folder.startsWith("probe"))'
-        in lines
-    )
+    rules = _byteman.script().split("ENDRULE")
+    (rule,) = [one for one in rules if f"RULE onceproof-disk-{harm}\n" in one]
+    assert f"\nMETHOD {method}\n" in rule
+    assert f"\nDO {act}" in rule
+    assert f'"{harm}")' in rule, "it reads its own order"
+
+
+def test_orders_are_files_that_only_this_user_writes(tmp_path: Path) -> None:
+    _byteman.lay_out(tmp_path)
+    assert _byteman.given(tmp_path) == []
+    _byteman.give(tmp_path, [DiskFault(DiskHarm.SLOW_READ, 40, "orders")], also="probe")
+    assert _byteman.given(tmp_path) == ["slow_read"]
+    assert (tmp_path / "byteman" / "slow_read").read_text() == r"40 [^/]*/(?!__)(\Qorders\E|\Qprobe\E).*"
+    made = [tmp_path / "byteman", *(tmp_path / "byteman").iterdir()]
+    assert len(made) == 1 + len(DiskHarm), "no drafts are left"
+    assert not any(path.stat().st_mode & 0o022 for path in made)
+    _byteman.give(tmp_path, [], also="probe")
+    assert _byteman.given(tmp_path) == []
 
 
 def test_the_answer_to_a_fetch() -> None:

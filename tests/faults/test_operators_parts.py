@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from harness import topics, wire_admin
 from harness.errors import ClusterError, WaitTimeout
@@ -17,6 +17,7 @@ from harness.roles import _partitions
 from harness.roles._partitions import PartitionCount
 from harness.wire import Address, WireError
 from tests.fake_arena import FakeArena, make_arena
+from tests.fake_server import serve
 
 NOWHERE: Address = ("127.0.0.1", 1)
 CLIENT = "000e" + b"onceproof-wire".hex()
@@ -27,13 +28,17 @@ ORDERS = "6f7264657273"
 def sent(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
     """What was asked, and the answer to it."""
     talk = {"answer": b""}
+    offered = {2: (0, 2), 23: (0, 2), 43: (0, 2), 45: (0, 0)}
+    asked = serve(monkeypatch, offered, iter(lambda: talk["answer"], None))
 
-    def ask(address: Address, message: bytes, timeout_s: float) -> bytes:
-        talk["asked"] = message
-        return talk["answer"]
+    class Talk(dict[str, bytes]):
+        def __getitem__(self, name: str) -> bytes:
+            return asked[-1] if name == "asked" else talk[name]
 
-    monkeypatch.setattr(wire_admin, "ask", ask)
-    return talk
+        def __setitem__(self, name: str, value: bytes) -> None:
+            talk[name] = value
+
+    return Talk()
 
 
 def body(message: bytes, api: str, version: str, tags: str = "") -> str:
@@ -164,11 +169,29 @@ def test_a_drain_waits_for_partitions_that_were_added(
 def test_a_drain_goes_on_while_nobody_answers(watched: tuple[FakeArena, topics.GroupWatch]) -> None:
     arena, watch = watched
     arena.cluster.dumb = True
-    assert not watch.answers()
     with pytest.raises(WaitTimeout, match="no broker answers"):
         watch.wait_until_drained(0.1)
     with pytest.raises(ClusterError):
         watch.lag()
+
+
+def test_a_group_that_the_brokers_do_not_know_has_committed_nothing(
+    watched: tuple[FakeArena, topics.GroupWatch], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TRUST T13: GROUP_ID_NOT_FOUND is a legal answer about a group that has committed nothing."""
+    _arena, watch = watched
+    code = KafkaError.GROUP_ID_NOT_FOUND
+
+    def committed(*_: object, **__: object) -> list[TopicPartition]:
+        raise KafkaException(KafkaError(code))
+
+    monkeypatch.setattr(FakeConsumer, "committed", committed)
+    assert watch.lag() == {0: 10, 1: 10}
+    code = KafkaError.COORDINATOR_LOAD_IN_PROGRESS  # another answer comes later
+    with pytest.raises(KafkaException):
+        watch.lag()
+    with pytest.raises(WaitTimeout, match="the group is behind by"):
+        watch.wait_until_drained(0.1)
 
 
 def test_partitions_are_asked_for_and_never_fewer_than_before() -> None:

@@ -1,0 +1,73 @@
+"""The requests that brokers of any make may do without, and what is not checked or not possible then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from harness import wire_admin
+from harness.wire_call import Api
+from harness.wire_producers import DESCRIBE_PRODUCERS
+from harness.wire_quorum import DESCRIBE_QUORUM
+from harness.wire_transactions import INIT_PRODUCER_ID
+
+Ranges = Mapping[int, tuple[int, int]]
+# Sent by librdkafka, which agrees on the version itself: any version will do.
+_ANY = 32767
+_TRANSACTIONS = "exactly-once cannot be run"
+
+
+@dataclass(frozen=True)
+class Optional:
+    api: Api
+    without: str  # what is not checked, or which faults cannot be used
+
+
+def _of_library(name: str, key: int, without: str) -> Optional:
+    return Optional(Api(name, key, 0, _ANY, flexible=_ANY), without)
+
+
+OPTIONAL = (
+    Optional(DESCRIBE_PRODUCERS, "whether transactions stay open after a run is not checked"),
+    Optional(
+        DESCRIBE_QUORUM, "controllers that are not brokers are unknown, and no fault can be aimed at them"
+    ),
+    Optional(wire_admin.ELECT_LEADERS, "transfer_leadership, reassign and unclean_election cannot be used"),
+    Optional(
+        wire_admin.ALTER_PARTITION_REASSIGNMENTS,
+        "transfer_leadership, reassign and unclean_election cannot be used",
+    ),
+    Optional(wire_admin.OFFSET_FOR_LEADER_EPOCH, "unclean_election cannot be used"),
+    Optional(INIT_PRODUCER_ID, "idempotent producers and exactly-once cannot be run"),
+    _of_library("DeleteRecords", 21, "delete_records cannot be used"),
+    _of_library("AddPartitionsToTxn", 24, _TRANSACTIONS),
+    _of_library("AddOffsetsToTxn", 25, _TRANSACTIONS),
+    _of_library("EndTxn", 26, _TRANSACTIONS),
+    _of_library("TxnOffsetCommit", 28, _TRANSACTIONS),
+    _of_library("DescribeConfigs", 32, "the settings that topics really have are not checked"),
+    _of_library("CreatePartitions", 37, "add_partitions cannot be used"),
+    _of_library("DeleteGroups", 42, "groups are left on the cluster"),
+    _of_library("IncrementalAlterConfigs", 44, "short_retention cannot be used"),
+)
+TRANSACTIONS = ("InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn", "TxnOffsetCommit")
+
+
+def lacking(offers: Iterable[Ranges]) -> dict[str, str]:
+    """The optional requests that one of the brokers does not offer in a version known here: what that means, by name."""
+    every = list(offers)
+    return {
+        one.api.name: one.without for one in OPTIONAL if not all(_common(one.api, ranges) for ranges in every)
+    }
+
+
+def told(missing: Mapping[str, str]) -> list[str]:
+    """One line for each consequence, with all requests that it follows from."""
+    by_text: dict[str, list[str]] = {}
+    for name, without in missing.items():
+        by_text.setdefault(without, []).append(name)
+    return [f"the brokers do not offer {', '.join(names)}: {text}" for text, names in by_text.items()]
+
+
+def _common(api: Api, ranges: Ranges) -> bool:
+    lowest, highest = ranges.get(api.key, (0, -1))
+    return max(lowest, api.first) <= min(highest, api.last)

@@ -1,0 +1,40 @@
+"""A Kafka server of literal bytes: offers the versions it is given and answers what it is given."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Mapping
+
+import pytest
+
+from harness import wire_call
+
+API_VERSIONS = 18
+
+
+def offer(versions: Mapping[int, tuple[int, int]], error: int = 0) -> bytes:
+    """The answer to ApiVersions in version 0."""
+    ranges = b"".join(struct.pack(">hhh", key, *span) for key, span in versions.items())
+    return struct.pack(">hi", error, len(versions)) + ranges
+
+
+def serve(
+    monkeypatch: pytest.MonkeyPatch, versions: Mapping[int, tuple[int, int]], answers: Iterable[bytes]
+) -> list[bytes]:
+    """Let every server be this one; the requests that were sent to it, without those for its versions."""
+    sent: list[bytes] = []
+    left = iter(answers)
+
+    def exchange(message: bytes) -> bytes:
+        if struct.unpack_from(">h", message, 4) == (API_VERSIONS,):
+            return offer(versions)
+        sent.append(message)
+        return next(left)
+
+    def connected(
+        _address: object, _timeout_s: float, talk: Callable[[Callable[[bytes], bytes]], object]
+    ) -> object:
+        return talk(exchange)
+
+    monkeypatch.setattr(wire_call, "_connected", connected)
+    return sent
