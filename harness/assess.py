@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.contracts import Mode
+from harness.errors import OnceproofError
 from harness.rundir import RunDir, write_json
 from harness.verdict import Judgement, Settings, judge
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from harness.reconcile.seal import Sealed
 
 
 def assess(run: RunDir, spark: SparkSession) -> tuple[dict[str, Any], Judgement]:
@@ -18,13 +21,45 @@ def assess(run: RunDir, spark: SparkSession) -> tuple[dict[str, Any], Judgement]
     return assess_many([run], spark)[0]
 
 
-def assess_many(runs: Sequence[RunDir], spark: SparkSession) -> list[tuple[dict[str, Any], Judgement]]:
-    """The same for many runs, reconciled in one job."""
+def assess_each(
+    runs: Sequence[RunDir], spark: SparkSession
+) -> list[tuple[dict[str, Any], Judgement] | OnceproofError]:
+    """Of each run the same, or why it cannot be read: one bad run does not keep the others from their verdicts."""
+    from harness.reconcile.places import numbered, sealed_or_refused
+
+    answers: dict[RunDir, tuple[dict[str, Any], Judgement] | OnceproofError] = {}
+    good: dict[RunDir, Sealed] = {}
+    for run, sealed in zip(runs, sealed_or_refused(runs, spark), strict=True):
+        try:
+            if isinstance(sealed, OnceproofError):
+                raise sealed
+            numbered([*good, run], [*good.values(), sealed])
+        except OnceproofError as error:
+            answers[run] = error
+        else:
+            good[run] = sealed
+    try:
+        assessed = assess_many([*good], spark, [*good.values()]) if good else []
+    except OnceproofError:
+        for run, one in good.items():  # which of them was it?
+            try:
+                answers |= {run: assess_many([run], spark, [one])[0]}
+            except OnceproofError as error:
+                answers[run] = error
+    else:
+        answers |= zip(good, assessed, strict=True)
+    return [answers[run] for run in runs]
+
+
+def assess_many(
+    runs: Sequence[RunDir], spark: SparkSession, sealed: Sequence[Sealed] | None = None
+) -> list[tuple[dict[str, Any], Judgement]]:
+    """The same for many runs, reconciled in one job; `sealed`: what sealing saw, where that was done before."""
     from harness.reconcile.job import reconcile_many  # a client worker never loads Spark
     from harness.reconcile.places import publish
 
     assessed = []
-    for run, reconciled in zip(runs, reconcile_many(runs, spark), strict=True):
+    for run, reconciled in zip(runs, reconcile_many(runs, spark, sealed=sealed), strict=True):
         manifest = run.read_manifest()
         settings = Settings.of(manifest, reconciled)
         judgement = judge(reconciled, Mode(manifest["scenario"]["guarantee"]), settings)

@@ -19,6 +19,7 @@ from types import ModuleType
 import harness
 import harness.commands
 from harness.errors import OnceproofError
+from harness.terminal import printable
 
 BAD_USE = 2
 INTERRUPTED = 130
@@ -37,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except OnceproofError as error:
-        print(f"onceproof: {error}", file=sys.stderr)
+        print(f"onceproof: {printable(error)}", file=sys.stderr)
         return BAD_USE
     except KeyboardInterrupt:
         print("onceproof: interrupted", file=sys.stderr)

@@ -8,6 +8,8 @@ import time
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
+from harness.terminal import printable
+
 if TYPE_CHECKING:
     from harness.campaign import Result
 
@@ -51,7 +53,7 @@ class Progress:
             self._line = ""
 
     def _print(self, text: str, *, lasting: bool) -> None:
-        stamped = f"{time.monotonic() - self._began:6.1f}s {text}"
+        stamped = f"{time.monotonic() - self._began:6.1f}s {printable(text)}"
         with self._lock:
             if not self._tty:
                 sys.stderr.write(stamped + "\n")

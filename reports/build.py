@@ -14,6 +14,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from harness.errors import UsageError
 from harness.rundir import RunDir
 from reports import summary, words
 from reports.headline import MARKS, TONES, headline
@@ -44,7 +45,6 @@ def build(
     """
     report = Report(title, command, seed, dict(versions), started, seconds, read_runs(runs))
     out = out.resolve()
-    out.parent.mkdir(parents=True, exist_ok=True)
     _write(out, page(report, out.parent))
     _write(
         out.with_suffix(".json"), json.dumps(as_data(report, out), separators=(",", ":"), default=str) + "\n"
@@ -134,5 +134,11 @@ def _hash(text: str) -> str:
 
 def _write(path: Path, text: str) -> None:
     draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.write_text(text, encoding="utf-8")
-    draft.replace(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_text(text, encoding="utf-8", errors="backslashreplace")
+        draft.replace(path)
+    except OSError as error:
+        raise UsageError(
+            f"{path}: the report cannot be written: {error.strerror}; choose another place for it"
+        ) from error

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.rundir import RunDir
+from harness.terminal import printable
 from reports import words
 from reports.headline import MARKS, TONES, worst
 from reports.model import RunReport, Standing, read_runs
@@ -37,6 +38,7 @@ def row(run: RunReport) -> dict[str, Any]:
         "bite": run.bite,
         "run_dir": str(run.path),
         "software": run.software,
+        **({"error": run.error} if run.error else {}),
     }
 
 
@@ -56,7 +58,11 @@ def exit_code(runs: Sequence[RunReport]) -> int:
 
     0: every verdict is the expected one. 1: a run is VIOLATED where that was not expected, or HELD where a
     violation was (a control that did not catch). 3: else, a run is INCONCLUSIVE, or there is no run at all.
+    At least 2 when a run cannot be read.
     """
+    readable = [run for run in runs if not run.error]
+    if len(readable) < len(runs):
+        return max(2, exit_code(readable)) if readable else 2
     if not runs or worst(runs) is Standing.UNPROVEN:
         return 3
     return 0 if worst(runs) is Standing.AS_PROMISED else 1
@@ -92,12 +98,13 @@ def closing(runs: Sequence[RunReport]) -> str:
     told = {
         Standing.BROKEN: "VIOLATED unexpectedly",
         Standing.MISSED: "did not catch what was planted",
+        Standing.UNREADABLE: "cannot be read",
         Standing.UNPROVEN: "INCONCLUSIVE",
     }
     fine = sum(run.standing is Standing.AS_PROMISED for run in runs)
     parts = [f"{fine} of {words.plural(len(runs), 'run')} as promised"]
     for standing, text in told.items():
-        names = [run.scenario for run in runs if run.standing is standing]
+        names = [printable(run.scenario) for run in runs if run.standing is standing]
         if names:
             more = f" and {len(names) - 5} more" if len(names) > 5 else ""
             parts.append(f"{len(names)} {text}: {', '.join(names[:5])}{more}")
@@ -117,9 +124,9 @@ def _lines(runs: Sequence[RunReport], number: Callable[[float | None], str]) -> 
     heads = [*_TEXTS, *_NUMBERS]
     rows = (
         [
-            run.scenario,
-            words.fault(run.fault),
-            words.mode(run.judged_as),
+            printable(run.scenario),
+            printable(words.fault(run.fault)),
+            printable(words.mode(run.judged_as)),
             run.verdict,
             MARKS[run.standing],
             *(number(run.count(name)) for name in _COUNTS),
