@@ -41,6 +41,8 @@ _TEXT = optional(text())
 _FLAG = optional(boolean)
 _LABELS = list_of(LABEL, 100_000)
 _ISOLATION = one_of(ISOLATIONS)
+_ROWS = integer(0, 1 << 48)  # rows of a journal, lines or bytes
+_OFFSETS = mapping(OFFSET, text(5, "[0-9]{1,5}", "the number of a partition"))
 
 KINDS: Mapping[str, Check] = {
     "session": shape(
@@ -59,7 +61,7 @@ KINDS: Mapping[str, Check] = {
         {"topic": TOPIC, "late": _FLAG},
     ),
     "commit": shape(
-        {"offsets": mapping(OFFSET, text(5, "[0-9]{1,5}", "the number of a partition")), "outcome": OUTCOME},
+        {"offsets": _OFFSETS, "outcome": OUTCOME},
         {"topic": TOPIC},
     ),
     "window": shape(
@@ -80,9 +82,14 @@ KINDS: Mapping[str, Check] = {
         },
     ),
     "observer": shape({"isolation": _ISOLATION}),
+    "reached": shape({"complete": boolean}, {"detail": _TEXT}),
+    "reading_begins": shape({"partitions": list_of(integer(0, 1 << 15), 256)}),
+    "reading": shape({"isolation": _ISOLATION, "partition": PARTITION, "reached": OFFSET, "until": OFFSET}, {"topic": TOPIC}),
+    "opened": shape({"file": NAME}),
+    "closed": shape({"rows": mapping(_ROWS, NAME), "lines": _ROWS}),
     "read": shape({"isolation": _ISOLATION, "complete": boolean}, {"detail": _TEXT}),
-    "drain": shape({"complete": boolean}, {"detail": _TEXT}),
-    "worker": shape({"name": LABEL, "state": LABEL}),
+    "drain": shape({"complete": boolean}, {"detail": _TEXT, "topic": TOPIC, "ends": _OFFSETS}),
+    "worker": shape({"name": LABEL, "state": LABEL}, {"writes_as": LABEL, "files": mapping(_ROWS, NAME)}),
     "error": shape({}, {"where": _TEXT, "text": _TEXT}),
     "stalled": shape({}, {"text": _TEXT}),
     "coordinator": shape({}),
@@ -101,6 +108,8 @@ def check_event(event: Mapping[str, Any], writer: str) -> None:
         raise Wrong("a kind that is written to ledgers", "torn", "event")
     if check := KINDS.get(event["event"]):
         check(event)
+    if event["event"] == "txn" and event["step"] != "begin" and not (event.get("did") or event.get("intent")):
+        raise Wrong("commit or abort", event.get("did"), "did")
 
 
 def read_events(path: Path) -> Iterator[tuple[int, Event]]:

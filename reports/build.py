@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,7 @@ def _run_as_data(run: RunReport) -> dict[str, Any]:
     return {**summary.row(run), "standing": run.standing.value, **whole}
 
 
+@cache
 def _templates() -> Environment:
     env = Environment(
         loader=FileSystemLoader(_HERE / "templates"),

@@ -63,7 +63,17 @@ _SEALED = shape(
     }
 )  # fmt: skip
 
-_MAY_BE_NULL = ("outcome", "did", "t_outcome", "told_partition", "phase", "partitions")
+_MAY_BE_NULL = (
+    "outcome",
+    "did",
+    "t_outcome",
+    "told_partition",
+    "phase",
+    "partitions",
+    "start",
+    "end",
+    "stable",
+)
 _RANGES = {
     "t": (0, MOST_NS), "offset": (0, MOST_OFFSET), "start": (0, MOST_OFFSET), "end": (0, MOST_OFFSET),
     "stable": (0, MOST_OFFSET), "partition": (-1, 1 << 15), "topic": (0, 255),
@@ -101,7 +111,7 @@ def need_sound(table: pa.Table, place: Path, sealed: Sealed) -> None:
         if name in _RANGES and table.num_rows:
             low, high = _RANGES[name]
             found = pc.min_max(column).as_py()
-            if found["min"] < low or found["max"] > high:
+            if found["min"] is not None and (found["min"] < low or found["max"] > high):
                 raise LedgerError(
                     f"{place}: {name} from {found['min']} to {found['max']}, {low} to {high} is expected"
                 )
