@@ -72,6 +72,7 @@ def main(words: Sequence[str]) -> int:
 
     from harness.errors import OnceproofError
     from harness.reconcile import masters, session
+    from harness.terminal import printable
 
     parser = argparse.ArgumentParser(prog="submit.py", allow_abbrev=False)
     parser.add_argument("runs", metavar="RUN", nargs="+", help="run folders; paths or URLs")
@@ -86,7 +87,7 @@ def main(words: Sequence[str]) -> int:
     try:
         return judge_runs(args.runs, spark, as_json=args.json)
     except OnceproofError as error:
-        print(f"onceproof: {error}", file=sys.stderr)
+        print(f"onceproof: {printable(error)}", file=sys.stderr)
         return 2
     finally:
         spark.stop()
