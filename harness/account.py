@@ -8,9 +8,12 @@ from typing import Any
 
 from harness.autopsy import classify
 from harness.contracts import Outcome
-from harness.journals import ISOLATIONS, OBSERVED, Attempt, Event, Found, Identity, Journals, Position, Seen
+from harness.journals import OBSERVED, Attempt, Event, Found, Identity, Journals, Position, Seen
+from harness.manifest import ISOLATIONS
 from harness.message import key_bytes
+from harness.terminal import printable
 
+_NO_ATTEMPT = "none is in the ledger: it was never attempted (a phantom), or the ledger is not whole"
 OUTCOMES = {Outcome.UNKNOWN: "its outcome is unknown", Outcome.ACKED: "acked", Outcome.REJECTED: "rejected"}
 
 
@@ -45,7 +48,7 @@ class Account:
             f"  {'' if t is None else f'{t:.4f} s':>12}  {m.what:<12}  {m.text}" for t, m in self._told()
         ]
         lines += [f"  {'':>12}  {'finding':<12}  {text}" for text in self.findings]
-        return "\n".join(lines)
+        return "\n".join(map(printable, lines))
 
     def to_json(self) -> dict[str, Any]:
         moments = [
@@ -65,6 +68,8 @@ class Teller:
         positions = own.positions
         others = self.h.look(set(), positions) if positions else Found()
         moments = [m for a in own.attempts for m in self._attempt(a)]
+        if not own.attempts:
+            moments.append(Moment(None, "attempt", _NO_ATTEMPT))
         moments += [m for a in own.attempts for m in self._transaction(identity.session, int(a.row["txn"]))]
         moments += [self._seen(s) for s in own.seen] + list(self._not_read(own.seen))
         times = [m.t for m in moments if m.t is not None]
@@ -144,7 +149,7 @@ class Teller:
         for isolation in ISOLATIONS:
             if not any(s.how == isolation for s in seen):
                 read = ended.get(isolation, {"complete": False, "detail": "it did not end"})
-                whole = "" if read["complete"] else f", but is not whole: {read['detail']}"
+                whole = "" if read["complete"] else f", but is not whole: {read.get('detail')}"
                 text = f"the final {isolation} reading did not find it{whole}"
                 yield Moment(read.get("t"), "reading", text, read)
 
@@ -231,7 +236,7 @@ def _plain(row: Any) -> dict[str, Any]:
 
 
 def _window_text(e: Event) -> str:
-    fault = f"{e['fault']} on {e['target']} ({', '.join(e['nodes'])})"
+    fault = f"{e.get('fault')} on {e.get('target')} ({', '.join(e.get('nodes', ()))})"
     proof = e.get("proof") or e.get("text") or "no proof"
     if e["step"] == "bite":
         return f"{'bites' if e.get('bit') else 'does not bite'}: {proof}"

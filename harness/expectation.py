@@ -24,6 +24,7 @@ class Standing(StrEnum):
     AS_PROMISED = "as promised"
     BROKEN = "promise violated"  # an anomaly that the scenario does not plant
     MISSED = "not caught"  # what the scenario must raise was not found: the harness may be blind here
+    UNREADABLE = "cannot be read"
     UNPROVEN = "proves nothing"
 
 

@@ -13,7 +13,9 @@ from typing import Any
 from harness.account import Account, Teller
 from harness.errors import LedgerError, UsageError
 from harness.journals import Journals, Position
-from harness.rundir import RunDir, read_json
+from harness.results import read_reconciled, read_verdict
+from harness.rundir import RunDir, need_file
+from harness.terminal import printable
 
 _NONE = "none that names it"
 _UNKNOWN = "not known: this run is not reconciled"
@@ -52,9 +54,11 @@ def accounts_of_position(run: RunDir, text: str) -> list[Account]:
 
 def overview(run: RunDir) -> dict[str, Any]:
     """The verdict, and for each anomaly that was found how often and the findings that are told in full."""
-    reconciled, verdict = _read(run.reconciled), _read(run.verdict)
-    told = reconciled.get("findings", [])
-    looked_for = dict.fromkeys([*reconciled.get("compared", {}), *(f["anomaly"] for f in told)])
+    run.need_own_files()
+    manifest, reconciled = run.read_manifest(), read_reconciled(run)
+    verdict = read_verdict(run, manifest, reconciled)
+    told = reconciled["findings"]
+    looked_for = dict.fromkeys([*reconciled["compared"], *(f["anomaly"] for f in told)])
     reasons = {c["anomaly"]: c["reason"] for c in [*verdict["counted"], *verdict["violations"]]}
     forbidden = {c["anomaly"] for c in verdict["violations"]}
     return {
@@ -93,14 +97,7 @@ def overview_text(told: Mapping[str, Any]) -> str:
         lines += [f"  {f['text']}" for f in one["findings"]]
         if (left := one["count"] - len(one["findings"])) > 0:
             lines.append(f"  … and {left} more in findings.parquet")
-    return "\n".join(lines if told["anomalies"] else [*lines, "  no anomaly was found"])
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        return read_json(path, "run ./onceproof reconcile first")
-    except LedgerError as error:
-        raise UsageError(str(error)) from error
+    return "\n".join(map(printable, lines if told["anomalies"] else [*lines, "  no anomaly was found"]))
 
 
 def _with_findings(account: Account, run: RunDir) -> Account:
@@ -130,17 +127,39 @@ def _with_findings_at(account: Account, run: RunDir, position: Position) -> Acco
 
 
 def _told(run: RunDir) -> list[dict[str, Any]]:
-    findings: list[dict[str, Any]] = _read(run.reconciled)["findings"] if run.reconciled.exists() else []
+    findings: list[dict[str, Any]] = read_reconciled(run)["findings"] if run.reconciled.exists() else []
     return findings
 
 
 def _all_findings(run: RunDir, message: str) -> list[Mapping[str, Any]]:
     if not run.findings.exists():
         return []
-    import pyarrow.compute as pc
-    import pyarrow.dataset as ds
+    import pyarrow as pa
 
-    table = ds.dataset(run.findings, format="parquet").to_table(columns=["anomaly", "messages", "evidence"])
+    rows: list[Mapping[str, Any]] = []
+    for path in sorted(run.findings.glob("*.parquet")):
+        need_file(path, "run ./onceproof reconcile again")
+        try:
+            rows += _naming(path, message)
+        except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+            why = str(error).partition("\n")[0]
+            raise LedgerError(f"{path}: cannot be read: {why}; run ./onceproof reconcile again") from error
+    return rows
+
+
+def _naming(path: Path, message: str) -> list[Mapping[str, Any]]:
+    """The rows of findings that name a message."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    wanted = pa.schema([
+        ("anomaly", pa.string()), ("messages", pa.list_(pa.string())), ("evidence", pa.map_(pa.string(), pa.string())),
+    ])  # fmt: skip
+    with pq.ParquetFile(path) as file:
+        if not file.metadata.num_rows:
+            return []  # a table without findings has no columns for them either
+        table = file.read(columns=wanted.names).select(wanted.names).cast(wanted)
     column = table["messages"].combine_chunks()
     named = pc.list_parent_indices(column).filter(pc.equal(pc.list_flatten(column), message))
     rows: list[Mapping[str, Any]] = table.take(named.unique()).to_pylist()

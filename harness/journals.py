@@ -5,10 +5,12 @@ The journals are read one file at a time and only rows that match are kept: a ru
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,10 +18,12 @@ import numpy.typing as npt
 
 from harness import ledger
 from harness.errors import LedgerError, UsageError
+from harness.events import read_events
+from harness.manifest import ISOLATIONS
 from harness.message import BAD_PAYLOAD, FOREIGN_RUN, message_id
+from harness.reconcile.sound import need_sound, need_whole_regions
 from harness.rundir import RunDir
 
-ISOLATIONS = ("read_uncommitted", "read_committed")
 OBSERVED = "observed"
 Event = Mapping[str, Any]
 Row = Any  # one row of harness.ledger.ATTEMPT or DELIVERY
@@ -101,20 +105,18 @@ class Journals:
     """The journals of a run."""
 
     def __init__(self, run: RunDir) -> None:
+        run.need_own_files()
         self.run = run
         manifest = run.read_manifest()
-        try:
-            self.zero_ns = int(manifest["clock"]["monotonic_ns"])
-            self.topic = str(manifest["topic"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise LedgerError(f"{run.manifest}: not the manifest of a run: {error!r}") from error
+        self.zero_ns = int(manifest["clock"]["monotonic_ns"])
+        self.topic = str(manifest.get("topic", "topic-0"))
 
     @cached_property
     def events(self) -> Mapping[str, list[Event]]:
         """By kind, in order of time."""
         kinds: dict[str, list[Event]] = defaultdict(list)
-        for path in sorted(self.run.ledger.glob("*.events")):
-            for event in ledger.read_events(path):
+        for path in self.run.journals("*.events"):
+            for _, event in read_events(path):
                 kinds[event["event"]].append(event)
         return {kind: sorted(events, key=lambda e: e.get("t", 0)) for kind, events in kinds.items()}
 
@@ -183,9 +185,9 @@ class Journals:
     def look(self, identities: set[Identity], positions: set[Position]) -> Found:
         """All rows about these messages, and all rows that stand, or are said to stand, at these positions."""
         found = Found()
-        for path in sorted(self.run.ledger.glob("*.attempts")):
-            session = int(path.stem.rpartition(".")[2])
-            rows = ledger.read_attempts(path)
+        for path in self.run.journals("*.attempts"):
+            session = self._session_of(path)
+            rows = need_sound(path, 0, ledger.read_attempts(path))
             answered = str(self.sessions.get(session, {}).get("acks")) != "0"
             wanted = {i.seq for i in identities if i.session == session and i.seq < len(rows)}
             if answered:
@@ -193,7 +195,7 @@ class Journals:
                     wanted |= set(_matching(rows, offset=p.offset, told_partition=p.partition, topic=p.topic))
             found.attempts += [Attempt(Identity(session, i), rows[i], answered) for i in sorted(wanted)]
         for how, path in self._records():
-            rows, _ = ledger.read_deliveries(path)
+            rows = need_sound(path, 0, ledger.read_deliveries(path)[0])
             at = {
                 i for identity in identities for i in _matching(rows, **identity._asdict()) if _ours(rows[i])
             }
@@ -202,11 +204,19 @@ class Journals:
             found.seen += [Seen(how, reader, rows[i]) for i in sorted(at)]
         return found
 
+    def _session_of(self, path: Path) -> int:
+        """Whose attempts these are; a file that was cut is refused: attempts would be missing without a word."""
+        number = path.stem.rpartition(".")[2]
+        if not re.fullmatch("[0-9]{1,10}", number):
+            raise LedgerError(f"{path}: the name of an attempts file is <writer>.<session>.attempts")
+        need_whole_regions(path)
+        return int(number)
+
     def _records(self) -> Iterator[tuple[str, Any]]:
-        for path in sorted(self.run.ledger.glob("*.deliveries")):
+        for path in self.run.journals("*.deliveries"):
             yield OBSERVED if path.name.removesuffix(".deliveries") in self.observers else "delivered", path
         for isolation in ISOLATIONS:
-            yield from ((isolation, path) for path in sorted(self.run.ledger.glob(f"*.{isolation}.log")))
+            yield from ((isolation, path) for path in self.run.journals(f"*.{isolation}.log"))
 
 
 def _ours(row: Row) -> bool:

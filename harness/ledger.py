@@ -19,7 +19,6 @@ event lines, so that a part that is missing later is noticed (harness.reconcile.
 
 from __future__ import annotations
 
-import json
 import mmap
 import os
 import struct
@@ -34,10 +33,12 @@ import numpy as np
 import numpy.typing as npt
 
 from harness import room
+from harness.checked import dump_json, parse_json
 from harness.contracts import Outcome
 from harness.errors import LedgerError
 
 VERSION = 2  # 2: closing events with row counts, payloads whose checksum mixes each word
+MOST_LINE = 1 << 24  # bytes of an event
 ATTEMPT_MARK = 0xA77E
 OUTCOME_MARK = 0x0C0E
 
@@ -223,9 +224,7 @@ class EventLog:
         self.lines = 0
 
     def write(self, kind: str, **fields: Any) -> None:
-        line = (
-            json.dumps({"t": now_ns(), "event": kind, "writer": self._writer, **fields}, default=str) + "\n"
-        )
+        line = dump_json({"t": now_ns(), "event": kind, "writer": self._writer, **fields}) + "\n"
         with self._lock:
             _append(self._file, self._path, line.encode())
             self.lines += 1
@@ -358,18 +357,26 @@ def read_deliveries(path: Path) -> tuple[npt.NDArray[np.void], int]:
     return rows.read(0, len(rows)), rows.torn_bytes
 
 
+def torn(path: Path, line: int) -> dict[str, Any]:
+    """What stands for a last line that its writer could not finish."""
+    return {"event": "torn", "writer": path.stem, "line": line}
+
+
 def read_events(path: Path) -> Iterator[dict[str, Any]]:
     """All events of a writer. A torn last line yields {"event": "torn"}; a broken one before it is an error."""
     with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
+        # Never more than a line may be long: a file of a stranger need not have any end of a line.
+        for number, line in enumerate(iter(lambda: file.readline(MOST_LINE), b""), start=1):
             whole = line.endswith(b"\n")
+            if len(line) >= MOST_LINE:
+                raise LedgerError(f"{path}:{number}: not a ledger line (longer than {MOST_LINE} bytes)")
             try:
-                event = json.loads(line)
+                event = parse_json(line)
                 if not isinstance(event, dict) or "event" not in event:
                     raise ValueError("not an event")
             except ValueError as error:
                 if not whole:
-                    yield {"event": "torn", "writer": path.stem, "line": number}
+                    yield torn(path, number)
                     return
                 raise LedgerError(f"{path}:{number}: not a ledger line ({error})") from error
             yield event

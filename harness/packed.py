@@ -69,7 +69,7 @@ def readable(run: RunDir) -> Iterator[RunDir]:
         with TemporaryDirectory(prefix="onceproof-ledger-") as scratch:
             _unpack(run.packed_ledger, Path(scratch))
             try:
-                yield replace(run, journals=Path(scratch))
+                yield replace(run, unpacked=Path(scratch))
             except LedgerError as error:  # it names a file of the scratch folder, which is gone in a moment
                 raise LedgerError(str(error).replace(scratch, str(run.packed_ledger))) from error
 
@@ -103,7 +103,7 @@ def _as_expected(run: RunDir) -> bool:
 
 
 def _must_have_ledger(run: RunDir) -> None:
-    if not run.ledger.is_dir() and run.read_manifest().get("kept") == "least":
+    if not run.ledger.is_dir() and run.keeps_results_only():
         raise LedgerError(
             f"{run.path}: kept with --keep least, so its ledger is gone and it cannot be read again; run the scenario again "
             "with --keep evidence"

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from harness.expectation import told
+from harness.terminal import printable
 
 if TYPE_CHECKING:
     from harness.campaign import Result
@@ -55,7 +56,7 @@ class Progress:
             self._line = ""
 
     def _print(self, text: str, *, lasting: bool) -> None:
-        stamped = f"{time.monotonic() - self._began:6.1f}s {text}"
+        stamped = f"{time.monotonic() - self._began:6.1f}s {printable(text)}"
         # A terminal that was closed (SIGHUP) is no reason to fail: what goes on has to undo faults and write the report.
         with self._lock, suppress(OSError):
             if not self._tty:

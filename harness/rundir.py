@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import os
+import re
+import stat
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness.checked import dump_json, parse_json
 from harness.errors import LedgerError, UsageError
+
+MOST_JSON = 1 << 28  # bytes of a JSON file; results of the largest runs have some megabytes
 
 
 @dataclass(frozen=True)
 class RunDir:
     path: Path
-    journals: Path | None = field(default=None, kw_only=True)  # of a packed run: where they were unpacked
+    unpacked: Path | None = field(default=None, kw_only=True)  # of a packed run: where its journals are
 
     @classmethod
     def create(cls, root: Path, scenario: str) -> RunDir:
@@ -45,7 +49,7 @@ class RunDir:
     @property
     def ledger(self) -> Path:
         """Journals as the workers write them; they survive the death of their writer."""
-        return self.journals or self.path / "ledger"
+        return self.unpacked or self.path / "ledger"
 
     @property
     def packed_ledger(self) -> Path:
@@ -80,14 +84,75 @@ class RunDir:
         return self.path / "verdict.json"
 
     def read_manifest(self) -> dict[str, Any]:
-        return read_json(self.manifest, "is this a run folder?")
+        """The manifest with all values that are used checked."""
+        from harness.manifest import read_manifest  # it needs this module
+
+        return read_manifest(self)
+
+    def keeps_results_only(self) -> bool:
+        """Whether the ledger was left out on purpose (`--keep least`)."""
+        return self.read_manifest().get("kept") == "least"
+
+    def need_own_files(self) -> None:
+        """Raise unless everything that is read or replaced here lies in this folder itself.
+
+        A run folder may come from a stranger: a symbolic link in it would be read, or deleted, elsewhere, and a pipe
+        would be waited for.
+        """
+        need_file(self.manifest, "is this a run folder?")
+        if os.path.lexists(self.packed_ledger):
+            need_file(self.packed_ledger, "is this a whole run folder?")
+        elif not self.keeps_results_only():
+            need_folder(self.ledger, "is this a whole run folder?")
+        for folder in (self.tables, self.findings):
+            if os.path.lexists(folder):
+                need_folder(folder, "remove it, reconciling makes it again")
+        for file in (self.reconciled, self.verdict):
+            if os.path.lexists(file):
+                need_file(file, "remove it, reconciling makes it again")
+
+    def journals(self, pattern: str) -> list[Path]:
+        """The files of the ledger with such a name, sorted; each a plain file of this folder."""
+        found = sorted(self.ledger.glob(pattern))
+        for path in found:
+            if not re.fullmatch(r"[A-Za-z0-9._-]+", path.name):
+                raise LedgerError(
+                    f"{path}: not the name of a journal: letters, digits, '.', '_' and '-' only"
+                )
+            need_file(path, "a ledger has plain files only")
+        return found
+
+
+def need_file(path: Path, hint: str) -> None:
+    """Raise unless a plain file is there: no symbolic link, pipe or folder."""
+    _need(path, stat.S_ISREG, "file", hint)
+
+
+def need_folder(path: Path, hint: str) -> None:
+    _need(path, stat.S_ISDIR, "folder", hint)
+
+
+def _need(path: Path, is_kind: Callable[[int], bool], kind: str, hint: str) -> None:
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        raise LedgerError(f"{path}: there is no such {kind} ({hint})") from None
+    except OSError as error:
+        raise LedgerError(f"{path}: cannot be read: {error.strerror} ({hint})") from error
+    if stat.S_ISLNK(mode):
+        raise LedgerError(f"{path}: a symbolic link, which is not followed; a {kind} is expected ({hint})")
+    if not is_kind(mode):
+        raise LedgerError(f"{path}: not a {kind} ({hint})")
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Whole or not at all: a reader never sees half a file."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.unlink(missing_ok=True)
     try:
-        draft.write_text(json.dumps(value, indent=1, sort_keys=False, default=str) + "\n", encoding="utf-8")
+        # "x": what lies at the draft's place, a link for example, is never written to.
+        with draft.open("x", encoding="utf-8") as file:
+            file.write(dump_json(value, indent=1) + "\n")
         draft.replace(path)
     except OSError:
         draft.unlink(missing_ok=True)
@@ -95,11 +160,15 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
 
 
 def read_json(path: Path, hint: str) -> dict[str, Any]:
+    """The object in a plain JSON file, see harness.checked.parse_json for what is refused."""
+    need_file(path, hint)
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise LedgerError(f"{path}: there is no such file ({hint})") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        if path.stat().st_size > MOST_JSON:
+            raise LedgerError(f"{path}: larger than {MOST_JSON} bytes ({hint})")
+        value = parse_json(path.read_bytes())
+    except OSError as error:
+        raise LedgerError(f"{path}: cannot be read: {error.strerror} ({hint})") from error
+    except ValueError as error:
         raise LedgerError(f"{path}: not JSON: {error} ({hint})") from error
     if not isinstance(value, dict):
         raise LedgerError(f"{path}: a JSON object is expected ({hint})")

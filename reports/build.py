@@ -8,13 +8,15 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from harness.room import needed_in
+from harness.errors import UsageError
+from harness.room import is_no_room, needed_in
 from harness.rundir import RunDir
 from reports import summary, words
 from reports.course import Course
@@ -48,7 +50,6 @@ def build(
     report = Report(title, command, seed, dict(versions), started, seconds, read_runs(runs), course)
     out = out.resolve()
     with needed_in(out.parent):
-        out.parent.mkdir(parents=True, exist_ok=True)
         _write(out, page(report, out.parent))
         _write(
             out.with_suffix(".json"),
@@ -100,6 +101,7 @@ def _run_as_data(run: RunReport) -> dict[str, Any]:
     return {**summary.row(run), "standing": run.standing.value, **whole}
 
 
+@cache
 def _templates() -> Environment:
     env = Environment(
         loader=FileSystemLoader(_HERE / "templates"),
@@ -140,8 +142,13 @@ def _hash(text: str) -> str:
 def _write(path: Path, text: str) -> None:
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        draft.write_text(text, encoding="utf-8")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_text(text, encoding="utf-8", errors="backslashreplace")
         draft.replace(path)
-    except OSError:
+    except OSError as error:
         draft.unlink(missing_ok=True)
-        raise
+        if is_no_room(error):
+            raise
+        raise UsageError(
+            f"{path}: the report cannot be written: {error.strerror}; choose another place for it"
+        ) from error

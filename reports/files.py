@@ -1,26 +1,10 @@
-"""Readers for JSON that a crashed, older or newer writer may have left: what does not fit reads as absent."""
+"""Readers for fields that a crashed, older or newer writer may have left out: what is not there reads as absent."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from math import isfinite
-from pathlib import Path
 from typing import Any
-
-from harness.errors import LedgerError
-from harness.rundir import read_json
-
-
-def load(path: Path, missing: str, troubles: list[str]) -> Mapping[str, Any]:
-    """The file's content; when it cannot be had, nothing, and a line in `troubles` says why."""
-    if not path.exists():
-        troubles.append(f"{missing}: there is no {path.name}")
-        return {}
-    try:
-        return read_json(path, "written by another version, or damaged?")
-    except (LedgerError, OSError) as error:
-        troubles.append(f"{missing}: {path.name} cannot be read: {str(error).removeprefix(f'{path}: ')}")
-        return {}
 
 
 def mapping(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -12,12 +12,15 @@ MARKS = {  # a verdict is never told by colour alone
     Standing.AS_PROMISED: "\u2713",
     Standing.BROKEN: "\u2717",
     Standing.MISSED: "\u2717",
+    Standing.UNREADABLE: "?",
     Standing.UNPROVEN: "?",
 }
+BAD_NEWS = (Standing.BROKEN, Standing.MISSED, Standing.UNREADABLE, Standing.UNPROVEN)  # worst first
 TONES = {
     Standing.AS_PROMISED: "good",
     Standing.BROKEN: "bad",
     Standing.MISSED: "bad",
+    Standing.UNREADABLE: "unsure",
     Standing.UNPROVEN: "unsure",
 }
 
@@ -44,6 +47,8 @@ def headline(runs: Sequence[RunReport]) -> Headline:
         missed = [r for r in runs if r.standing is Standing.MISSED]
         what = "control" if all(r.control for r in missed) else "run"
         sentence = f"{plural(len(missed), what)} did not catch what was planted"
+    elif standing is Standing.UNREADABLE:
+        sentence = f"{plural(sum(r.standing is Standing.UNREADABLE for r in runs), 'run')} could not be read"
     elif all(r.verdict == INCONCLUSIVE for r in runs):
         sentence = "Nothing was proven"
     elif standing is Standing.UNPROVEN:
@@ -59,9 +64,8 @@ def headline(runs: Sequence[RunReport]) -> Headline:
 
 
 def worst(runs: Sequence[RunReport]) -> Standing:
-    order = (Standing.BROKEN, Standing.MISSED, Standing.UNPROVEN)
     found = {r.standing for r in runs}
-    return next((s for s in order if s in found), Standing.AS_PROMISED)
+    return next((s for s in BAD_NEWS if s in found), Standing.AS_PROMISED)
 
 
 def _beneath(promises: Sequence[RunReport], controls: Sequence[RunReport], standing: Standing) -> str:

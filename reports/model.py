@@ -1,26 +1,30 @@
 """What a report shows, read from the files of run folders and from nothing else.
 
-Reading never fails because a run did: what is missing or damaged becomes a reason for INCONCLUSIVE, so a
-crashed run stands in the report instead of being dropped from it.
+Reading never fails because a run did: a run that crashed before it was reconciled is INCONCLUSIVE, and one whose files
+are damaged, of another version or contradict each other is UNREADABLE. Both are rows of the report.
 """
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness.errors import LedgerError
 from harness.expectation import Standing, standing
+from harness.results import read_reconciled, read_verdict
 from harness.rundir import RunDir
 from reports.course import Course
-from reports.files import counts, decimal, integer, items, load, mapping, text, texts
+from reports.files import counts, decimal, integer, items, mapping, text, texts
 from reports.required import Required
 from reports.timeline import Timeline
 
 __all__ = ["HELD", "INCONCLUSIVE", "VIOLATED", "Report", "RunReport", "Standing", "read_runs"]
 HELD, VIOLATED, INCONCLUSIVE = "HELD", "VIOLATED", "INCONCLUSIVE"
+UNREADABLE = "UNREADABLE"  # no verdict: the files of the run cannot be read or trusted
 
 
 @dataclass(frozen=True)
@@ -106,9 +110,12 @@ class RunReport:
     cluster: Mapping[str, Any] = field(default_factory=dict)
     machine: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, Any] = field(default_factory=dict)
+    error: str = ""  # why it cannot be read
 
     @property
     def standing(self) -> Standing:
+        if self.error:
+            return Standing.UNREADABLE
         return standing(self.verdict, self.expected, self.requirement.kinds)
 
     @property
@@ -136,18 +143,23 @@ class RunReport:
         return any(v.anomaly == anomaly for v in self.violations)
 
     @classmethod
+    def unreadable(cls, run: RunDir, error: Exception) -> RunReport:
+        why = str(error).replace(f"{run.path}{os.sep}", "")
+        return cls(
+            run_id=run.run_id, path=run.path, scenario=run.path.parent.name, mode="unknown", judged_as="unknown",
+            fault="unknown", control=False, hazard="", expected=HELD, verdict=UNREADABLE, seed=None, started=None,
+            command="", inconclusive=(why,), error=why,
+        )  # fmt: skip
+
+    @classmethod
     def read(cls, run: RunDir) -> RunReport:
-        troubles: list[str] = []
-        manifest = load(run.manifest, "the run has no manifest", troubles)
-        reconciled = load(run.reconciled, "not reconciled", troubles)
-        judged = load(run.verdict, "not judged", troubles)
+        try:
+            manifest, reconciled, judged, troubles = _files(run)
+        except LedgerError as error:
+            return cls.unreadable(run, error)
         scenario = mapping(manifest, "scenario")
         coverage = mapping(reconciled, "coverage")
-        verdict = text(judged, "verdict", INCONCLUSIVE)
-        if verdict not in (HELD, VIOLATED, INCONCLUSIVE):
-            troubles.append(f"verdict.json has an unknown verdict {verdict!r}")
-        if troubles and verdict != VIOLATED:  # VIOLATED outweighs INCONCLUSIVE; HELD does not
-            verdict = INCONCLUSIVE
+        verdict = INCONCLUSIVE if troubles else text(judged, "verdict")
         mode = text(scenario, "mode", "unknown")
         command = manifest.get("command") or ""
         return cls(
@@ -211,6 +223,20 @@ class Report:
 
 def read_runs(runs: Iterable[RunDir]) -> tuple[RunReport, ...]:
     return tuple(RunReport.read(run) for run in runs)
+
+
+def _files(run: RunDir) -> tuple[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any], list[str]]:
+    """Manifest, findings and verdict, each checked, and why some of them are not there. LedgerError: not to be trusted."""
+    if not os.path.lexists(run.manifest):
+        return {}, {}, {}, ["the run has no manifest: there is no manifest.json"]
+    run.need_own_files()
+    manifest = run.read_manifest()
+    if not run.reconciled.exists():
+        return manifest, {}, {}, ["not reconciled: there is no reconciled.json"]
+    reconciled = read_reconciled(run)
+    if not run.verdict.exists():
+        return manifest, reconciled, {}, ["not judged: there is no verdict.json"]
+    return manifest, reconciled, read_verdict(run, manifest, reconciled), []
 
 
 def _reasons(judged: Mapping[str, Any], name: str) -> tuple[Reason, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from harness import exits
 from harness.rundir import RunDir
+from harness.terminal import printable
 from reports import words
 from reports.course import Course
 from reports.headline import MARKS, TONES, worst
@@ -43,6 +44,7 @@ def row(run: RunReport) -> dict[str, Any]:
         "bite": run.bite,
         "run_dir": str(run.path),
         "software": run.software,
+        **({"error": run.error} if run.error else {}),
     }
 
 
@@ -67,9 +69,13 @@ def exit_code(runs: Sequence[RunReport]) -> int:
     """What the program ends with.
 
     0: every run is as expected. 1: a run is VIOLATED by something that it does not plant, or does not show what it must
-    raise (a control that did not catch). 3: else, a run is INCONCLUSIVE, or there is no run at all.
-    A skipped scenario is no run and changes nothing.
+    raise (a control that did not catch). 2: else, a run cannot be read. 3: else, a run is INCONCLUSIVE, or there is no run at
+    all. A skipped scenario is no run and changes nothing.
     """
+    readable = [run for run in runs if not run.error]
+    if len(readable) < len(runs):
+        violated = bool(readable) and exit_code(readable) == exits.VIOLATED
+        return exits.VIOLATED if violated else exits.BAD_USE
     if not runs or worst(runs) is Standing.UNPROVEN:
         return exits.INCONCLUSIVE
     return exits.AS_PROMISED if worst(runs) is Standing.AS_PROMISED else exits.VIOLATED
@@ -123,12 +129,13 @@ def closing(runs: Sequence[RunReport]) -> str:
     told = {
         Standing.BROKEN: "VIOLATED unexpectedly",
         Standing.MISSED: "did not catch what was planted",
+        Standing.UNREADABLE: "cannot be read",
         Standing.UNPROVEN: "INCONCLUSIVE",
     }
     fine = sum(run.standing is Standing.AS_PROMISED for run in runs)
     parts = [f"{fine} of {words.plural(len(runs), 'run')} as promised"]
     for standing, text in told.items():
-        names = [run.scenario for run in runs if run.standing is standing]
+        names = [printable(run.scenario) for run in runs if run.standing is standing]
         if names:
             more = f" and {len(names) - 5} more" if len(names) > 5 else ""
             parts.append(f"{len(names)} {text}: {', '.join(names[:5])}{more}")
@@ -148,9 +155,9 @@ def _lines(runs: Sequence[RunReport], number: Callable[[float | None], str]) -> 
     heads = [*_TEXTS, *_NUMBERS]
     rows = (
         [
-            run.scenario,
-            words.fault(run.fault),
-            words.mode(run.judged_as),
+            printable(run.scenario),
+            printable(words.fault(run.fault)),
+            printable(words.mode(run.judged_as)),
             run.verdict,
             MARKS[run.standing],
             *(number(run.count(name)) for name in _COUNTS),

@@ -260,7 +260,7 @@ def reconciled(folder: RunDir, **verdict: Any) -> RunDir:
     write_json(
         folder.reconciled,
         {
-            "run_id": folder.run_id,
+            "version": 1, "run_id": folder.run_id, "coverage": {"windows": []},
             "counts": {"attempted": 20, "acked": 20, "in_log": 18, "delivered": 18, "lost": 2, "late": 0, "redelivered": 4},
             "compared": {"lost": 20, "late": 20, "redelivered": 18},
             "findings": [finding],
@@ -363,12 +363,14 @@ def _two(root: Path) -> Path:
 
 
 def _not_json(root: Path) -> Path:
+    (root / "ledger").mkdir()
     (root / "manifest.json").write_text("{")
     return root
 
 
 def _not_ours(root: Path) -> Path:
-    (root / "manifest.json").write_text('{"name": "an app"}')
+    (root / "ledger").mkdir()
+    (root / "manifest.json").write_text(json.dumps({"version": ledger.VERSION, "name": "an app"}))
     return root
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from harness import exits
 from harness.contracts import Mode, Verdict
+from harness.terminal import printable
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,13 +54,13 @@ def run(args: argparse.Namespace) -> int:
         if args.json:
             print(json.dumps(one.to_json()))
             continue
-        print(f"{one.verdict.value:13} {one.history.path}")
+        print(f"{one.verdict.value:13} {printable(one.history.path)}")
         for count in one.judgement.violations:
             print(f"  {count.anomaly}: {count.count} - forbidden: {count.reason}")
         for count in one.judgement.counted:
             print(f"  {count.anomaly}: {count.count} - counted: {count.reason}")
         for doubt in one.judgement.inconclusive:
-            print(f"  {doubt}")
+            print(f"  {printable(doubt)}")
     verdicts = {one.verdict for one in judged}
     if Verdict.VIOLATED in verdicts:
         return exits.VIOLATED

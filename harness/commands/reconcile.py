@@ -3,6 +3,7 @@
 Runs are folders of this machine or anything that Hadoop reads (hdfs://, s3a://, file:///); Spark runs in this process
 or on any cluster. docs/spark.md tells more.
 Exit codes: 0 all as the manifest expects, 1 a promise violated (or a control missed), 3 inconclusive, 2 bad input.
+A run that cannot be read is named, the others get their verdicts, and the exit code is at least 2.
 """
 
 from __future__ import annotations
@@ -10,6 +11,10 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+
+from harness.terminal import printable
+
+BAD_INPUT = 2
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,19 +82,34 @@ def _judge(args: argparse.Namespace, more: dict[str, str]) -> int:
 
 
 def _seal(texts: list[str]) -> int:
+    from harness.errors import OnceproofError
     from harness.reconcile import places
 
+    code = 0
     with places.opened(texts, None) as runs:
         for one in runs:
-            places.sealed_at(one)
-            print(one.tables)
-    return 0
+            try:
+                places.sealed_at(one)
+            except OnceproofError as error:
+                if len(runs) == 1:
+                    raise
+                print(f"onceproof: {printable(error)}", file=sys.stderr)
+                code = BAD_INPUT
+            else:
+                print(printable(one.tables))
+    return code
 
 
 def _package(place: Path) -> int:
+    from harness.errors import UsageError
     from harness.reconcile import submit
 
-    submit.make_package(place)
+    try:
+        submit.make_package(place)
+    except OSError as error:
+        raise UsageError(
+            f"--package {place}: cannot be written: {error.strerror}; name a file in a folder that exists"
+        ) from error
     print(place)
     print(f"next: spark-submit --master … --py-files {place} {Path(submit.__file__)} RUN…", file=sys.stderr)
     return 0

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import UsageError
+from harness.errors import LedgerError, UsageError
 from harness.rundir import find_runs
+from harness.terminal import printable
 
 if TYPE_CHECKING:
     from reports.model import RunReport
+
+BAD_INPUT = 2
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the report and print its path. 0 whatever the verdicts are: it was asked to tell them."""
+    """Write the report and print its path. 0 whatever the verdicts are, 2 where a run cannot be read: it is named."""
     from reports.build import build
     from reports.summary import closing, read
 
@@ -32,6 +36,11 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--out {args.out}: the name of an HTML file is needed")
     folders = find_runs(args.runs)
     shown = read(folders)
+    unreadable = [one for one in shown if one.error]
+    if len(unreadable) == len(shown) == 1:
+        raise LedgerError(f"{shown[0].path}: {shown[0].error}")
+    for one in unreadable:
+        print(f"onceproof: {printable(f'{one.path}: {one.error}')}", file=sys.stderr)
     seeds = {r.seed for r in shown}
     out = build(
         folders,
@@ -44,8 +53,8 @@ def run(args: argparse.Namespace) -> int:
         seconds=None,
     )
     print(closing(shown))
-    print(out)
-    return 0
+    print(printable(out))
+    return BAD_INPUT if unreadable else 0
 
 
 def _versions(shown: Iterable[RunReport]) -> dict[str, Any]:

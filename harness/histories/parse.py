@@ -6,18 +6,20 @@ left out of a history would be taken for lost.
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness.checked import parse_json, shown
 from harness.contracts import Outcome
 from harness.errors import UsageError
+from harness.events import MOST_OFFSET
 
 SEND, POLL, TXN, ASSIGN, SUBSCRIBE = "send", "poll", "txn", "assign", "subscribe"
 INVOKE = "invoke"
+MOST_SHOWN = 120  # characters of a wrong value
 OUTCOMES = {"ok": Outcome.ACKED, "fail": Outcome.REJECTED, "info": Outcome.UNKNOWN}
 
 Label = str | int  # a partition or a message, as the file names it
@@ -67,6 +69,11 @@ class History:
     writers: dict[tuple[int, Label], Operation] = field(default_factory=dict)
 
 
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
+
+
 def read_history(path: Path) -> History:
     return _Reading(path).history()
 
@@ -97,8 +104,8 @@ class _Reading:
                     if not line.strip():
                         continue
                     try:
-                        event = json.loads(line)
-                    except (ValueError, RecursionError) as error:
+                        event = parse_json(line, wide=True)
+                    except ValueError as error:
                         self._refuse(f"not JSON: {error}")
                     if not isinstance(event, dict):
                         self._refuse("a JSON object is expected")
@@ -114,10 +121,10 @@ class _Reading:
         self._check_time(event)
         process = self._number("process", event.get("process"), "process")
         kind, type_ = event.get("f"), event.get("type")
-        if kind not in (SEND, POLL, TXN, ASSIGN, SUBSCRIBE):
-            self._refuse(f'"f" is {kind!r}: send, poll, txn, assign or subscribe is expected')
-        if type_ != INVOKE and type_ not in OUTCOMES:
-            self._refuse(f'"type" is {type_!r}: invoke, ok, fail or info is expected')
+        if not isinstance(kind, str) or kind not in (SEND, POLL, TXN, ASSIGN, SUBSCRIBE):
+            self._refuse(f'"f" is {shown(kind)}: send, poll, txn, assign or subscribe is expected')
+        if not isinstance(type_, str) or (type_ != INVOKE and type_ not in OUTCOMES):
+            self._refuse(f'"type" is {shown(type_)}: invoke, ok, fail or info is expected')
         begun = self._open.pop(process, None)
         if type_ == INVOKE:
             if begun is not None:
@@ -125,7 +132,7 @@ class _Reading:
             self._open[process] = self._operation(event, process, str(kind), Outcome.UNKNOWN, self._line)
             return
         if begun is not None and begun.kind != kind:
-            self._refuse(f"process {event['process']!r} ends a {kind}, but began a {begun.kind}")
+            self._refuse(f"process {shown(event['process'])} ends a {kind}, but began a {begun.kind}")
         self._history.operations.append(
             self._operation(
                 event, process, str(kind), OUTCOMES[str(type_)], begun.invoked if begun else None, begun
@@ -135,7 +142,7 @@ class _Reading:
     def _check_time(self, event: dict[str, Any]) -> None:
         time = event.get("time")
         if isinstance(time, bool) or not isinstance(time, int | float):
-            self._refuse(f'"time" is {time!r}: a number is expected')
+            self._refuse(f'"time" is {shown(time)}: a number is expected')
         elif self._time is not None and time < self._time:
             self._refuse(
                 f"time {time} is before that of an event above ({self._time}): order of time is expected"
@@ -174,7 +181,7 @@ class _Reading:
             return []
         if isinstance(value, list):
             return value
-        self._refuse(f'"{name}" is {value!r}: a list is expected')
+        self._refuse(f'"{name}" is {shown(value)}: a list is expected')
         raise AssertionError
 
     def _add(self, made: Operation, op: Any) -> None:
@@ -182,8 +189,8 @@ class _Reading:
             case ["send", partition, message, None | int() as offset] if not isinstance(offset, bool):
                 if made.kind == POLL:
                     self._refuse("a send inside a poll")
-                if offset is not None and offset < 0:
-                    self._refuse(f"offset {offset} of {op!r}: 0 or more is expected")
+                if offset is not None and not 0 <= offset <= MOST_OFFSET:
+                    self._refuse(f"offset {shown(offset)}: 0 to {MOST_OFFSET} is expected")
                 made.sends.append(Sent(self._partition(partition), self._message(message), offset))
             case ["send", partition, message]:
                 made.sends.append(Sent(self._partition(partition), self._message(message), None))
@@ -196,15 +203,19 @@ class _Reading:
                 made.reads += [self._record(record) for record in records]
             case _:
                 self._refuse(
-                    f'{op!r}: ["send", PARTITION, MESSAGE, OFFSET or null] or '
+                    f'{_short(op)}: ["send", PARTITION, MESSAGE, OFFSET or null] or '
                     '["poll", [[PARTITION, OFFSET, MESSAGE], ...] or null] is expected'
                 )
 
     def _record(self, record: Any) -> Read:
         match record:
-            case [partition, int() as offset, message] if not isinstance(offset, bool) and offset >= 0:
+            case [partition, int() as offset, message] if (
+                not isinstance(offset, bool) and 0 <= offset <= MOST_OFFSET
+            ):
                 return Read(self._partition(partition), offset, self._message(message))
-        self._refuse(f"{record!r}: [PARTITION, OFFSET, MESSAGE] is expected")
+        self._refuse(
+            f"{_short(record)}: [PARTITION, OFFSET, MESSAGE] with an offset of 0 to {MOST_OFFSET} is expected"
+        )
         raise AssertionError
 
     def _partition(self, label: Any) -> int:
@@ -212,13 +223,13 @@ class _Reading:
 
     def _message(self, label: Any) -> Label:
         if isinstance(label, bool) or not isinstance(label, str | int):
-            self._refuse(f"message {label!r}: a string or an integer is expected")
+            self._refuse(f"message {shown(label)}: a string or an integer is expected")
         return label  # type: ignore[no-any-return]
 
     def _number(self, kind: str, label: Any, name: str) -> int:
         """A number for each label in the order of their first mention."""
         if isinstance(label, bool) or not isinstance(label, str | int):
-            self._refuse(f"{name} {label!r}: a string or an integer is expected")
+            self._refuse(f"{name} {shown(label)}: a string or an integer is expected")
         known = self._labels[kind]
         if label not in known:
             known[label] = len(known)
@@ -231,6 +242,6 @@ class _Reading:
             if other is not operation or operation.sends.count(sent) > 1:
                 self._line = operation.line
                 self._refuse(
-                    f"message {sent.message!r} of partition {self._history.partitions[sent.partition]!r} was sent before, "
+                    f"message {shown(sent.message)} of partition {shown(self._history.partitions[sent.partition])} was sent before, "
                     f"by line {other.line + 1}: a message is unique within its partition"
                 )

@@ -57,12 +57,15 @@ def reconcile(run: RunDir, spark: SparkSession, finders: Sequence[Finder] | None
 
 
 def reconcile_many(
-    runs: Sequence[RunDir], spark: SparkSession, finders: Sequence[Finder] | None = None
+    runs: Sequence[RunDir],
+    spark: SparkSession,
+    finders: Sequence[Finder] | None = None,
+    sealed: Sequence[Sealed] | None = None,
 ) -> list[dict[str, Any]]:
-    """The same for many runs at once, in their order: the cost of a query is paid once."""
+    """The same for many runs at once, in their order: the cost of a query is paid once. `sealed`: if they are already."""
     began = time.monotonic()
     chosen = list(all_finders() if finders is None else finders)
-    sealed = sealed_together(runs, spark)
+    sealed = sealed_together(runs, spark) if sealed is None else sealed
     by_number = numbered(runs, sealed)
     source = _source(runs, sealed, spark)
     small = read_small({run.tables: one for run, one in zip(runs, sealed, strict=True)})
@@ -190,7 +193,8 @@ def _put_findings(runs: Mapping[int, RunDir], found: pa.Table | None) -> None:
     """Each run's findings to its place; a run without any gets an empty table: it was looked for."""
     for number, run in runs.items():
         mine = _NO_FINDINGS.empty_table() if found is None else found.filter(pc.equal(found["run"], number))
-        shutil.rmtree(run.findings, ignore_errors=True)
+        if run.findings.exists():  # a folder of the run itself: sealing has refused anything else
+            shutil.rmtree(run.findings)
         run.findings.mkdir()
         pq.write_table(mine, run.findings / "findings.parquet")
         publish(run, run.findings)

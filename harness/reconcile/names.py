@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from itertools import groupby
 from typing import Any
 
@@ -19,8 +20,20 @@ _SENDER, _READER, _END = "\x01", "\x02", "\x03"
 _WITH_NAMES = ("sender", "reader", "messages", "evidence")
 
 
+class Isolation(StrEnum):
+    READ_UNCOMMITTED = "read_uncommitted"
+    READ_COMMITTED = "read_committed"
+
+
+class Same(StrEnum):
+    YES = "true"
+    NO = "false"
+
+
 @dataclass(frozen=True)
 class Names:
+    """Only numbers, booleans and members of Isolation get into the text of a query: a run's own texts never do."""
+
     senders: Mapping[tuple[int, int], str]  # run, session -> <producer>.<incarnation>
     readers: Mapping[tuple[int, int], str]  # run, reader -> its name
     isolations: Mapping[int, str]  # run -> what its group reads
@@ -29,7 +42,7 @@ class Names:
 
     def group_isolation(self) -> str:
         """What the group of the row's run reads."""
-        return _of_run(self.isolations)
+        return _of_run({run: Isolation(reads) for run, reads in self.isolations.items()})
 
     def isolation(self) -> str:
         """What the row's reader reads, one of the group or an observer."""
@@ -47,11 +60,17 @@ class Names:
         """What an observer reads, null for a reader of the group."""
         if not self.observers:
             return "CAST(NULL AS string)"
-        text = "\\n".join(f"{run}.{reader}\\t{reads}" for (run, reader), reads in self.observers.items())
+        text = "\\n".join(
+            f"{int(run)}.{int(reader)}\\t{Isolation(reads)}"
+            for (run, reader), reads in self.observers.items()
+        )
         return f"try_element_at(str_to_map('{text}', '\\n', '\\t'), run || '.' || reader)"
 
     def is_unchanged(self) -> str:
-        return _of_run({run: str(same).lower() for run, same in self.unchanged.items()}) + " = 'true'"
+        return (
+            _of_run({run: Same.YES if same else Same.NO for run, same in self.unchanged.items()})
+            + " = 'true'"
+        )
 
     def spelled(self, findings: pa.Table) -> pa.Table:
         """Findings in order of their runs, with names for marks. A session that nobody began is called by its number."""
@@ -95,10 +114,10 @@ def _in_texts(array: Any, names: Mapping[str, str]) -> Any:
     return pc.replace_substring_regex(array, f"{_SENDER}([^{_END}]*){_END}", r"session \1")
 
 
-def _of_run(values: Mapping[int, str]) -> str:
-    same = set(values.values())
+def _of_run(values: Mapping[int, Isolation] | Mapping[int, Same]) -> str:
+    same = {value.value for value in values.values()}
     if len(same) == 1:
         return f"'{same.pop()}'"
     # Spark computes str_to_map of a constant once, while it plans; from_json it would compute for each row.
-    text = "\\n".join(f"{run}\\t{value}" for run, value in values.items())
+    text = "\\n".join(f"{int(run)}\\t{value.value}" for run, value in values.items())
     return f"element_at(str_to_map('{text}', '\\n', '\\t'), CAST(run AS string))"

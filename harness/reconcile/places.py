@@ -17,12 +17,13 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from harness.errors import LedgerError, OnceproofError, UsageError
-from harness.reconcile.masters import on_cluster
+from harness.reconcile.elsewhere import need_no_links, read_sealed, unsound
+from harness.reconcile.masters import first_line, on_cluster
 from harness.reconcile.schema import SMALL
 from harness.reconcile.seal import Sealed, seal
 from harness.reconcile.source import TASKS_A_CORE
 from harness.reconcile.storage import HadoopStorage
-from harness.rundir import RunDir, find_runs, read_json
+from harness.rundir import RunDir, find_runs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,6 +38,9 @@ class DistantRun(RunDir):
 
     url: str
     storage: HadoopStorage
+
+    def need_own_files(self) -> None:
+        """The mirror was made by this process; the ledger may have stayed where it is."""
 
 
 def is_url(text: str) -> bool:
@@ -81,11 +85,13 @@ def sealed_at(run: RunDir) -> Sealed:
     """What sealing saw. A run of this machine is sealed anew; one elsewhere only where nobody did it before."""
     if not isinstance(run, DistantRun):
         return seal(run)
+    need_no_links(run.url)
+    run.read_manifest()
     if run.storage.exists(f"{run.url}/tables/{SEALED}"):
         run.tables.mkdir(exist_ok=True)
         for name in (SEALED, *SMALL):
             run.storage.fetch(f"{run.url}/tables/{name}", run.tables / name)
-        return _read_sealed(run)
+        return read_sealed(run, SEALED)
     packed = f"{run.url}/{run.packed_ledger.name}"
     if run.storage.exists(packed):
         run.storage.fetch(packed, run.packed_ledger)
@@ -101,38 +107,37 @@ def sealed_at(run: RunDir) -> Sealed:
 
 
 def sealed_together(runs: Sequence[RunDir], spark: SparkSession) -> list[Sealed]:
-    """The same for many runs, in their order. Many of this machine are sealed by all its cores, as tasks of Spark."""
-    here = [run for run in runs if not isinstance(run, DistantRun)]
-    context = spark.sparkContext
-    if len(here) < MANY or on_cluster(str(context.master)):
-        return [sealed_at(run) for run in runs]
-    tasks = min(len(here), TASKS_A_CORE * context.defaultParallelism)
-    saw = iter(context.parallelize(here, tasks).map(_sealed_or_why_not).collect())
+    """The same for many runs, in their order; raises for the first that cannot be sealed."""
     together = []
-    for run in runs:
-        one = sealed_at(run) if isinstance(run, DistantRun) else next(saw)
-        if isinstance(one, Exception):
+    for one in sealed_or_refused(runs, spark):
+        if isinstance(one, OnceproofError):
             raise one
         together.append(one)
     return together
 
 
-def _sealed_or_why_not(run: RunDir) -> Sealed | Exception:
+def sealed_or_refused(runs: Sequence[RunDir], spark: SparkSession) -> list[Sealed | OnceproofError]:
+    """Of each run, in their order, what sealing saw or why it was refused: one bad run does not hide the others.
+
+    Many runs of this machine are sealed by all its cores, as tasks of Spark.
+    """
+    here = [run for run in runs if not isinstance(run, DistantRun)]
+    context = spark.sparkContext
+    if len(here) < MANY or on_cluster(str(context.master)):
+        return [_sealed_or_why_not(run) for run in runs]
+    tasks = min(len(here), TASKS_A_CORE * context.defaultParallelism)
+    saw = iter(context.parallelize(here, tasks).map(_sealed_or_why_not).collect())
+    return [_sealed_or_why_not(run) if isinstance(run, DistantRun) else next(saw) for run in runs]
+
+
+def _sealed_or_why_not(run: RunDir) -> Sealed | OnceproofError:
     """What a task raises would come back as a page of Spark's; what seal raises tells it in a line."""
     try:
-        return seal(run)
-    except (OnceproofError, OSError) as error:
+        return sealed_at(run)
+    except OnceproofError as error:
         return error
-
-
-def _read_sealed(run: DistantRun) -> Sealed:
-    told = read_json(run.tables / SEALED, "are the tables whole?")
-    try:
-        return Sealed.from_json(told)
-    except (KeyError, TypeError, ValueError) as error:
-        raise LedgerError(
-            f"{run.url}/tables/{SEALED}: of another version; remove tables/ there and put ledger/ beside it"
-        ) from error
+    except OSError as error:
+        return LedgerError(f"{error.filename or run.path}: {error.strerror or error}")
 
 
 def numbered(runs: Sequence[RunDir], saw: Sequence[Sealed]) -> dict[int, RunDir]:
@@ -149,19 +154,30 @@ def numbered(runs: Sequence[RunDir], saw: Sequence[Sealed]) -> dict[int, RunDir]
 
 def need_whole(tables: Mapping[str, DataFrame], runs: Sequence[RunDir], saw: Sequence[Sealed]) -> None:
     """Tables that were uploaded may have been uploaded in part, and would look like a smaller run."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
     from pyspark.sql import DataFrame
+    from pyspark.sql import functions as f
 
     distant = {one.run: (run, one) for run, one in zip(runs, saw, strict=True) if isinstance(run, DistantRun)}
     if not distant:
         return
     counts = [
-        frame.groupBy("run").count().selectExpr(f"'{name}' AS name", "run", "count")
+        frame.groupBy("run")
+        .agg(f.expr("count(1) AS n"), f.expr(f"count_if({unsound(name, dict(frame.dtypes))}) AS unsound"))
+        .select(f.lit(name).alias("name"), "run", "n", "unsound")
         for name, frame in tables.items()
     ]
-    found = {(row["name"], row["run"]): row["count"] for row in reduce(DataFrame.unionAll, counts).collect()}
+    try:
+        rows = reduce(DataFrame.unionAll, counts).collect()
+    except (Py4JJavaError, PySparkException) as error:
+        raise LedgerError(f"tables elsewhere cannot be read: {first_line(error)}") from error
+    found = {(row["name"], row["run"]): (row["n"], row["unsound"]) for row in rows}
     for number, (run, one) in distant.items():
         for name in tables:
-            there, expected = found.get((name, number), 0), one.rows[name]
+            (there, strange), expected = found.get((name, number), (0, 0)), one.rows[name]
+            if strange:
+                raise LedgerError(f"{place_of(run)}/tables/{name}: {strange} rows have values that cannot be")
             if there != expected:
                 raise LedgerError(
                     f"{place_of(run)}/tables/{name}: {there} rows, but sealing wrote {expected}: not a whole table"

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.manifest import ISOLATIONS
 from harness.transform import INPUT
 
 Place = tuple[int, int]  # topic, partition
 NotAsked = dict[str, Any]  # topic, partition (None: all), anomalies, why
 
-ISOLATIONS = ("read_uncommitted", "read_committed")
 _DID_NOT_BEGIN = "the final reading did not begin"
 _NO_EVENTS = "the ledger does not have the end of its final {isolation} reading"
 

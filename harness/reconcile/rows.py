@@ -12,9 +12,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from harness.contracts import Outcome
+from harness.manifest import ISOLATIONS
 from harness.message import message_id
 from harness.reconcile.fates import FENCED
-from harness.reconcile.readings import ISOLATIONS
 from harness.reconcile.schema import SCHEMAS
 from harness.transform import INPUT
 

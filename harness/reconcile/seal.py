@@ -9,6 +9,7 @@ like an undelivered message.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,22 +25,24 @@ import pyarrow.parquet as pq
 from harness import ledger
 from harness.contracts import Mode
 from harness.errors import LedgerError
+from harness.events import read_events
+from harness.manifest import ISOLATIONS
 from harness.message import run_number
 from harness.packed import readable
 from harness.reconcile import rows as make
 from harness.reconcile import wholeness
 from harness.reconcile.merge import PIECE, side_by_side
 from harness.reconcile.observers import Observed, behind_of, isolation_of
-from harness.reconcile.readings import ISOLATIONS, NotAsked, Readings, readings_of
+from harness.reconcile.readings import NotAsked, Readings, readings_of
 from harness.reconcile.rows import Columns, Event, Reach
 from harness.reconcile.schema import SCHEMAS
+from harness.reconcile.sound import LONGEST_NS, NO_CLOCK, need_during, need_sound, need_whole_regions
 from harness.reconcile.wholeness import Wholeness
 from harness.rundir import RunDir, write_json
 from harness.scenario import compacts
 
 GROUP_ROWS = 1 << 16  # at least, in each group of a file but the last
 _COMPARED_TIMES = 1000  # rows of a piece whose time is compared with that of their attempt
-_NO_CLOCK = "the ledger's writers do not share a clock, and what it says about times proves nothing"
 COUNTED_ONLY = (
     "txn",
     "commit",
@@ -111,16 +114,18 @@ class Sealed:
 
 def seal(run: RunDir) -> Sealed:
     """Write `tables/` of this run anew from its journals, which may be packed."""
+    run.need_own_files()
     with readable(run) as opened:
         return _seal(opened)
 
 
 def _seal(run: RunDir) -> Sealed:
-    manifest = _manifest(run)
-    if not run.ledger.is_dir():
-        raise LedgerError(f"{run.ledger}: there is no such folder (is this a whole run folder?)")
+    manifest = run.read_manifest()
+    refuse_compacted(run, manifest["scenario"])
     draft = run.path / f".tables.{os.getpid()}"
     shutil.rmtree(draft, ignore_errors=True)
+    if os.path.lexists(draft):
+        raise LedgerError(f"{draft}: in the way; remove it")
     try:
         sealed = _Sealing(run, manifest, draft).all()
         write_json(draft / "sealed.json", sealed.to_json())
@@ -132,42 +137,18 @@ def _seal(run: RunDir) -> Sealed:
     return sealed
 
 
-def _manifest(run: RunDir) -> Mapping[str, Any]:
-    manifest = run.read_manifest()
-    version = manifest.get("version")
-    if version != ledger.VERSION:
-        raise LedgerError(
-            f"{run.manifest}: ledger version {version}, this onceproof reads version {ledger.VERSION}; "
-            "use the onceproof that made the run, or repeat the run with this one"
-        )
-    try:
-        int(manifest["clock"]["monotonic_ns"])
-        Mode(manifest["scenario"]["mode"])
-        compacted = _compacted(manifest["scenario"])
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise LedgerError(
-            f"{run.manifest}: not the manifest of a run: {type(error).__name__} {error}"
-        ) from error
-    if compacted:
-        raise LedgerError(
-            f"{run.manifest}: {compacted} has cleanup.policy with compact: its acked records are deleted by design, and the "
-            "run cannot be judged; run it with cleanup.policy=delete"
-        )
-    return manifest
-
-
-def _compacted(scenario: Mapping[str, Any]) -> str:
-    """The part of the scenario whose topics are compacted (E8); empty: none is."""
+def refuse_compacted(run: RunDir, scenario: Mapping[str, Any]) -> None:
+    """Raise for a run on compacted topics (E8)."""
     parts = {
         "scenario.topic": scenario.get("topic") or {},
         "scenario.pipeline.output": (scenario.get("pipeline") or {}).get("output") or {},
     }
-    found = [
-        name
-        for name, part in parts.items()
-        if compacts(str((part.get("extra") or {}).get("cleanup.policy", "")))
-    ]
-    return ", ".join(found)
+    for name, part in parts.items():
+        if compacts(str((part.get("extra") or {}).get("cleanup.policy", ""))):
+            raise LedgerError(
+                f"{run.manifest}: {name} has cleanup.policy with compact: its acked records are deleted by design, and the "
+                "run cannot be judged; run it with cleanup.policy=delete"
+            )
 
 
 def _once(events: Iterable[tuple[int, Event]]) -> Iterator[tuple[int, Event]]:
@@ -180,15 +161,18 @@ def _once(events: Iterable[tuple[int, Event]]) -> Iterator[tuple[int, Event]]:
             yield number, event
 
 
-def _in_time(path: Path, first: int, rows: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
+def _in_time(path: Path, first: int, rows: npt.NDArray[np.void], zero_ns: int) -> npt.NDArray[np.void]:
     """The same rows, or an error: nothing is answered before it was sent."""
+    need_sound(path, first, rows)
     early = (rows["t_outcome"] >= 0) & (rows["t_outcome"] < rows["t_attempt"])
     wrong = np.flatnonzero(early | (rows["t_attempt"] < 0))
     if len(wrong):
         sent, answered = (rows[name][wrong[0]] for name in ("t_attempt", "t_outcome"))
         raise LedgerError(
-            f"{path}: message {first + wrong[0]} was sent at {sent} and answered at {answered}: {_NO_CLOCK}"
+            f"{path}: message {first + wrong[0]} was sent at {sent} and answered at {answered}: {NO_CLOCK}"
         )
+    for name in ("t_attempt", "t_outcome"):
+        need_during(path, first, rows, name, zero_ns)
     return rows
 
 
@@ -198,17 +182,17 @@ class _Sealing:
     def __init__(self, run: RunDir, manifest: Mapping[str, Any], into: Path) -> None:
         self._run, self._manifest, self._into = run, manifest, into
         self._scenario = manifest["scenario"]
-        run_id = str(manifest.get("run_id", run.run_id))
-        zero_ns = int(manifest["clock"]["monotonic_ns"])
+        run_id = manifest.get("run_id", run.run_id)
+        zero_ns = manifest["clock"]["monotonic_ns"]
         self._number = int(np.uint64(run_number(run_id)).astype(np.int64))
         self._sealed = Sealed(
             run=self._number,
             run_id=run_id,
-            scenario=str(self._scenario.get("name", "")),
+            scenario=self._scenario.get("name", ""),
             zero_ns=zero_ns,
-            group_isolation=str(self._scenario.get("consumers", {}).get("isolation", "read_committed")),
-            topic_unchanged=bool(manifest.get("topic_unchanged", True)),
-            topic_names=[str(name) for name in manifest.get("topics", [manifest.get("topic", "topic-0")])],
+            group_isolation=self._scenario.get("consumers", {}).get("isolation", "read_committed"),
+            topic_unchanged=manifest.get("topic_unchanged", True),
+            topic_names=manifest.get("topics", [manifest.get("topic", "topic-0")]),
             transform=manifest.get("transform"),
         )
         self._events: dict[str, list[Event]] = defaultdict(list)  # by kind
@@ -244,21 +228,21 @@ class _Sealing:
     # --- events ---
 
     def _read_events(self) -> None:
-        files = sorted(self._run.ledger.glob("*.events"))
+        files = self._run.journals("*.events")
         if not files:
             raise LedgerError(f"{self._run.ledger}: no *.events file is there (is this a whole run folder?)")
         for path in files:
-            for number, event in _once(enumerate(ledger.read_events(path), start=1)):
+            for number, event in _once(read_events(path)):
                 kind = event["event"]
                 if kind == "torn":
                     self._torn.append((path.stem, f"{path.name}: line {event['line']} is torn"))
                     continue
-                if not isinstance(event.get("t"), int) or event["t"] < 0:
-                    raise LedgerError(f"{path}:{number}: not a ledger line (no time)")
+                if abs(event["t"] - self._sealed.zero_ns) > LONGEST_NS:
+                    raise LedgerError(
+                        f"{path}:{number}: time {event['t']} is more than a week from the manifest's clock: {NO_CLOCK}"
+                    )
                 self._lines[path.stem] += 1
-                self._events[kind].append(
-                    {**event, "writer": event.get("writer", path.stem), "_at": f"{path}:{number}"}
-                )
+                self._events[kind].append({**event, "_at": f"{path}:{number}"})
 
     def _need_whole(self) -> None:
         closed, opened = (
@@ -346,12 +330,12 @@ class _Sealing:
     # --- journals ---
 
     def _seal_attempts(self) -> None:
-        for path in sorted(self._run.ledger.glob("*.attempts")):
+        for path in self._run.journals("*.attempts"):
             writer, _, number = path.stem.rpartition(".")
-            if not number.isdigit():
+            if not re.fullmatch("[0-9]{1,10}", number):
                 raise LedgerError(f"{path}: the name of an attempts file is <writer>.<session>.attempts")
             self._need_events_of(writer, path)
-            self._need_whole_regions(path)
+            need_whole_regions(path)
             session = self._sessions.get(int(number))
             pieces = ledger.attempt_pieces(path)
             if session is None and next(pieces, None) is not None:
@@ -360,7 +344,7 @@ class _Sealing:
                 self._attempted.add(int(number))
                 acks = str(session.get("acks"))
                 count = self._write("attempts", path.stem, (
-                    make.attempts(_in_time(path, first, rows), first, int(number), acks, self._span)
+                    make.attempts(_in_time(path, first, rows, self._sealed.zero_ns), first, int(number), acks, self._span)
                     for first, rows in pieces
                 ))  # fmt: skip
                 self._whole.need_attempts(path, count)
@@ -368,19 +352,11 @@ class _Sealing:
                     Session(int(number), str(session["producer"]), int(session["incarnation"]), count)
                 )
 
-    def _need_whole_regions(self, path: Path) -> None:
-        # The file grows by whole regions before they are used: any other size was cut, and attempts are missing.
-        left_over = path.stat().st_size % ledger.REGION_BYTES
-        if left_over:
-            raise LedgerError(
-                f"{path}: cut off, {left_over} bytes of its last region are there: not a whole ledger"
-            )
-
     def _seal_deliveries(self) -> None:
         told = self._each("observer", lambda e: {"name": e["writer"], "isolation": isolation_of(e)})
         isolations = {str(one["name"]): str(one["isolation"]) for one in told}
         behind = {str(e["writer"]): behind_of(e) for e in self._events["reached"]}
-        for path in sorted(self._run.ledger.glob("*.deliveries")):
+        for path in self._run.journals("*.deliveries"):
             rows = self._rows_of(path, path.stem)
             reader = self._reader(path.stem)
             touched = make.touched(self._assignments, reader)
@@ -409,7 +385,7 @@ class _Sealing:
 
     def _seal_log(self) -> None:
         found: dict[str, list[ledger.JournalRows]] = {isolation: [] for isolation in ISOLATIONS}
-        for path in sorted(self._run.ledger.glob("*.log")):
+        for path in self._run.journals("*.log"):
             reader, _, isolation = path.stem.rpartition(".")
             if isolation not in ISOLATIONS:
                 raise LedgerError(f"{path}: the name of a final reading is <reader>.<isolation>.log")
@@ -423,15 +399,20 @@ class _Sealing:
 
     def _seal_effects(self) -> None:
         """What the records of the log that is owed were made of, by pipelines."""
-        for path in sorted(self._run.ledger.glob(f"*.{self._owed_isolation}.effects")):
+        for path in self._run.journals(f"*.{self._owed_isolation}.effects"):
             journal = self._rows_of(path, path.stem.rpartition(".")[0], ledger.EFFECT)
-            self._write("effects", path.stem, (make.effects(rows) for _, rows in journal.pieces(PIECE)))
+            self._write(
+                "effects",
+                path.stem,
+                (make.effects(need_sound(path, first, rows)) for first, rows in journal.pieces(PIECE)),
+            )
         if self._owed_isolation == "read_uncommitted":
             return
-        for path in sorted(self._run.ledger.glob("*.read_uncommitted.effects")):
+        for path in self._run.journals("*.read_uncommitted.effects"):
             journal = self._rows_of(path, path.stem.rpartition(".")[0], ledger.EFFECT)
             stable = {place: bounds[2] for place, bounds in self._readings.bounds.items()}
-            pieces = (make.behind(rows, stable) for _, rows in journal.pieces(PIECE))
+            sound = (need_sound(path, first, rows) for first, rows in journal.pieces(PIECE))
+            pieces = (make.behind(rows, stable) for rows in sound)
             self._write("effects", path.stem, (make.effects(late, late=True) for late in pieces if len(late)))
 
     def _log_pieces(self, found: Mapping[str, Sequence[ledger.JournalRows]]) -> Iterator[Columns]:
@@ -456,6 +437,7 @@ class _Sealing:
     def _own(self, journal: ledger.JournalRows) -> Iterator[npt.NDArray[np.void]]:
         """The rows of a journal. A session that it has records of must have its attempts."""
         for first, rows in journal.pieces(PIECE):
+            need_sound(journal.path, first, rows)
             seen = set(np.unique(rows["session"][rows["flags"] == 0]).tolist())
             for session in sorted(seen & self._sessions.keys() - self._attempted):
                 missing = self._attempts_of(session)
@@ -467,7 +449,8 @@ class _Sealing:
         """Nothing is received before it was sent, and no journal goes back in time: else its times prove nothing."""
         wrong = np.flatnonzero(np.r_[rows["t"][:1] < 0, rows["t"][1:] < rows["t"][:-1]])
         if len(wrong):
-            raise LedgerError(f"{path}: row {first + wrong[0]} goes back in time: {_NO_CLOCK}")
+            raise LedgerError(f"{path}: row {first + wrong[0]} goes back in time: {NO_CLOCK}")
+        need_during(path, first, rows, "t", self._sealed.zero_ns)
         # Some rows tell as much as all do: a clock that is wrong is wrong for everything that its writer saw.
         some = rows[:: max(1, len(rows) // _COMPARED_TIMES)]
         for session in sorted(set(some["session"][some["flags"] == 0].tolist()) & self._attempted):
@@ -478,7 +461,7 @@ class _Sealing:
             early = mine[mine["t"] < sent["t_attempt"][mine["seq"]]]
             if len(early):
                 raise LedgerError(
-                    f"{path}: message {early['seq'][0]} of session {session} was read before it was sent: {_NO_CLOCK}"
+                    f"{path}: message {early['seq'][0]} of session {session} was read before it was sent: {NO_CLOCK}"
                 )
 
     def _attempts_of(self, session: int) -> Path:

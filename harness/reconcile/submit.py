@@ -14,7 +14,7 @@ import sys
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,19 +26,31 @@ _STAMP = (2020, 1, 1, 0, 0, 0)  # the same sources make the same zip
 
 def judge_runs(texts: Sequence[str], spark: SparkSession, *, as_json: bool) -> int:
     """Reconcile and judge the runs at these places in one job, tell the verdicts, give the exit code."""
-    from harness.assess import assess_many
+    from harness.assess import assess_each
+    from harness.errors import OnceproofError
     from harness.reconcile import places
+    from harness.terminal import printable
     from reports import summary
-    from reports.model import read_runs
+    from reports.model import UNREADABLE, RunReport
 
     with places.opened(texts, spark) as runs:
         print(f"reconciling {len(runs)} run(s) in one job", file=sys.stderr)
-        assessed = assess_many(runs, spark)
-        if as_json:
-            for one, (reconciled, judgement) in zip(runs, assessed, strict=True):
-                told = {"run": places.place_of(one), **judgement.to_json()}
-                print(json.dumps(told | {name: reconciled[name] for name in ("counts", "compared")}))
-        rows = read_runs(runs)
+        rows = []
+        for one, assessed in zip(runs, assess_each(runs, spark), strict=True):
+            place = places.place_of(one)
+            if isinstance(assessed, OnceproofError):
+                if len(runs) == 1:
+                    raise assessed
+                print(f"onceproof: {printable(assessed)}", file=sys.stderr)
+                rows.append(RunReport.unreadable(one, assessed))
+                told: dict[str, Any] = {"run": place, "verdict": UNREADABLE, "error": rows[-1].error}
+            else:
+                reconciled, judgement = assessed
+                rows.append(RunReport.read(one))
+                told = {"run": place, **judgement.to_json()}
+                told |= {name: reconciled[name] for name in ("counts", "compared")}
+            if as_json:
+                print(json.dumps(told))
         if not as_json:
             print(summary.table(rows, colour=sys.stdout.isatty()))
         return summary.exit_code(rows)

@@ -21,6 +21,7 @@ from pyspark.sql import functions as f
 from harness.contracts import Outcome
 from harness.errors import LedgerError
 from harness.message import BAD_PAYLOAD
+from harness.reconcile.elsewhere import need_sound
 from harness.reconcile.fates import TRANSACTION, told
 from harness.reconcile.look import OURS, Chosen, kept
 from harness.reconcile.names import Names, reader_mark, sender_mark
@@ -145,7 +146,11 @@ def read_small(runs: Mapping[Path, Sealed]) -> dict[str, pa.Table]:
     for name in SMALL:
         parts = []
         for folder, sealed in runs.items():
-            parts.append(pq.read_table(folder / name, schema=SCHEMAS[name]))
+            try:
+                parts.append(pq.read_table(folder / name, schema=SCHEMAS[name]))
+            except (pa.ArrowException, OSError) as error:
+                raise LedgerError(f"{folder / name}: cannot be read: {str(error).splitlines()[0]}") from error
+            need_sound(parts[-1], folder / name, sealed)
             if parts[-1].num_rows != sealed.rows[name]:
                 raise LedgerError(
                     f"{folder / name}: {parts[-1].num_rows} rows, but sealing wrote {sealed.rows[name]}: not a whole table"

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from harness import ledger
 from harness.contracts import Mode, Outcome, Verdict
-from harness.journals import ISOLATIONS
+from harness.manifest import ISOLATIONS
 from harness.message import ABORT_INTENDED, EFFECT
 from harness.rundir import RunDir, write_json
 from harness.transform import DEAD_LETTERS, INPUT, OUTPUT, Transform

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reports import words
+from reports.headline import BAD_NEWS
 from reports.model import VIOLATED, Report, RunReport, Standing
 
 Placed = tuple[int, RunReport]  # a run and its number on the page
@@ -89,7 +90,7 @@ def _label(kind: Kind) -> str:
 def _cell(runs: Sequence[Placed]) -> Cell | None:
     if not runs:
         return None
-    worst_first = (Standing.BROKEN, Standing.MISSED, Standing.UNPROVEN, Standing.AS_PROMISED)
+    worst_first = (*BAD_NEWS, Standing.AS_PROMISED)
     ordered = sorted(runs, key=lambda placed: worst_first.index(placed[1].standing))
     return Cell(tuple(ordered), ordered[0][1].standing)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from reports import words
-from reports.headline import headline
+from reports.headline import BAD_NEWS, headline
 from reports.model import Report, RunReport, Standing
 
 
@@ -22,7 +22,7 @@ def section(report: Report) -> dict[str, Any]:
 def _amiss(report: Report) -> list[dict[str, Any]]:
     """What is not as promised, worst first; runs of one scenario that stand alike share a line."""
     groups: dict[tuple[str, str], dict[str, Any]] = {}
-    for standing in (Standing.BROKEN, Standing.MISSED, Standing.UNPROVEN):
+    for standing in BAD_NEWS:
         for place, run in enumerate(report.runs, 1):
             if run.standing is standing:
                 group = groups.setdefault(

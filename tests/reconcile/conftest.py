@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.journals import ISOLATIONS
+from harness.manifest import ISOLATIONS
 from harness.reconcile import session
 
 from .cases import CASES

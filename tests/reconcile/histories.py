@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.contracts import Mode, Outcome
-from harness.journals import ISOLATIONS
+from harness.manifest import ISOLATIONS
 from harness.message import BAD_HEADER, BAD_KEY, BAD_PAYLOAD, BAD_TIMESTAMP, FOREIGN_RUN
 from harness.testing.ledgers import LiteralRun, Record, Sent
 

@@ -159,6 +159,6 @@ def test_an_observer_that_does_not_say_what_it_reads_is_an_error(tmp_path: Path)
     run = plain(tmp_path)
     run.observe(STRICT, "read_something", *run.log)
     with pytest.raises(
-        LedgerError, match=r"observer-committed\.0\.events:1: a observer event without a good"
+        LedgerError, match=r"observer-committed\.0\.events:1: observer event: isolation is 'read_something'"
     ):
         seal(run.finish())

@@ -253,7 +253,10 @@ DAMAGES: dict[str, tuple[Callable[[RunDir], None], str]] = {
     "no manifest": (_no_manifest, r"manifest\.json: there is no such file"),
     "broken line": (_broken_line, r"harness\.events:2: not a ledger line"),
     "line without time": (_line_without_time, r"harness\.events:1: not a ledger line"),
-    "bounds without offsets": (_bounds_without_offsets, r"harness\.events:\d+: a bounds event without"),
+    "bounds without offsets": (
+        _bounds_without_offsets,
+        r"harness\.events:\d+: bounds event: start is missing",
+    ),
     "no events": (_no_events, r"no \*\.events file"),
     "no attempts": (_missing("producer-1.0.1.attempts"), r"producer-1\.0\.1\.attempts: missing"),
     "no events of a writer": (_missing("producer-1.0.events"), r"producer-1\.0\.events: missing"),

@@ -139,7 +139,7 @@ def test_no_runs_prove_nothing(tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["r.html", "r.json"], "and no draft is left"
 
 
-def test_a_page_is_built_from_whatever_a_run_left(tmp_path: Path) -> None:
+def test_a_run_that_cannot_be_read_is_on_the_page(tmp_path: Path) -> None:
     run = RunDir.create(tmp_path, "damaged")
     run.manifest.write_text('{"scenario": {"name": 3, "mode": null}, "cluster": [1]}', encoding="utf-8")
     odd = {"counts": {"lost": None}, "coverage": {"gaps": 3, "errors": "x", "windows": [{}], "reads": []},
@@ -149,4 +149,4 @@ def test_a_page_is_built_from_whatever_a_run_left(tmp_path: Path) -> None:
     out = build(
         [run], tmp_path / "r.html", title="t", command="", seed=None, versions={}, started=None, seconds=1
     )
-    assert "not judged: there is no verdict.json" in out.read_text(encoding="utf-8")
+    assert "manifest.json: ledger version None" in out.read_text(encoding="utf-8")

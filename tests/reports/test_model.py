@@ -1,4 +1,4 @@
-"""Runs are read from files alone; what is missing or damaged reads as INCONCLUSIVE, never as good news."""
+"""Runs are read from files alone; what is missing reads as INCONCLUSIVE, what is damaged as UNREADABLE: never good news."""
 
 from __future__ import annotations
 
@@ -8,17 +8,26 @@ from typing import Any
 
 import pytest
 
+from harness import ledger
 from harness.contracts import Mode
 from harness.rundir import RunDir, write_json
 from harness.scenario import Scenario
-from reports.model import RunReport, Standing
+from reports.model import UNREADABLE, RunReport, Standing
 
-HELD = {"verdict": "HELD", "expected": "HELD", "guarantee": "at_least_once"}
-VIOLATED = {
-    "verdict": "VIOLATED",
-    "expected": "HELD",
-    "violations": [{"anomaly": "lost", "count": 3, "reason": "no"}],
-}
+SCENARIO = {"name": "orders", "mode": "at_least_once", "guarantee": "at_least_once"}
+MANIFEST = {"version": ledger.VERSION, "clock": {"monotonic_ns": 5}, "scenario": SCENARIO}
+RECONCILED = {
+    "version": 1, "run_id": "orders/1", "counts": {}, "compared": {}, "findings": [], "coverage": {"windows": []},
+}  # fmt: skip
+
+
+def judged(verdict: str, expected: str = "HELD", guarantee: str = "at_least_once") -> dict[str, Any]:
+    """A verdict.json whose reasons give its verdict."""
+    return {
+        "verdict": verdict, "expected": expected, "guarantee": guarantee, "counted": [],
+        "violations": [{"anomaly": "lost", "count": 3, "reason": "no"}] if verdict == "VIOLATED" else [],
+        "inconclusive": ["no proof"] if verdict == "INCONCLUSIVE" else [],
+    }  # fmt: skip
 
 
 def folder(root: Path, **files: dict[str, Any] | str) -> RunDir:
@@ -33,21 +42,32 @@ def folder(root: Path, **files: dict[str, Any] | str) -> RunDir:
 def test_a_whole_run_is_read(tmp_path: Path) -> None:
     run = folder(
         tmp_path,
-        manifest={
-            "scenario": {"name": "orders", "mode": "at_least_once", "fault": "kill-leader", "seed": 5},
-            "clock": {"wall": "2026-01-01", "unix": 1.5},
+        manifest=MANIFEST
+        | {
+            "scenario": SCENARIO | {"fault": "kill-leader", "seed": 5},
+            "clock": {"monotonic_ns": 5, "wall": "2026-01-01", "unix": 1.5},
             "command": ["./onceproof", "prove", "--only", "a b"],
         },
-        reconciled={
+        reconciled=RECONCILED
+        | {
             "counts": {"attempted": 10, "acked": 9, "lost": 0},
             "compared": {"lost": 9},
             "unavailable_s_max": 3.4,
             "coverage": {
-                "windows": [{"window": 1, "fault": "kill", "bit": True, "proof": "moved", "open_s": 1.0}]
+                "windows": [
+                    {
+                        "window": 1,
+                        "fault": "kill",
+                        "bit": True,
+                        "proof": "moved",
+                        "open_s": 1.0,
+                        "healed": True,
+                    }
+                ]
             },
             "timeline": {"bucket_s": 0.5, "t_s": [0.0], "attempted": [10], "acked": [9], "delivered": [9]},
         },
-        verdict=HELD,
+        verdict=judged("HELD"),
     )
     shown = RunReport.read(run)
     assert (shown.scenario, shown.mode, shown.fault, shown.seed) == (
@@ -70,7 +90,7 @@ def test_the_manifest_of_a_real_scenario_is_understood(tmp_path: Path) -> None:
         name="orders", mode=Mode.AT_MOST_ONCE, judged_as=Mode.AT_LEAST_ONCE, control=True, seed=3
     )
     run = RunDir.create(tmp_path, "orders")
-    write_json(run.manifest, {"scenario": scenario.describe()})
+    write_json(run.manifest, MANIFEST | {"scenario": scenario.describe()})
     shown = RunReport.read(run)
     assert (shown.mode, shown.judged_as, shown.fault) == ("at_most_once", "at_least_once", "none")
     assert shown.control
@@ -78,7 +98,7 @@ def test_the_manifest_of_a_real_scenario_is_understood(tmp_path: Path) -> None:
 
 
 def test_a_crashed_run_is_shown_as_not_reconciled(tmp_path: Path) -> None:
-    shown = RunReport.read(folder(tmp_path, manifest={"scenario": {"name": "orders", "mode": "idempotent"}}))
+    shown = RunReport.read(folder(tmp_path, manifest=MANIFEST))
     assert shown.verdict == "INCONCLUSIVE"
     assert shown.standing is Standing.UNPROVEN
     assert "not reconciled" in shown.inconclusive[0]
@@ -89,45 +109,34 @@ def test_an_empty_folder_is_still_a_run(tmp_path: Path) -> None:
     assert (shown.scenario, shown.verdict) == ("orders", "INCONCLUSIVE")
 
 
-@pytest.mark.parametrize("damaged", ["{", "[]", "", "\x00\xff"])
-def test_held_does_not_stand_without_its_evidence(tmp_path: Path, damaged: str) -> None:
-    shown = RunReport.read(folder(tmp_path, manifest={}, reconciled=damaged, verdict=HELD))
-    assert shown.verdict == "INCONCLUSIVE"
-    assert "reconciled.json cannot be read" in shown.inconclusive[0]
-    assert str(tmp_path) not in shown.inconclusive[0]
+@pytest.mark.parametrize("damaged", ["{", "[]", "", "\x00\xff", "{}", "[" * 100_000, '{"run_id": NaN}'])
+@pytest.mark.parametrize("verdict", ["HELD", "VIOLATED"])
+def test_no_verdict_stands_on_damaged_evidence(tmp_path: Path, damaged: str, verdict: str) -> None:
+    shown = RunReport.read(folder(tmp_path, manifest=MANIFEST, reconciled=damaged, verdict=judged(verdict)))
+    assert (shown.verdict, shown.standing) == (UNREADABLE, Standing.UNREADABLE)
+    assert shown.error.startswith("reconciled.json: ")
+    assert "\n" not in shown.error
 
 
-def test_violated_outweighs_a_damaged_file(tmp_path: Path) -> None:
-    shown = RunReport.read(folder(tmp_path, manifest={}, reconciled="{", verdict=VIOLATED))
-    assert (shown.verdict, shown.standing) == ("VIOLATED", Standing.BROKEN)
-    assert shown.inconclusive
+CONTRADICTIONS: dict[str, dict[str, Any]] = {
+    "an unknown verdict": {"verdict": "PROBABLY"},
+    "another verdict than its reasons": {"verdict": "VIOLATED"},
+    "another promise than the manifest": {"guarantee": "at_most_once"},
+    "another expectation than the manifest": {"expected": "VIOLATED"},
+    "another count than the findings": {"counted": [{"anomaly": "duplicated", "count": 3, "reason": "x"}]},
+    "a count that is a text": {"counted": [{"anomaly": "duplicated", "count": "3", "reason": "x"}]},
+}
 
 
-def test_an_unknown_verdict_is_no_verdict(tmp_path: Path) -> None:
-    shown = RunReport.read(folder(tmp_path, manifest={}, reconciled={}, verdict={"verdict": "PROBABLY"}))
-    assert shown.verdict == "INCONCLUSIVE"
-
-
-def test_fields_of_the_wrong_kind_read_as_absent(tmp_path: Path) -> None:
-    shown = RunReport.read(
-        folder(
-            tmp_path,
-            manifest={"scenario": [], "clock": 3, "command": None, "cluster": "x"},
-            reconciled={
-                "counts": {"lost": "many", "acked": True},
-                "unavailable_s_max": "long",
-                "latency_ms": {"p50": None},
-                "findings": ["x", {"anomaly": "lost", "messages": 3}],
-                "coverage": {"windows": [3, {"open_s": "soon"}]},
-                "timeline": {"t_s": "x"},
-            },
-            verdict={"verdict": "HELD", "violations": [4], "inconclusive": "x"},
-        )
-    )
-    assert shown.counts == {}
-    assert shown.unavailable_s_max is None
-    assert [f.messages for f in shown.findings] == [()]
-    assert [w.open_s for w in shown.windows] == [None]
+@pytest.mark.parametrize("change", CONTRADICTIONS.values(), ids=CONTRADICTIONS)
+def test_a_verdict_that_does_not_follow_from_its_evidence_is_unreadable(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
+    evidence = RECONCILED | {"compared": {"lost": 9, "duplicated": 9}, "counts": {"lost": 0, "duplicated": 0}}
+    whole = folder(tmp_path, manifest=MANIFEST, reconciled=evidence, verdict=judged("HELD"))
+    assert RunReport.read(whole).verdict == "HELD"
+    changed = folder(tmp_path, manifest=MANIFEST, reconciled=evidence, verdict=judged("HELD") | change)
+    assert RunReport.read(changed).error.startswith("verdict.json: ")
 
 
 @pytest.mark.parametrize(
@@ -144,6 +153,11 @@ def test_fields_of_the_wrong_kind_read_as_absent(tmp_path: Path) -> None:
 def test_a_verdict_is_seen_against_what_was_expected(
     tmp_path: Path, expected: str, verdict: str, standing: Standing
 ) -> None:
-    judged = {"verdict": verdict, "expected": expected, "required": {"lost": 1}}
-    run = folder(tmp_path, manifest={}, reconciled={}, verdict=judged)
+    counts = {"lost": 3} if verdict == "VIOLATED" else {}
+    run = folder(
+        tmp_path,
+        manifest=MANIFEST | {"scenario": SCENARIO | {"expected": expected}},
+        reconciled=RECONCILED | {"compared": {"lost": 9}, "counts": counts},
+        verdict=judged(verdict, expected) | {"required": {"lost": 1}},
+    )
     assert RunReport.read(run).standing is standing
