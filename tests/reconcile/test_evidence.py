@@ -6,9 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from harness.contracts import Mode, Verdict
+from harness.reconcile import screen
+from harness.reconcile.blocks import Count, Space
+from harness.reconcile.seal import seal
+from harness.reconcile.tables import read_small
 from harness.verdict import Settings, judge
 
 from .cases import CASES
@@ -59,6 +64,22 @@ def test_what_was_not_asked_is_not_counted_as_compared(outcomes: Mapping[str, Ou
     none = outcomes["a_run_that_was_stopped_before_the_reading"].result
     assert (none["compared"]["lost"], none["compared"]["undelivered"]) == (0, 0)
     assert half["coverage"]["unjudged"] == {"not asked": {"messages": 6, "first": "producer-1.0-4"}}
+
+
+@pytest.mark.parametrize(
+    ("name", "owed"),
+    [("consistent", 20), ("a_reading_that_stopped_half_way", 10), ("an_unknown_partition_needs_all_of_them", 6),
+     ("lost_in_an_unknown_partition", 7), ("a_run_that_was_stopped_before_the_reading", 0)],
+)  # fmt: skip
+def test_kernels_count_as_owed_what_was_read_whole(name: str, owed: int, tmp_path: Path) -> None:
+    run = CASES[name](tmp_path)[0].finish()
+    sealed = seal(run)
+    [facts] = screen.facts(read_small({run.tables: sealed}), [sealed])
+    kernel, columns = screen.READ["attempts"]
+    batches = pq.read_table(run.tables / "attempts").to_batches()
+    made = [kernel(c, facts) for _, c in screen.by_runs(batches, columns)]
+    counts = [s["n0"][(s["space"] == Space.TOTAL) & (s["a"] == Count.OWED)].sum() for s in made]
+    assert sum(counts) == owed
 
 
 def test_coverage_lists_the_partitions_with_the_reason(outcomes: Mapping[str, Outcome]) -> None:
