@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from importlib import metadata
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError
 
 from harness.clients import _librdkafka, confluent
 from harness.contracts import ConsumerSpec, Mode, Outcome, ProducerSpec
+from harness.roles import final_reader
 
 UNKNOWN_SENDS = {
     "_MSG_TIMED_OUT", "_TIMED_OUT", "_TRANSPORT", "_PURGE_QUEUE", "_PURGE_INFLIGHT", "_FATAL", "_STATE",
@@ -117,6 +119,23 @@ def test_the_final_reader_compares_the_checksums_of_batches() -> None:
     spec = ConsumerSpec("b:1", "t", 1, Mode.AT_LEAST_ONCE, "read_committed", assign={0: 0})
     assert "check.crcs" not in _librdkafka.consumer_settings(spec)
     assert _librdkafka.consumer_settings(replace(spec, check_crcs=True))["check.crcs"] is True
+
+
+def test_the_final_reader_opens_readers_that_compare_them() -> None:
+    """TRUST T9."""
+    opened: list[ConsumerSpec] = []
+
+    class Notes:
+        def open_producer(self, settings: ProducerSpec) -> Any:
+            raise NotImplementedError
+
+        def open_consumer(self, settings: ConsumerSpec, on_assignment: Any) -> Any:
+            opened.append(settings)
+
+    spec = {"bootstrap": "b:1", "run": 1, "mode": Mode.IDEMPOTENT}
+    reading = final_reader._Reading(spec, Notes(), 0, {"name": "t", "partitions": 1}, 0.0)
+    reading._open("read_committed", {0: 0})
+    assert [one.check_crcs for one in opened] == [True]
 
 
 def test_it_tells_the_versions_that_are_loaded() -> None:

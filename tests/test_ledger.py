@@ -193,7 +193,9 @@ def _kill_a_writer(folder: Path, after_s: float, *, late: bool = False) -> tuple
     writer.start()
     os.close(out)
     with os.fdopen(source, "rb") as pipe:
-        told = [pipe.readline()]  # it has begun
+        told = [pipe.readline()]
+        while not told[-1].startswith(b"a"):  # it has begun, and there is an ack to lose
+            told.append(pipe.readline())
         deadline = time.monotonic() + after_s
         while time.monotonic() < deadline:
             told.append(pipe.readline())

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import random
-import subprocess
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from multiprocessing.context import ForkServerProcess
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 import pytest
 
-from harness import ledger, worker
+from harness import ledger
 from harness.clusters.memory import PARTITIONS, MemoryCluster
 from harness.contracts import Lane, Mode, Outcome
 from harness.message import run_number
@@ -35,44 +31,12 @@ SCENARIO = Scenario(
     producers=ProducerSettings(keyed=2, keyless=2, records_per_s=2000),
 )
 BEGIN_LIMIT_S = 60.0
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(
-    ["__main__", "harness.worker", "harness.roles.producer", "harness.clients.confluent"]
-)
 
 
 @pytest.fixture
 def memory(tmp_path: Path) -> Iterator[MemoryCluster]:
     with MemoryCluster(tmp_path / "cluster") as cluster:
         yield cluster
-
-
-class _Process:
-    """The few calls of subprocess.Popen that a Worker needs, for a process of multiprocessing."""
-
-    def __init__(self, process: ForkServerProcess) -> None:
-        self._process = process
-        process.start()
-        self.pid, self.kill = process.pid, process.kill
-
-    def poll(self) -> int | None:
-        return self._process.exitcode
-
-    def wait(self, timeout_s: float) -> int:
-        self._process.join(timeout_s)
-        if self._process.exitcode is None:
-            raise subprocess.TimeoutExpired("worker", timeout_s)
-        return self._process.exitcode
-
-
-class ForkedWorker(Worker):
-    """A worker whose process is forked off one that has imported everything: the start of an interpreter costs more than
-    all that is tested here."""
-
-    def _launch(self, spec_file: Path, writer: str) -> subprocess.Popen[bytes]:
-        return cast(
-            "subprocess.Popen[bytes]", _Process(FORKS.Process(target=worker.main, args=(str(spec_file),)))
-        )
 
 
 def _has_acked(one: Worker, more_than: int) -> bool:
@@ -104,7 +68,7 @@ def test_killed_producers_leave_no_record_without_its_attempt(
     }
     book = ledger.Ledger(run.ledger, "harness")
     roles = [r for r in ProduceConsume(SCENARIO, topic, "unused").roles() if r["role"] == "producer"]
-    workers = [ForkedWorker({**role, **more}, run, book.events) for role in roles]
+    workers = [Worker({**role, **more}, run, book.events) for role in roles]
     each = [kills // PRODUCERS + (number < kills % PRODUCERS) for number in range(PRODUCERS)]
     with Workers(workers), ThreadPoolExecutor(PRODUCERS) as side_by_side:
         seeds = map(random.Random, range(11, 11 + PRODUCERS))
