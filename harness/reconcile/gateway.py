@@ -102,7 +102,8 @@ def _by_submit(settings: Mapping[str, str], scratch: Path) -> Any:
     # together with Spark's errors; those that concern a caller come back to it as exceptions anyway.
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     with (scratch / "stderr").open("wb") as stderr:
-        return launch_gateway(conf, {"stderr": stderr})  # type: ignore[no-untyped-call]
+        # A JVM that cannot start says so on stdout, which belongs to results.
+        return launch_gateway(conf, {"stdout": stderr, "stderr": stderr})  # type: ignore[no-untyped-call]
 
 
 def _direct(
