@@ -11,7 +11,6 @@ from pathlib import Path
 
 from harness.errors import SetupError
 
-OLDEST_PYTHON = (3, 11)
 NEWEST_PYTHON = (3, 13)  # newer ones may work; nobody has tried them
 OPEN_FILES_WANTED = 8192
 OPEN_FILES_NEEDED = 1024  # Spark's JVM alone has over 300 jars open
@@ -19,10 +18,6 @@ OPEN_FILES_NEEDED = 1024  # Spark's JVM alone has over 300 jars open
 
 def prepare() -> None:
     """Make this process fit for all commands; raise SetupError where it cannot be."""
-    if sys.version_info[:2] < OLDEST_PYTHON:
-        raise SetupError(
-            f"Python {_dotted(sys.version_info[:3])} is too old; start ./onceproof, or use Python 3.11 to 3.13"
-        )
     raise_open_files()
     if hasattr(sys.stdout, "reconfigure"):
         # A file name that is no text in this locale must not end a command that prints it.

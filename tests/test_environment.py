@@ -155,3 +155,19 @@ def test_java_gets_a_locale_with_all_letters(locale: str, monkeypatch: pytest.Mo
     monkeypatch.setenv("LC_ALL", locale)
     environment.prepare()
     assert os.environ["LC_ALL"] == "C.UTF-8"
+
+
+def test_a_python_that_is_too_old_is_one_line() -> None:
+    code = "import sys; sys.version_info = (3, 10, 2); import harness"
+    ended = subprocess.run(
+        [sys.executable, "-P", "-c", code],
+        env={"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("onceproof: Python ")
+    assert ended.stderr.endswith(" is too old; start ./onceproof, or use Python 3.11 to 3.13\n")
+    assert len(ended.stderr.splitlines()) == 1

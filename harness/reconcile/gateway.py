@@ -104,7 +104,8 @@ def _by_submit(settings: Mapping[str, str], scratch: Path) -> Any:
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     try:
         with (scratch / "stderr").open("wb") as stderr:
-            return launch_gateway(conf, {"stderr": stderr})  # type: ignore[no-untyped-call]
+            # A JVM that cannot start says so on stdout, which belongs to results.
+            return launch_gateway(conf, {"stdout": stderr, "stderr": stderr})  # type: ignore[no-untyped-call]
     except Exception as error:
         raise SetupError(_why_not(error, scratch / "stderr")) from error
 

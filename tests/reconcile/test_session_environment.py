@@ -46,7 +46,7 @@ def test_variables_for_another_spark_are_ignored_and_scratch_finds_a_plain_name(
     )
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout == "3\n"
-    assert ended.stderr.splitlines() == [
+    assert sorted(ended.stderr.splitlines()) == [
         "onceproof: PYSPARK_SUBMIT_ARGS is ignored; `reconcile` has --conf NAME=VALUE",
         f"onceproof: Spark cannot use the name of the folder {odd}; its scratch goes to /tmp",
     ]
