@@ -288,3 +288,70 @@ def test_what_no_node_has_the_power_for_is_told_before_it_is_run() -> None:
     reasons = [impossible(scenario, cluster) for scenario in matrix.QUICK]
     assert all(reason and "kill on leader needs a power that no node" in reason for reason in reasons)
     assert impossible(matrix.ABORTED_UNCOMMITTED, cluster) is None, "it has no fault"
+
+
+# --- brokers of any make: TRUST T13 ---
+
+EVERYTHING = {key: (0, 99) for key in range(100)}
+
+
+def test_what_brokers_lack_is_said_with_what_follows_from_it() -> None:
+    assert _offers.lacking([EVERYTHING, EVERYTHING]) == {}
+    old = {key: span for key, span in EVERYTHING.items() if key not in (55, 61)}
+    assert list(_offers.lacking([EVERYTHING, old])) == ["DescribeProducers", "DescribeQuorum"], "one of them lacks it"
+    too_new = {**EVERYTHING, 61: (5, 9)}
+    assert list(_offers.lacking([too_new])) == ["DescribeProducers"], "no version of it is known here"
+    plain = {key: span for key, span in EVERYTHING.items() if key not in (24, 25, 26, 28)}
+    (line,) = _offers.told(_offers.lacking([plain]))
+    assert line == (
+        "the brokers do not offer AddPartitionsToTxn, AddOffsetsToTxn, EndTxn, TxnOffsetCommit: exactly-once cannot be run"
+    )
+
+
+@dataclass
+class Poor(FakeCluster):
+    def describe(self) -> dict[str, object]:
+        return {"kind": "existing", "lacking": ["EndTxn", "DeleteRecords"]}
+
+
+def test_scenarios_that_need_what_brokers_lack_are_skipped_with_the_reason() -> None:
+    cluster = make_poor()
+    exactly, at_least = (matrix.fault_free(mode) for mode in (Mode.EXACTLY_ONCE, Mode.AT_LEAST_ONCE))
+    assert impossible(at_least, cluster) is None
+    assert impossible(exactly, cluster) == "exactly_once-none: exactly_once needs EndTxn, which the brokers do not offer"
+    deleted = replace(at_least, name="d", schedule=once(DeleteRecords(), on=leader_of(0), hold_s=1.0))
+    assert impossible(deleted, cluster) == "d: delete_records needs DeleteRecords, which the brokers do not offer"
+
+
+@pytest.mark.parametrize(
+    ("brokers", "replicas", "in_sync"), [(1, 1, 1), (2, 2, 1), (3, 3, 2), (9, 3, 2)]
+)
+def test_topics_have_no_more_replicas_than_there_are_brokers(brokers: int, replicas: int, in_sync: int) -> None:
+    made = fitted(TopicSettings(replication_factor=3, min_insync_replicas=2), brokers)
+    assert (made.replication_factor, made.min_insync_replicas) == (replicas, in_sync)
+
+
+def test_brokers_that_refuse_a_setting_or_a_place_are_asked_without() -> None:
+    """Not every broker has min.insync.replicas, or lets its clients choose where a replica is."""
+    asked: list[tuple[bool, bool]] = []
+
+    class Picky:
+        codes: ClassVar[list[int]] = [KafkaError.INVALID_REPLICA_ASSIGNMENT, KafkaError.INVALID_CONFIG]
+
+        def create_topics(self, new: list[NewTopic], **_: object) -> dict[str, Future[None]]:
+            (topic,) = new
+            asked.append((bool(topic.replica_assignment), bool(topic.config)))
+            future: Future[None] = Future()
+            if self.codes:
+                future.set_exception(KafkaException(KafkaError(self.codes.pop(0))))
+            else:
+                future.set_result(None)
+            return {topic.topic: future}
+
+    preflight = Preflight({}, Picky(), "onceproof-")  # type: ignore[arg-type]
+    preflight.make_topic("onceproof-probe", [1, 2])
+    assert asked == [(True, True), (False, True), (False, False)]
+    assert preflight.refused == ["min.insync.replicas"]
+    Picky.codes = [KafkaError.TOPIC_AUTHORIZATION_FAILED]
+    with pytest.raises(ClusterError, match="may not create topics under the prefix onceproof-"):
+        preflight.make_topic("onceproof-probe", [1])
