@@ -5,22 +5,32 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.cimpl import NewTopic
 
+from faults.delete_records import DeleteRecords
 from harness import connection
 from harness.administer import Administrator
 from harness.choice import Choice
-from harness.clusters import _leftovers
+from harness.clusters import _leftovers, _offers
 from harness.clusters._commanded import CommandedNode, commanded
+from harness.clusters._finding import fitted
 from harness.clusters._mesh import Member
 from harness.clusters._powers import Powers
+from harness.clusters._preflight import Preflight
 from harness.clusters._properties import read_properties, secrets_in
-from harness.contracts import Killable, Node, Pausable, Severable, Shared, Stoppable
-from harness.errors import FaultError, UsageError
+from harness.contracts import Killable, Mode, Node, Pausable, Severable, Shared, Stoppable
+from harness.errors import ClusterError, FaultError, UsageError
 from harness.possible import impossible
+from harness.scenario import TopicSettings
+from harness.schedule import once
+from harness.targets import leader_of
 from suites import matrix
 from tests.fake_arena import FakeCluster, make_arena
 
@@ -292,13 +302,15 @@ def test_what_no_node_has_the_power_for_is_told_before_it_is_run() -> None:
 
 # --- brokers of any make: TRUST T13 ---
 
-EVERYTHING = {key: (0, 99) for key in range(100)}
+EVERYTHING = dict.fromkeys(range(100), (0, 99))
 
 
 def test_what_brokers_lack_is_said_with_what_follows_from_it() -> None:
     assert _offers.lacking([EVERYTHING, EVERYTHING]) == {}
     old = {key: span for key, span in EVERYTHING.items() if key not in (55, 61)}
-    assert list(_offers.lacking([EVERYTHING, old])) == ["DescribeProducers", "DescribeQuorum"], "one of them lacks it"
+    assert list(_offers.lacking([EVERYTHING, old])) == ["DescribeProducers", "DescribeQuorum"], (
+        "one of them lacks it"
+    )
     too_new = {**EVERYTHING, 61: (5, 9)}
     assert list(_offers.lacking([too_new])) == ["DescribeProducers"], "no version of it is known here"
     plain = {key: span for key, span in EVERYTHING.items() if key not in (24, 25, 26, 28)}
@@ -308,25 +320,31 @@ def test_what_brokers_lack_is_said_with_what_follows_from_it() -> None:
     )
 
 
-@dataclass
 class Poor(FakeCluster):
     def describe(self) -> dict[str, object]:
         return {"kind": "existing", "lacking": ["EndTxn", "DeleteRecords"]}
 
 
 def test_scenarios_that_need_what_brokers_lack_are_skipped_with_the_reason() -> None:
-    cluster = make_poor()
+    there = make_arena().cluster
+    cluster = Poor(there.brokers, there.replicas)
     exactly, at_least = (matrix.fault_free(mode) for mode in (Mode.EXACTLY_ONCE, Mode.AT_LEAST_ONCE))
     assert impossible(at_least, cluster) is None
-    assert impossible(exactly, cluster) == "exactly_once-none: exactly_once needs EndTxn, which the brokers do not offer"
+    assert (
+        impossible(exactly, cluster)
+        == "exactly_once-none: exactly_once needs EndTxn, which the brokers do not offer"
+    )
     deleted = replace(at_least, name="d", schedule=once(DeleteRecords(), on=leader_of(0), hold_s=1.0))
-    assert impossible(deleted, cluster) == "d: delete_records needs DeleteRecords, which the brokers do not offer"
+    assert (
+        impossible(deleted, cluster)
+        == "d: delete_records needs DeleteRecords, which the brokers do not offer"
+    )
 
 
-@pytest.mark.parametrize(
-    ("brokers", "replicas", "in_sync"), [(1, 1, 1), (2, 2, 1), (3, 3, 2), (9, 3, 2)]
-)
-def test_topics_have_no_more_replicas_than_there_are_brokers(brokers: int, replicas: int, in_sync: int) -> None:
+@pytest.mark.parametrize(("brokers", "replicas", "in_sync"), [(1, 1, 1), (2, 2, 1), (3, 3, 2), (9, 3, 2)])
+def test_topics_have_no_more_replicas_than_there_are_brokers(
+    brokers: int, replicas: int, in_sync: int
+) -> None:
     made = fitted(TopicSettings(replication_factor=3, min_insync_replicas=2), brokers)
     assert (made.replication_factor, made.min_insync_replicas) == (replicas, in_sync)
 
