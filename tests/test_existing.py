@@ -20,8 +20,8 @@ from harness.administer import Administrator
 from harness.choice import Choice
 from harness.clusters import _leftovers, _offers
 from harness.clusters._commanded import CommandedNode, commanded
-from harness.clusters._finding import fitted
 from harness.clusters._mesh import Member
+from harness.clusters._offers import fitted
 from harness.clusters._powers import Powers
 from harness.clusters._preflight import Preflight
 from harness.clusters._properties import read_properties, secrets_in
