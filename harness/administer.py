@@ -186,16 +186,9 @@ class Administrator:
         """The group's committed offset of each partition that it has committed."""
         asked = [ConsumerGroupTopicPartitions(group)]
         answer = self._client.list_consumer_group_offsets(asked, request_timeout=ASK_S)[group]
-        try:
-            told = self._answer(answer)
-        except ClusterError as error:
-            problem = error.__cause__
-            if (
-                isinstance(problem, KafkaException)
-                and problem.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND
-            ):
-                return {}  # brokers may say so of a group that has committed nothing
-            raise
+        if _code_of(answer) == KafkaError.GROUP_ID_NOT_FOUND:
+            return {}  # brokers may say so of a group that has committed nothing
+        told = self._answer(answer)
         return {
             place.partition: place.offset
             for place in told.topic_partitions
@@ -235,6 +228,14 @@ class Administrator:
             raise ClusterError(f"{self._topic}: the cluster refused: {problem.args[0].str()}") from problem
         except TimeoutError:
             raise ClusterError(f"{self._topic}: no answer within {ASK_S * 2:g} s") from None
+
+
+def _code_of(future: Future[Any]) -> int:
+    try:
+        problem = future.exception(ASK_S * 2)
+    except TimeoutError:
+        return 0
+    return int(problem.args[0].code()) if isinstance(problem, KafkaException) else 0
 
 
 def _again(question: Callable[[], T]) -> T:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from harness import expectation
+from harness.client_names import canonical, promised
 from harness.contracts import Mode, Verdict
 from harness.message import MIN_LENGTH
 from harness.schedule import NO_FAULTS, Schedule
@@ -55,6 +56,10 @@ class ProducerSettings:
     extra: Mapping[str, Any] = field(default_factory=dict)  # client library settings that win over the mode's
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "extra", canonical(self.extra, "ProducerSettings.extra"))
+        promised(
+            Mode.AT_LEAST_ONCE, self.extra
+        )  # values that it cannot have are refused here, not in a worker
         _positive("ProducerSettings", records_per_s=self.records_per_s, keys=self.keys,
                   records_per_transaction=self.records_per_transaction)  # fmt: skip
         if self.keyed < 0 or self.keyless < 0 or self.keyed + self.keyless == 0:
@@ -76,6 +81,7 @@ class ConsumerSettings:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "extra", canonical(self.extra, "ConsumerSettings.extra"))
         _positive("ConsumerSettings", members=self.members)
         if self.isolation not in ("read_committed", "read_uncommitted"):
             raise ValueError(

@@ -5,22 +5,32 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.cimpl import NewTopic
 
+from faults.delete_records import DeleteRecords
 from harness import connection
 from harness.administer import Administrator
 from harness.choice import Choice
-from harness.clusters import _leftovers
+from harness.clusters import _leftovers, _offers
 from harness.clusters._commanded import CommandedNode, commanded
 from harness.clusters._mesh import Member
+from harness.clusters._offers import fitted
 from harness.clusters._powers import Commands, Powers
+from harness.clusters._preflight import Preflight
 from harness.clusters._properties import read_properties, secrets_in
 from harness.contracts import Killable, Mode, Node, Pausable, Severable, Shared, Stoppable
-from harness.errors import FaultError, UsageError
+from harness.errors import ClusterError, FaultError, UsageError
 from harness.possible import impossible
+from harness.scenario import TopicSettings
+from harness.schedule import once
+from harness.targets import leader_of
 from suites import matrix
 from tests.fake_arena import FakeCluster, make_arena
 
@@ -310,3 +320,78 @@ def test_losses_are_not_required_of_nodes_that_cannot_be_stopped() -> None:
     assert impossible(at_least_once, cluster) is None
     cluster.lines = dict.fromkeys(("kill", "restart", "pause", "resume"), ("true",))
     assert impossible(at_most_once, cluster) is None
+
+
+# --- brokers of any make: TRUST T13 ---
+
+EVERYTHING = dict.fromkeys(range(100), (0, 99))
+
+
+def test_what_brokers_lack_is_said_with_what_follows_from_it() -> None:
+    assert _offers.lacking([EVERYTHING, EVERYTHING]) == {}
+    old = {key: span for key, span in EVERYTHING.items() if key not in (55, 61)}
+    assert list(_offers.lacking([EVERYTHING, old])) == ["DescribeProducers", "DescribeQuorum"], (
+        "one of them lacks it"
+    )
+    too_new = {**EVERYTHING, 61: (5, 9)}
+    assert list(_offers.lacking([too_new])) == ["DescribeProducers"], "no version of it is known here"
+    plain = {key: span for key, span in EVERYTHING.items() if key not in (24, 25, 26, 28)}
+    (line,) = _offers.told(_offers.lacking([plain]))
+    assert line == (
+        "the brokers do not offer AddPartitionsToTxn, AddOffsetsToTxn, EndTxn, TxnOffsetCommit: exactly-once cannot be run"
+    )
+
+
+class Poor(FakeCluster):
+    def describe(self) -> dict[str, object]:
+        return {"kind": "existing", "lacking": ["EndTxn", "DeleteRecords"]}
+
+
+def test_scenarios_that_need_what_brokers_lack_are_skipped_with_the_reason() -> None:
+    there = make_arena().cluster
+    cluster = Poor(there.brokers, there.replicas)
+    exactly, at_least = (matrix.fault_free(mode) for mode in (Mode.EXACTLY_ONCE, Mode.AT_LEAST_ONCE))
+    assert impossible(at_least, cluster) is None
+    assert (
+        impossible(exactly, cluster)
+        == "exactly_once-none: exactly_once needs EndTxn, which the brokers do not offer"
+    )
+    deleted = replace(at_least, name="d", schedule=once(DeleteRecords(), on=leader_of(0), hold_s=1.0))
+    assert (
+        impossible(deleted, cluster)
+        == "d: delete_records needs DeleteRecords, which the brokers do not offer"
+    )
+
+
+@pytest.mark.parametrize(("brokers", "replicas", "in_sync"), [(1, 1, 1), (2, 2, 1), (3, 3, 2), (9, 3, 2)])
+def test_topics_have_no_more_replicas_than_there_are_brokers(
+    brokers: int, replicas: int, in_sync: int
+) -> None:
+    made = fitted(TopicSettings(replication_factor=3, min_insync_replicas=2), brokers)
+    assert (made.replication_factor, made.min_insync_replicas) == (replicas, in_sync)
+
+
+def test_brokers_that_refuse_a_setting_or_a_place_are_asked_without() -> None:
+    """Not every broker has min.insync.replicas, or lets its clients choose where a replica is."""
+    asked: list[tuple[bool, bool]] = []
+
+    class Picky:
+        codes: ClassVar[list[int]] = [KafkaError.INVALID_REPLICA_ASSIGNMENT, KafkaError.INVALID_CONFIG]
+
+        def create_topics(self, new: list[NewTopic], **_: object) -> dict[str, Future[None]]:
+            (topic,) = new
+            asked.append((bool(topic.replica_assignment), bool(topic.config)))
+            future: Future[None] = Future()
+            if self.codes:
+                future.set_exception(KafkaException(KafkaError(self.codes.pop(0))))
+            else:
+                future.set_result(None)
+            return {topic.topic: future}
+
+    preflight = Preflight({}, Picky(), "onceproof-")  # type: ignore[arg-type]
+    preflight.make_topic("onceproof-probe", [1, 2])
+    assert asked == [(True, True), (False, True), (False, False)]
+    assert preflight.refused == ["min.insync.replicas"]
+    Picky.codes = [KafkaError.TOPIC_AUTHORIZATION_FAILED]
+    with pytest.raises(ClusterError, match="may not create topics under the prefix onceproof-"):
+        preflight.make_topic("onceproof-probe", [1])

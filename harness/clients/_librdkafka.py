@@ -8,6 +8,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 
+from harness.client_names import canonical
 from harness.contracts import ConsumerSpec, Mode, Outcome, ProducerSpec
 
 # A record that fails with one of these fails in the same way whenever it is sent, so no earlier try of the
@@ -139,7 +140,7 @@ def producer_settings(spec: ProducerSpec) -> dict[str, Any]:
     }
     if spec.transactional_id:
         settings |= {**TRANSACTIONAL, "transactional.id": spec.transactional_id}
-    return settings | dict(spec.extra)
+    return settings | canonical(spec.extra, "extra")
 
 
 def consumer_settings(spec: ConsumerSpec) -> dict[str, Any]:
@@ -156,4 +157,4 @@ def consumer_settings(spec: ConsumerSpec) -> dict[str, Any]:
     if spec.extra.get("group.protocol") == "consumer":
         for name in SET_BY_THE_GROUP:
             settings.pop(name, None)
-    return settings | dict(spec.extra)
+    return settings | canonical(spec.extra, "extra")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -14,7 +14,6 @@ from harness.clusters._commanded import ASK_LIMIT_S, CommandedNode, commanded
 from harness.clusters._mesh import Member
 from harness.clusters._powers import Commands, Powers
 from harness.errors import ClusterError
-from harness.scenario import TopicSettings
 from harness.wire_security import Secured, Security
 
 
@@ -77,15 +76,6 @@ class Finding:
 def servers(bootstrap: str) -> list[wire.Address]:
     """The hosts and ports of HOST:PORT,…, also of [IPV6]:PORT."""
     return parse_list(bootstrap, "--bootstrap")
-
-
-def fitted(settings: TopicSettings, brokers: int) -> TopicSettings:
-    """No more replicas than brokers, and writes go on while one of the replicas is away, where there are several."""
-    copies = min(settings.replication_factor, brokers)
-    if copies == settings.replication_factor:
-        return settings
-    least = max(1, min(settings.min_insync_replicas, copies - 1))
-    return replace(settings, replication_factor=copies, min_insync_replicas=least)
 
 
 def _voters(broker: wire.Address) -> tuple[int, ...]:

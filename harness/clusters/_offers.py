@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from harness import wire_admin
+from harness.scenario import TopicSettings
 from harness.wire_call import Api
 from harness.wire_producers import DESCRIBE_PRODUCERS
 from harness.wire_quorum import DESCRIBE_QUORUM
@@ -66,6 +67,35 @@ def told(missing: Mapping[str, str]) -> list[str]:
     for name, without in missing.items():
         by_text.setdefault(without, []).append(name)
     return [f"the brokers do not offer {', '.join(names)}: {text}" for text, names in by_text.items()]
+
+
+def fitted(settings: TopicSettings, brokers: int) -> TopicSettings:
+    """No more replicas than brokers, and writes go on while one of the replicas is away, where there are several."""
+    copies = min(settings.replication_factor, brokers)
+    if copies == settings.replication_factor:
+        return settings
+    least = max(1, min(settings.min_insync_replicas, copies - 1))
+    return replace(settings, replication_factor=copies, min_insync_replicas=least)
+
+
+def not_checked(missing: Mapping[str, str], brokers: int, refused: Sequence[str]) -> list[str]:
+    """What these brokers do not have, and what is not checked or not possible therefore; a line for each."""
+    wanted = TopicSettings()
+    made = fitted(wanted, brokers)
+    lines = told(missing)
+    if made != wanted:
+        lines.append(
+            f"there are {brokers} broker(s), so topics have {made.replication_factor} replica(s) instead of "
+            f"{wanted.replication_factor} and min.insync.replicas={made.min_insync_replicas}: "
+            + (
+                "whether replicas keep records is not checked"
+                if brokers == 1
+                else "fewer failures are survived"
+            )
+        )
+    return lines + [
+        f"the brokers refuse the topic setting {name}: topics keep the brokers' own" for name in refused
+    ]
 
 
 def _common(api: Api, ranges: Ranges) -> bool:

@@ -126,8 +126,8 @@ class DockerCluster(ServerCluster):
             "of the image",
             Path(KAFKA_LIBS),
             self._kafka_version,
-            Path(_BYTEMAN),
-            Path(_RULES),
+            agent=Path(_BYTEMAN),
+            rules=Path(_RULES),
         )
         format_folder = self._formatter(yard, jvm)
         toxiproxy = self._toxiproxy = ToxiproxyContainer(yard, self._images["toxiproxy"], mesh, self.folder)

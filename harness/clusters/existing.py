@@ -22,10 +22,10 @@ from harness.addresses import shown
 from harness.clusters import _leftovers
 from harness.clusters._commanded import ASK_LIMIT_S, CommandedNode
 from harness.clusters._existing_view import ExistingView
-from harness.clusters._finding import Finding, fitted, servers
+from harness.clusters._finding import Finding, servers
 from harness.clusters._held import Uses
 from harness.clusters._log_marks import LogMarks
-from harness.clusters._offers import TRANSACTIONS, lacking, told
+from harness.clusters._offers import TRANSACTIONS, fitted, lacking, not_checked
 from harness.clusters._options import PLAIN
 from harness.clusters._powers import Powers
 from harness.clusters._preflight import Preflight
@@ -254,25 +254,7 @@ class ExistingCluster:
         return len([node for node in self._nodes if node.member.broker])
 
     def _not_checked(self) -> list[str]:
-        """What these brokers do not have, and what is not checked or not possible therefore; a line for each."""
-        wanted, there = TopicSettings(), self._brokers()
-        made = fitted(wanted, there)
-        lines = told(self._lacking)
-        if made != wanted:
-            lines.append(
-                f"there are {there} broker(s), so topics have {made.replication_factor} replica(s) instead of "
-                f"{wanted.replication_factor} and min.insync.replicas={made.min_insync_replicas}: "
-                + (
-                    "whether replicas keep records is not checked"
-                    if there == 1
-                    else "fewer failures are survived"
-                )
-            )
-        lines += [
-            f"the brokers refuse the topic setting {name}: topics keep the brokers' own"
-            for name in self._refused_settings
-        ]
-        return lines
+        return not_checked(self._lacking, self._brokers(), self._refused_settings)
 
     @property
     def _admin(self) -> AdminClient:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.board import Board, Counters
+from harness.client_names import promised
 from harness.contracts import Client, Counting, Mode, Producer, ProducerSpec
 from harness.ledger import AttemptJournal, Ledger
 from harness.message import ABORT_INTENDED, Builder, Message
@@ -49,19 +50,14 @@ class Session:
         self._partitions = PartitionCount(spec["partitions"])
         self._ledger = ledger
         self.journal: AttemptJournal = ledger.attempts(self.number)
-        extra = spec["extra"]
         mode = Mode(spec["mode"])
-        acks = {Mode.AT_MOST_ONCE: "0"}.get(mode, "all")
         ledger.events.write(
             "session",
             session=self.number,
             producer=spec["name"],
             incarnation=incarnation,
             mode=mode,
-            idempotent=bool(extra.get("enable.idempotence", mode in (Mode.IDEMPOTENT, Mode.EXACTLY_ONCE))),
-            retries=mode is not Mode.AT_MOST_ONCE,
-            in_flight=extra.get("max.in.flight.requests.per.connection"),
-            acks=str(extra.get("acks", acks)),
+            **promised(mode, spec["extra"]),
             transactional_id=self.transactional_id,
         )
 
