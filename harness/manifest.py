@@ -77,7 +77,8 @@ def read_manifest(run: RunDir) -> dict[str, Any]:
     version = told.get("version")
     if version != ledger.VERSION or isinstance(version, bool):
         raise LedgerError(
-            f"{run.manifest}: ledger version {shown(version)}, this program reads version {ledger.VERSION}"
+            f"{run.manifest}: ledger version {shown(version)}, this onceproof reads version {ledger.VERSION}; "
+            "use the onceproof that made the run, or repeat the run with this one"
         )
     try:
         _MANIFEST(told)

@@ -142,5 +142,5 @@ def _write(path: Path, text: str) -> None:
         draft.replace(path)
     except OSError as error:
         raise UsageError(
-            f"{path}: the report cannot be written: {error.strerror}; choose another place for it"
+            f"{path}: the report cannot be written ({error.strerror}: {error.filename}); choose another place for it"
         ) from error

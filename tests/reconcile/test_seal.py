@@ -194,7 +194,7 @@ def _no_events(run: RunDir) -> None:
 
 
 DAMAGES: dict[str, tuple[Callable[[RunDir], None], str]] = {
-    "another version": (_other_version, r"manifest\.json: ledger version 99, this program reads version 1"),
+    "another version": (_other_version, r"manifest\.json: ledger version 99, this onceproof reads version"),
     "no manifest": (_no_manifest, r"manifest\.json: there is no such file"),
     "broken line": (_broken_line, r"harness\.events:2: not a ledger line"),
     "line without time": (_line_without_time, r"harness\.events:1: not a ledger line"),
