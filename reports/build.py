@@ -150,5 +150,5 @@ def _write(path: Path, text: str) -> None:
         if is_no_room(error):
             raise
         raise UsageError(
-            f"{path}: the report cannot be written: {error.strerror}; choose another place for it"
+            f"{path}: the report cannot be written ({error.strerror}: {error.filename}); choose another place for it"
         ) from error

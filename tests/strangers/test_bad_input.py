@@ -79,7 +79,7 @@ MANIFESTS: dict[str, tuple[Callable[[RunDir], object], str]] = {
     "run_id a lone surrogate": (lambda run: rename_value(run, '"run_id": "', '"run_id": "\\ud800'), "surrogate"),
     "run_id a list": (lambda run: change(run, run_id=[1]), "run_id is list of 1"),
     "a name twice": (lambda run: rename_value(run, '"run_id"', '"topic": "x", "run_id"'), "'topic' is there twice"),
-    "another version": (lambda run: change(run, version=99), "ledger version 99, this program reads"),
+    "another version": (lambda run: change(run, version=99), "ledger version 99, this onceproof reads"),
     "version true": (lambda run: change(run, version=True), "ledger version True"),
     "deep": (lambda run: raw(run, "[" * 100_000), "nested deeper"),
     "deep, but not for the parser": (lambda run: raw(run, '{"a":' * 90 + "1" + "}" * 90), "nested deeper"),

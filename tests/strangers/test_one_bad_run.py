@@ -65,7 +65,7 @@ def test_a_report_that_cannot_be_written_is_one_line(tmp_path: Path, capsys: Cap
     assert main(["report", str(run.path), "--out", str(tmp_path / "file" / "report.html")]) == 2
     said = capsys.readouterr()
     assert (said.out, said.err.count("\n")) == ("", 1)
-    assert "report.html: the report cannot be written: Not a directory" in said.err
+    assert "report.html: the report cannot be written (File exists: " in said.err
 
 
 def test_a_package_in_a_missing_folder_is_one_line(tmp_path: Path, capsys: Capture) -> None:
