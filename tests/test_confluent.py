@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from confluent_kafka import KafkaError
 
 from harness.clients import _librdkafka, confluent
 from harness.contracts import ConsumerSpec, Mode, Outcome, ProducerSpec
+from harness.ledger import Ledger
 from harness.roles import final_reader
 
 UNKNOWN_SENDS = {
@@ -121,7 +123,7 @@ def test_the_final_reader_compares_the_checksums_of_batches() -> None:
     assert _librdkafka.consumer_settings(replace(spec, check_crcs=True))["check.crcs"] is True
 
 
-def test_the_final_reader_opens_readers_that_compare_them() -> None:
+def test_the_final_reader_opens_readers_that_compare_them(tmp_path: Path) -> None:
     """TRUST T9."""
     opened: list[ConsumerSpec] = []
 
@@ -133,9 +135,11 @@ def test_the_final_reader_opens_readers_that_compare_them() -> None:
             opened.append(settings)
 
     spec = {"bootstrap": "b:1", "run": 1, "mode": Mode.IDEMPOTENT}
-    reading = final_reader._Reading(spec, Notes(), 0, {"name": "t", "partitions": 1}, 0.0)
-    reading._open("read_committed", {0: 0})
-    assert [one.check_crcs for one in opened] == [True]
+    with Ledger(tmp_path, "reader") as ledger:
+        reading = final_reader._Reading(spec, Notes(), 0, {"name": "t", "partitions": 1}, 0.0, ledger)
+        reading._open("read_committed", {0: 0})
+    assert opened
+    assert all(one.check_crcs for one in opened)
 
 
 def test_it_tells_the_versions_that_are_loaded() -> None:
