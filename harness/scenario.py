@@ -257,23 +257,16 @@ class Scenario:
 
     def describe(self) -> dict[str, Any]:
         """The scenario as data, for the manifest."""
-        plain = {
-            name: _plain(value) for name, value in vars(self).items() if name not in ("schedule", *_PARTS)
-        }
+        plain = {name: value for name, value in vars(self).items() if name not in ("schedule", *_PARTS)}
         return {
             **plain,
+            "requires": dict(self.requires),
+            "tolerates": list(self.tolerates),
             "guarantee": self.guarantee,
             "fault": self.fault_name,
             "schedule": [w.describe() for w in self.schedule],
             **{name: asdict(getattr(self, name)) for name in _PARTS},
         }
-
-
-def _plain(value: Any) -> Any:
-    """As JSON has it."""
-    if isinstance(value, Mapping):
-        return dict(value)
-    return list(value) if isinstance(value, tuple) else value
 
 
 _MOST_NAMED = 4  # faults
