@@ -83,4 +83,4 @@ def command_modules() -> list[ModuleType]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exits.leave(main())

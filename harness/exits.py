@@ -6,6 +6,7 @@ code of an error of ours; its trace goes to a file that the line names. So exit 
 
 from __future__ import annotations
 
+import atexit
 import errno
 import os
 import re
@@ -18,6 +19,7 @@ import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 
 import harness
 from harness.errors import OnceproofError
@@ -55,6 +57,20 @@ def failed(error: BaseException) -> int:
     _say(unforeseen(error) if known is None else str(known))
     _keep_stdout_flushable()
     return OUR_ERROR if known is None else BAD_USE
+
+
+def leave(code: int) -> NoReturn:
+    """End the process with this code, also while threads are still at work.
+
+    The reconciling thread may be inside pyarrow when an error ends a command; Python's own way out then aborts with 134.
+    """
+    if threading.active_count() == 1:
+        sys.exit(code)
+    atexit._run_exitfuncs()  # scratch folders are removed
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
 
 
 def unforeseen(error: BaseException) -> str:

@@ -200,6 +200,18 @@ def test_a_reader_that_left_is_no_error_and_no_verdict() -> None:
     assert (ended.returncode, ended.stderr) == (exits.STDOUT_CLOSED, "")
 
 
+def test_threads_at_work_do_not_change_the_code() -> None:
+    code = (
+        "import atexit, threading, time\nfrom harness import exits\natexit.register(print, 'cleaned up')\n"
+        "threading.Thread(target=time.sleep, args=(60,)).start()\nprint('done')\nexits.leave(3)"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-P", "-c", code],
+        env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=30, check=False,
+    )  # fmt: skip
+    assert (ended.returncode, ended.stdout) == (3, "done\ncleaned up\n"), ended.stderr
+
+
 def test_the_entry_for_spark_submit_has_the_same_codes(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
