@@ -194,7 +194,7 @@ def find_runs(paths: Sequence[Path]) -> list[RunDir]:
 
 
 def _manifests(path: Path) -> Iterator[Path]:
-    if (path / "manifest.json").exists():
+    if os.path.lexists(path / "manifest.json"):  # also a link to nowhere: whoever reads it says so
         yield path / "manifest.json"
     else:
         yield from path.rglob("manifest.json")

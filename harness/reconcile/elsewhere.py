@@ -21,6 +21,7 @@ from harness.events import MOST_OFFSET, SESSION, check_event
 from harness.manifest import ISOLATIONS, LABEL, MOST_NS, NAME, TRANSFORM
 from harness.message import run_number
 from harness.reconcile.schema import EFFECTS, LARGE
+from harness.reconcile.sound import LONGEST_NS
 from harness.rundir import read_json
 
 if TYPE_CHECKING:
@@ -128,6 +129,24 @@ def unsound(table: str, columns: Mapping[str, str]) -> str:
         f"`{name}` NOT BETWEEN {low} AND {high}" for name, (low, high) in _RANGES.items() if name in columns
     ]
     return " OR ".join(f"coalesce({condition}, false)" for condition in (*missing, *outside))
+
+
+def span(columns: Mapping[str, str]) -> tuple[str, str]:
+    """The first and the last time of a table, as aggregates of Spark SQL; null where it has no times."""
+    times = [f"`{name}`" for name in ("t", "t_outcome") if name in columns]
+    if not times:
+        return "CAST(NULL AS bigint) AS first", "CAST(NULL AS bigint) AS last"
+    return (
+        f"least({', '.join(f'min({t})' for t in times)}, NULL) AS first",
+        f"greatest({', '.join(f'max({t})' for t in times)}, NULL) AS last",
+    )
+
+
+def need_during(place: str, first: int | None, last: int | None, sealed: Sealed) -> None:
+    """Raise unless all times lie within a week of the run's clock: a timeline is made of all of it."""
+    far = [t for t in (first, last) if t is not None and abs(t - sealed.zero_ns) > LONGEST_NS]
+    if far:
+        raise LedgerError(f"{place}: the time {far[0]} is more than a week from the run's clock")
 
 
 def need_no_links(url: str) -> None:

@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from harness.errors import LedgerError, OnceproofError, UsageError
-from harness.reconcile.elsewhere import need_no_links, read_sealed, unsound
+from harness.reconcile.elsewhere import need_during, need_no_links, read_sealed, span, unsound
 from harness.reconcile.masters import first_line, on_cluster
 from harness.reconcile.schema import SMALL
 from harness.reconcile.seal import Sealed, seal
@@ -164,19 +164,26 @@ def need_whole(tables: Mapping[str, DataFrame], runs: Sequence[RunDir], saw: Seq
         return
     counts = [
         frame.groupBy("run")
-        .agg(f.expr("count(1) AS n"), f.expr(f"count_if({unsound(name, dict(frame.dtypes))}) AS unsound"))
-        .select(f.lit(name).alias("name"), "run", "n", "unsound")
+        .agg(
+            f.expr("count(1) AS n"),
+            f.expr(f"count_if({unsound(name, dict(frame.dtypes))}) AS unsound"),
+            *(f.expr(text) for text in span(dict(frame.dtypes))),
+        )
+        .select(f.lit(name).alias("name"), "run", "n", "unsound", "first", "last")
         for name, frame in tables.items()
     ]
     try:
         rows = reduce(DataFrame.unionAll, counts).collect()
     except (Py4JJavaError, PySparkException) as error:
         raise LedgerError(f"tables elsewhere cannot be read: {first_line(error)}") from error
-    found = {(row["name"], row["run"]): (row["n"], row["unsound"]) for row in rows}
+    found = {(row["name"], row["run"]): row for row in rows}
     for number, (run, one) in distant.items():
         for name in tables:
-            (there, strange), expected = found.get((name, number), (0, 0)), one.rows[name]
-            if strange:
+            row = found.get((name, number))
+            there, expected = row["n"] if row else 0, one.rows[name]
+            if row:
+                need_during(f"{place_of(run)}/tables/{name}", row["first"], row["last"], one)
+            if row and (strange := row["unsound"]):
                 raise LedgerError(f"{place_of(run)}/tables/{name}: {strange} rows have values that cannot be")
             if there != expected:
                 raise LedgerError(

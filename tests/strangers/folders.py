@@ -38,8 +38,9 @@ def history(root: Path, name: str = "clean", *, mode: Mode = Mode.AT_LEAST_ONCE)
     return run
 
 
-def clean(root: Path) -> RunDir:
-    return history(root).finish()
+def clean(root: Path, name: str = "clean") -> RunDir:
+    """Two of one name that begin in one second would have one run id, and count as two copies of one run."""
+    return history(root, name).finish()
 
 
 def broken(root: Path, mode: Mode = Mode.AT_LEAST_ONCE) -> RunDir:

@@ -117,7 +117,7 @@ def test_reconcile_judges_the_good_runs_and_names_the_bad_ones(
 def test_many_runs_are_sealed_by_tasks_and_the_bad_one_is_named(
     spark: SparkSession, tmp_path: Path, capsys: Capture
 ) -> None:
-    runs = [clean(tmp_path / str(number)) for number in range(places.MANY)]
+    runs = [clean(tmp_path, f"clean-{number}") for number in range(places.MANY)]
     write_json(runs[3].manifest, {})
     assert judge_runs([str(tmp_path)], spark, as_json=True) == 2
     said = capsys.readouterr()
@@ -163,7 +163,7 @@ SEALED: dict[str, dict[str, Any]] = {
 def test_a_sealed_file_of_a_stranger_is_refused_in_one_line(
     change: dict[str, Any], spark: SparkSession, tmp_path: Path, capsys: Capture
 ) -> None:
-    good, run = clean(tmp_path / "a"), clean(tmp_path / "b")
+    good, run = clean(tmp_path / "a", "good"), clean(tmp_path / "b")
     url = uploaded(run)
     path = run.tables / "sealed.json"
     write_json(path, {**read_json(path, ""), **change})
@@ -189,7 +189,7 @@ def test_tables_of_a_stranger_with_impossible_numbers_are_refused(
         at = rows.schema.get_field_index(column)
         huge = pc.add(rows[column], pa.scalar(1 << 61, rows.schema.field(column).type))
         pq.write_table(rows.set_column(at, rows.schema.field(column), huge), path)
-        good = clean(tmp_path / f"good-{number}")
+        good = clean(tmp_path / f"good-{number}", "good")
         assert judge_runs([url, str(good.path)], spark, as_json=True) == 2
         said = capsys.readouterr()
         assert [row["verdict"] for row in _told(said.out)] == ["UNREADABLE", "HELD"], table
@@ -199,7 +199,7 @@ def test_tables_of_a_stranger_with_impossible_numbers_are_refused(
 def test_a_link_in_a_folder_that_hadoop_reads_is_refused(
     spark: SparkSession, tmp_path: Path, capsys: Capture
 ) -> None:
-    good, run = clean(tmp_path / "a"), clean(tmp_path / "b")
+    good, run = clean(tmp_path / "a", "good"), clean(tmp_path / "b")
     url = uploaded(run)
     (run.tables / "log" / "more.parquet").symlink_to("/etc/hostname")
     assert judge_runs([url, str(good.path)], spark, as_json=True) == 2
