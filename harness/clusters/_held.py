@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import tether
-from harness.errors import ClusterError
-from harness.provision.cache import cache_dir
+from harness.provision.cache import own_folder
 
 VERSION = 1
 # By power: the commands that undo it and that look whether it is undone.
@@ -128,10 +127,10 @@ def left(say: Callable[[str], None]) -> dict[Path, Use]:
                 "remove it when no broker is paused or down"
             )
             continue
-        if owner.alive():
-            alive.add((use.bootstrap, use.node))
-        else:
+        if owner.ended():
             dead[file] = use
+        else:  # it is alive, or of another machine or container, where only its own next start can tell
+            alive.add((use.bootstrap, use.node))
     # A live harness that has the same node in use brings it back itself.
     return {file: use for file, use in dead.items() if (use.bootstrap, use.node) not in alive}
 
@@ -163,14 +162,5 @@ def _line(told: Any) -> Line:
 
 
 def _folder() -> Path:
-    """Made for this user alone; refused when others can write it, since what is in it is run."""
-    folder = cache_dir() / "held"
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    for each in (folder, folder.parent):
-        status = each.stat()
-        if status.st_uid != os.geteuid() or status.st_mode & 0o022:
-            raise ClusterError(
-                f"{each}: others can write this folder, so what it says about held faults is not used; "
-                f"chown and chmod go-w it, or set ONCEPROOF_CACHE to another one"
-            )
-    return folder
+    """Of this user alone: what is in it is run."""
+    return own_folder("held")
