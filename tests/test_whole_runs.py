@@ -218,10 +218,11 @@ def test_a_final_reader_that_is_killed_accuses_nobody(
 
 
 class _KilledFromOutside:
-    """Kills a worker of a run with SIGKILL once it has something to lose, as the kernel does when memory is short."""
+    """Kills workers of a run with SIGKILL once all of them have something to lose, as the kernel does when memory is short."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
         self.killed: list[str] = []
+        self._all_ready = threading.Barrier(len(names))  # a run goes to its end as soon as one is missed
         start = Worker.start
 
         def start_and_kill(worker: Worker) -> None:
@@ -237,6 +238,7 @@ class _KilledFromOutside:
             wait_until(
                 lambda: worker.counters().delivered + worker.counters().acked > 100, 60.0, "it does nothing"
             )
+        self._all_ready.wait(60.0)
         self.killed.append(worker.name)
         os.kill(worker._process.pid, signal.SIGKILL)
 
