@@ -16,7 +16,7 @@ from harness.clusters._mesh import Member
 from harness.clusters._powers import Powers
 from harness.clusters._undo import undo_left
 from harness.contracts import Killable, Pausable, Stoppable
-from harness.errors import FaultError
+from harness.errors import FaultError, SetupError
 
 ROOT = Path(__file__).resolve().parents[1]
 MEMBER = Member("controller-1", 1, False, True)  # clients do not reach it, so commands tell how it is
