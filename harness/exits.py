@@ -9,7 +9,6 @@ from __future__ import annotations
 import atexit
 import errno
 import os
-import re
 import select
 import sys
 import tempfile
@@ -24,6 +23,7 @@ from typing import NoReturn
 import harness
 from harness.errors import OnceproofError
 from harness.room import room_error, scratch_folders
+from harness.terminal import printable
 
 AS_PROMISED = 0
 VIOLATED = 1  # a promise was violated, or a control was missed
@@ -37,7 +37,6 @@ STDOUT_CLOSED = 141  # 128 + SIGPIPE
 _OF_THE_MACHINE = (
     errno.EACCES, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENAMETOOLONG,
 )  # fmt: skip
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 _LONGEST = 2000
 
 
@@ -167,7 +166,8 @@ def _folders() -> list[Path]:
 
 def _say(text: str) -> None:
     with suppress(OSError, ValueError):  # stderr may be closed
-        line = _CONTROL.sub(" ", text).strip().encode("utf-8", "backslashreplace").decode()
+        # Several lines become one; whatever else a terminal would obey is escaped.
+        line = printable(" ".join(text.split()))
         print(f"onceproof: {line[:_LONGEST]}", file=sys.stderr, flush=True)
 
 

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -146,7 +147,8 @@ def _write(path: Path, text: str) -> None:
         draft.write_text(text, encoding="utf-8", errors="backslashreplace")
         draft.replace(path)
     except OSError as error:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
         if is_no_room(error):
             raise
         raise UsageError(

@@ -218,6 +218,15 @@ def test_a_ledger_that_cannot_be_written_keeps_no_fault_in_place(tmp_path: Path)
     assert story == ["sever on", "kill on", "kill off", "sever off"]
 
 
+@pytest.fixture
+def heard() -> Iterator[None]:
+    """SIGINT raises KeyboardInterrupt, also where these tests are started with it ignored, as background jobs are."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heard")
 def test_a_signal_before_the_fault_begins_starts_nothing(tmp_path: Path) -> None:  # TRUST R2
     story: list[str] = []
 
@@ -232,6 +241,7 @@ def test_a_signal_before_the_fault_begins_starts_nothing(tmp_path: Path) -> None
     assert story == []
 
 
+@pytest.mark.usefixtures("heard")
 def test_a_signal_between_the_bite_and_its_entry_in_the_ledger_undoes_the_fault(tmp_path: Path) -> None:
     story: list[str] = []  # TRUST R2
 

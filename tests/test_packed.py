@@ -55,7 +55,8 @@ def _judged(run: RunDir, verdict: str = "HELD", as_expected: bool = True) -> Non
         "guarantee": "at_least_once",
     }
     write_json(run.verdict, told)
-    write_json(run.reconciled, {"run_id": run.run_id, "findings": [], "compared": {}, "counts": {}})
+    found = {"run_id": run.run_id, "findings": [], "compared": {}, "counts": {}, "coverage": {"windows": []}}
+    write_json(run.reconciled, {"version": 1, **found})
 
 
 def _tables(run: RunDir) -> dict[str, list[dict[str, object]]]:

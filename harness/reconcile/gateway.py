@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import shlex
 import subprocess
 import sys
@@ -102,24 +101,9 @@ def _by_submit(settings: Mapping[str, str], scratch: Path) -> Any:
     # The JVM says on stderr, before any setting is read, that it uses an incubator module. That goes to a file,
     # together with Spark's errors; those that concern a caller come back to it as exceptions anyway.
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
-    try:
-        with (scratch / "stderr").open("wb") as stderr:
-            # A JVM that cannot start says so on stdout, which belongs to results.
-            return launch_gateway(conf, {"stdout": stderr, "stderr": stderr})  # type: ignore[no-untyped-call]
-    except Exception as error:
-        raise SetupError(_why_not(error, scratch / "stderr")) from error
-
-
-def _why_not(error: Exception, log: Path) -> str:
-    """Why Spark's own launcher failed; what it was told by the environment is the usual cause."""
-    told = [name for name in _LEFT_TO_SPARK if os.environ.get(name)]
-    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines() if log.exists() else []
-    said = [line for line in lines if re.search("(?i)error|exception|unrecognized|invalid", line)]
-    cause = (said or lines[-1:] or str(error).strip().splitlines() or [type(error).__name__])[0].strip()
-    remedy = f"it was started with {', '.join(told)} of the environment: unset or correct that" if told else (
-        "see ./onceproof doctor"
-    )  # fmt: skip
-    return f"Spark's JVM did not start: {cause}; {remedy}"
+    with (scratch / "stderr").open("wb") as stderr:
+        # A JVM that cannot start says so on stdout, which belongs to results.
+        return launch_gateway(conf, {"stdout": stderr, "stderr": stderr})  # type: ignore[no-untyped-call]
 
 
 def _direct(

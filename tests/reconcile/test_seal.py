@@ -271,11 +271,11 @@ DAMAGES: dict[str, tuple[Callable[[RunDir], None], str]] = {
     ),
     "a partition that cannot be": (
         _far_partition,
-        r"final-reader\.events:\d+: a bounds event without a good topic and partition",
+        r"final-reader\.events:\d+: bounds event: partition is 1099511627776",
     ),
     "a reading of nobody knows what": (
         _reading_without_end,
-        r"final-reader\.events:\d+: a reading event without",
+        r"final-reader\.events:\d+: reading event: until is missing",
     ),
     "no final reading": (
         _missing("final-reader.read_committed.log"),

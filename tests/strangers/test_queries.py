@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 
 from harness.cli import main
-from harness.errors import SetupError
-from harness.reconcile import gateway
 from harness.reconcile.names import Names
 
 Capture = pytest.CaptureFixture[str]
@@ -92,25 +90,3 @@ def test_a_bad_history_is_one_line_and_nothing_on_stdout(
     assert expected in said.err
     assert said.err[:-1].isprintable()
     assert len(said.err) < 500 + len(str(path))
-
-
-# --- the environment of Spark ---
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "cause"),
-    [
-        ("SPARK_HOME", "/nonexistent", "No such file"),
-        ("PYSPARK_SUBMIT_ARGS", "'unclosed", "No closing quotation"),
-    ],
-)
-def test_a_wrong_environment_for_spark_is_one_line(
-    name: str, value: str, cause: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(name, value)
-    with pytest.raises(SetupError) as raised:
-        gateway._by_submit({"spark.master": "local[1]"}, tmp_path)
-    text = str(raised.value)
-    assert cause in text
-    assert f"{name} of the environment: unset or correct that" in text
-    assert "\n" not in text
