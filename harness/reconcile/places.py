@@ -23,6 +23,7 @@ from harness.reconcile.schema import SMALL
 from harness.reconcile.seal import Sealed, seal
 from harness.reconcile.source import TASKS_A_CORE
 from harness.reconcile.storage import HadoopStorage
+from harness.room import room_error
 from harness.rundir import RunDir, find_runs
 
 if TYPE_CHECKING:
@@ -137,7 +138,9 @@ def _sealed_or_why_not(run: RunDir) -> Sealed | OnceproofError:
     except OnceproofError as error:
         return error
     except OSError as error:
-        return LedgerError(f"{error.filename or run.path}: {error.strerror or error}")
+        return room_error(error, run.path) or LedgerError(
+            f"{error.filename or run.path}: {error.strerror or error}"
+        )
 
 
 def numbered(runs: Sequence[RunDir], saw: Sequence[Sealed]) -> dict[int, RunDir]:
