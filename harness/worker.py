@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import signal
 import sys
 import threading
@@ -68,8 +69,18 @@ def main(spec_file: str) -> int:
             if not isinstance(error, OnceproofError):
                 traceback.print_exc()
             print(_in_words(error), file=sys.stderr, flush=True)
+        _drop_unwritten_output()
         return NO_LEDGER if isinstance(error, LedgerError) else 1
     return 0
+
+
+def _drop_unwritten_output() -> None:
+    """What could not be written must not fail once more when Python ends: the exit code would become 120."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _tell_time(board: Board) -> None:
