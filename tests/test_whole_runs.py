@@ -97,10 +97,10 @@ def test_a_packed_run_is_reconciled_as_before_here_and_elsewhere(
 def test_a_run_that_is_broken_off_is_inconclusive_and_says_why(  # TRUST R7
     campaign: Campaign, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
-    def examine(*_: object) -> int:
+    def fails(*_: object) -> int:
         raise error
 
-    monkeypatch.setattr("harness.execute.autopsy.examine", examine)  # called after the final reading
+    monkeypatch.setattr("harness.execute.partitions_now", fails)  # called before the final reading
     scenario = replace(HONEST, name=f"broken-{type(error).__name__}")
     why = "ZeroDivisionError: ours"
     if isinstance(error, Exception):
@@ -108,7 +108,7 @@ def test_a_run_that_is_broken_off_is_inconclusive_and_says_why(  # TRUST R7
         with pytest.raises(BrokenRun, match=why):
             future.result()
         run = campaign.runs[-1]
-        assert "in examine" in (run.logs / "harness-error.txt").read_text()
+        assert "in fails" in (run.logs / "harness-error.txt").read_text()
     else:
         with pytest.raises(KeyboardInterrupt):
             campaign.run(scenario)
