@@ -20,6 +20,7 @@ from harness.campaign import Campaign, Execute
 from harness.clusters import _io_group, _squeezed
 from harness.clusters._containers_left import sweep_containers
 from harness.clusters._labels import OWNER
+from harness.clusters._options import Options
 from harness.clusters.docker import DockerCluster
 from harness.contracts import Cluster, Mode, Severable, Verdict
 from harness.errors import ClusterError
@@ -113,7 +114,7 @@ def test_promises_hold_in_containers_that_get_little(
 def test_passes_the_check_of_its_contract(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    cluster = DockerCluster(tmp_path / "cluster", brokers=2, controllers=1)
+    cluster = DockerCluster(tmp_path / "cluster", brokers=2, controllers=1, options=Options(byteman=True))
     with cluster:
         told = cluster.describe()
         record_property("steps_s", told["steps_s"])
@@ -130,7 +131,7 @@ def test_passes_the_check_of_its_contract(
 @pytest.mark.conformance
 @pytest.mark.parametrize("combined", [True, False], ids=["combined", "isolated"])
 def test_three_of_each_pass_the_check_of_their_contract(tmp_path: Path, combined: bool) -> None:
-    with DockerCluster(tmp_path / "cluster", combined=combined) as cluster:
+    with DockerCluster(tmp_path / "cluster", combined=combined, options=Options(byteman=True)) as cluster:
         told = cluster.describe()
         print(f"\nready after {told['steps_s']['ready']} s, {told['rss_mb']} MB")
         check_cluster(cluster, tmp_path / "logs")

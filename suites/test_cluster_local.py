@@ -16,6 +16,7 @@ import pytest
 from harness import tether
 from harness.clusters import _stale
 from harness.clusters._node import LocalNode
+from harness.clusters._options import Options
 from harness.clusters.local import LocalCluster
 from harness.contracts import DiskBreakable, Killable, Pausable, Severable
 from harness.errors import ClusterError
@@ -57,7 +58,7 @@ def test_three_combined_nodes(tmp_path: Path, record_property: Callable[[str, ob
 @pytest.mark.conformance
 @pytest.mark.parametrize("combined", [True, False], ids=["combined", "isolated"])
 def test_passes_the_check_of_its_contract(tmp_path: Path, combined: bool) -> None:
-    cluster = LocalCluster(tmp_path / "cluster", combined=combined)
+    cluster = LocalCluster(tmp_path / "cluster", combined=combined, options=Options(byteman=True))
     cluster.start()
     try:
         told = cluster.describe()

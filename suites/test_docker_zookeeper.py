@@ -11,6 +11,7 @@ import pytest
 from harness import provision
 from harness.campaign import Campaign, Execute
 from harness.clusters._docker_zookeeper import DockerZooKeeperCluster
+from harness.clusters._options import Options
 from harness.contracts import Cluster, Direction, Fault, Mode, Severable
 from harness.errors import UsageError
 from harness.provision import engine as engines
@@ -32,7 +33,9 @@ def engine_is_possible() -> None:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with DockerZooKeeperCluster(tmp_path_factory.mktemp("docker") / "cluster") as started:
+    with DockerZooKeeperCluster(
+        tmp_path_factory.mktemp("docker") / "cluster", options=Options(byteman=True)
+    ) as started:
         told = started.describe()
         print(f"\nready after {told['steps_s']}, {told['rss_mb']} MB, {told['engine']}")
         yield started

@@ -11,6 +11,7 @@ import pytest
 
 from faults.rolling_upgrade import RollingUpgrade, finalized
 from harness.campaign import Result
+from harness.clusters._options import Options
 from harness.clusters.local import LocalCluster
 from harness.contracts import Cluster, Mode, Upgradable, Verdict
 from harness.errors import SetupError, UsageError
@@ -68,7 +69,9 @@ def test_a_release_by_itself(pytestconfig: pytest.Config, kafka: str, mode: Mode
 @pytest.mark.conformance
 @pytest.mark.parametrize("kafka", [version for version in RELEASES if version != NEWEST])
 def test_a_release_passes_the_check_of_clusters(tmp_path: Path, kafka: str) -> None:
-    cluster = LocalCluster(tmp_path / "cluster", combined=True, kafka_version=kafka)
+    cluster = LocalCluster(
+        tmp_path / "cluster", combined=True, kafka_version=kafka, options=Options(byteman=True)
+    )
     cluster.start()
     try:
         check_cluster(cluster, tmp_path / "logs")

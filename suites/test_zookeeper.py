@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.campaign import Campaign, Execute
+from harness.clusters._options import Options
 from harness.clusters.zookeeper import ZooKeeperCluster
 from harness.contracts import Cluster, Direction, Fault, Mode
 from harness.errors import UsageError
@@ -19,7 +20,7 @@ from suites.sessions import started_campaign
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with ZooKeeperCluster(tmp_path_factory.mktemp("zookeeper")) as started:
+    with ZooKeeperCluster(tmp_path_factory.mktemp("zookeeper"), options=Options(byteman=True)) as started:
         yield started
 
 

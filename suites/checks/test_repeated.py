@@ -59,7 +59,9 @@ Repeat = Callable[[Scenario], Sequence[Result]]
 @pytest.fixture(scope="module")
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """Where it can be had, one whose brokers can lose power."""
-    with started_cluster(request.config, Options(fuse=_can_lose_power(request.config))) as started:
+    with started_cluster(
+        request.config, Options(fuse=_can_lose_power(request.config), byteman=True)
+    ) as started:
         yield started
 
 
