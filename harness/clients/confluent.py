@@ -47,6 +47,7 @@ from harness.ledger import DELIVERY, EFFECT, now_ns
 
 OPEN_LIMIT_S = 60.0  # after kills a fresh transactional producer was seen to take 10 s
 GRACE_S = 1.0  # for a call to come to its own limit
+_ANOTHER_LEADER = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
 
 
 class ConfluentProducer:
@@ -320,10 +321,20 @@ class ConfluentConsumer:
             raise
 
     def bounds(self, partition: int, timeout_s: float) -> tuple[int, int]:
-        found = self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), timeout_s)
-        if found is None:
-            raise TimeoutError(f"no watermarks of {self._topic}-{partition} within {timeout_s:g} s")
-        return int(found[0]), int(found[1])
+        deadline = time.monotonic() + timeout_s
+        while True:
+            left_s = max(0.1, deadline - time.monotonic())
+            try:
+                found = self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), left_s)
+            except KafkaException as problem:
+                # The library asks a leader that it knows from before a failover; it learns of the new one meanwhile.
+                if problem.args[0].code() not in _ANOTHER_LEADER or time.monotonic() >= deadline:
+                    raise
+                time.sleep(0.1)
+                continue
+            if found is None:
+                raise TimeoutError(f"no watermarks of {self._topic}-{partition} within {timeout_s:g} s")
+            return int(found[0]), int(found[1])
 
     def close(self) -> None:
         self._consumer.close()
