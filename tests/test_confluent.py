@@ -129,7 +129,7 @@ def test_the_final_reader_opens_readers_that_compare_them(tmp_path: Path) -> Non
 
     class Notes:
         def open_producer(self, settings: ProducerSpec) -> Any:
-            raise NotImplementedError
+            raise AssertionError("a reading opens no producer")
 
         def open_consumer(self, settings: ConsumerSpec, on_assignment: Any) -> Any:
             opened.append(settings)
