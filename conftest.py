@@ -39,6 +39,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=0,
         help="how often repeated checks (kills, controls beside a busy machine) repeat; default: each its own number",
     )
+    group.addoption(
+        "--busy",
+        type=int,
+        default=3,
+        help="busy processes beside suites/checks/test_repeated.py (default: 3); fewer where other sessions load the machine",
+    )
     add_options(group.addoption)
     add_keep_option(group.addoption)
     group.addoption(

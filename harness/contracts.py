@@ -15,13 +15,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-    from pyspark.sql import DataFrame
 
     from harness.board import Counters
     from harness.ledger import Ledger
     from harness.message import Message
     from harness.reconcile.blocks import Space, Why
-    from harness.reconcile.tables import Tables
     from harness.scenario import TopicSettings
     from harness.transform import Transform
 
@@ -617,12 +615,14 @@ class Finder(Protocol):
 
     It is called only when screening saw one of the reasons that wake it. How many items were compared (E9) is the sum
     of these counts of the screening, which sees every row.
+
+    Its questions are methods from the tables of a subject (harness.reconcile.find.tables) to a table of findings, one or
+    several of: of_positions, of_messages, of_keys, of_transactions, of_history.
     """
 
     anomaly: ClassVar[str]
-    asked_of: ClassVar[tuple[str, ...]]  # harness.reconcile.findings.LEDGER, HISTORY or both
+    asked_of: ClassVar[tuple[str, ...]]  # harness.reconcile.find.findings.LEDGER, HISTORY or both
     compared: ClassVar[tuple[str, ...]]  # names of harness.reconcile.blocks.Count
     woken_by: ClassVar[Mapping[Space, Why]]
 
-    def find(self, tables: Tables) -> DataFrame: ...
     def explain(self, row: Mapping[str, Any]) -> str: ...

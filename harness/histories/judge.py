@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from harness.contracts import Finder, Mode, Outcome, Verdict
 from harness.guarantees import TABLE
 from harness.histories.parse import History
 from harness.histories.tables import Numbered, number, tables
-from harness.reconcile.asking import Crashed, ask
-from harness.reconcile.findings import HISTORY
+from harness.reconcile.find.findings import HISTORY
+from harness.reconcile.find.rounds import CRASHED, FINDINGS, ask, questions
+from harness.reconcile.find.shares import results
 from harness.reconcile.job import all_finders
-from harness.reconcile.session import for_few_rows
+from harness.reconcile.select.pieces import PIECE, Subject, unpacked
 from harness.verdict import Judgement, Settings, judge
 
 PHANTOM = "phantom"
@@ -53,7 +56,7 @@ def judge_histories(
     else it may have begun after the message was sent."""
     numbered = [number(history) for history in histories]
     finders = [finder for finder in all_finders(HISTORY) if closed or finder.anomaly != PHANTOM]
-    crashed: Crashed = {}
+    crashed: dict[str, str] = {}
     rows = _ask(spark, numbered, finders, crashed, ww_deps=ww_deps)
     judged = []
     for run, one in enumerate(numbered):
@@ -70,19 +73,41 @@ def _ask(
     spark: SparkSession,
     histories: Sequence[Numbered],
     finders: Sequence[Finder],
-    crashed: Crashed,
+    crashed: dict[str, str],
     *,
     ww_deps: bool,
 ) -> list[dict[str, Any]]:
-    with for_few_rows(spark):
-        asked = tables(spark, histories, ww_deps=ww_deps)
-        answers = ask(finders, asked, lambda found: found.toArrow(), crashed)
-    found = [asked.names.spelled(table.sort_by("run")).to_pylist() for table in answers]
-    return [{**row, "evidence": dict(row["evidence"] or ())} for rows in found for row in rows]
+    """All findings: Spark hands the histories out, and each task asks the finders about its own."""
+
+    def judge_some(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        mine = {number: histories[number] for batch in batches for number in batch.column(0).to_pylist()}
+        asked = tables(mine, ww_deps=ww_deps)
+        for subject, about in (
+            ("positions", asked.positions),
+            ("messages", asked.messages),
+            ("history", asked.history),
+        ):
+            yield from results(ask(questions(finders, subject), about))
+
+    tasks = min(len(histories), spark.sparkContext.defaultParallelism)
+    packed = spark.range(0, len(histories), 1, tasks).mapInArrow(judge_some, PIECE).toArrow()
+    answers = unpacked(packed.to_batches())[Subject.RESULT]
+    crashed |= {row["finder"]: row["reason"] for row in answers[CRASHED].to_pylist()}
+    found = answers[FINDINGS].to_pylist()
+    if os.environ.get("ONCEPROOF_COMPARE"):
+        from harness.reconcile.by_queries.compare import old_finders, same
+        from harness.reconcile.by_queries.history_judge import _ask as ask_queries
+
+        theirs: dict[str, str] = {}
+        same(ask_queries(spark, histories, old_finders(finders), theirs, ww_deps=ww_deps), found)
+        assert theirs.keys() == crashed.keys()
+    return [
+        {**row, "evidence": dict(row["evidence"] or ())} for row in found if row["anomaly"] not in crashed
+    ]
 
 
 def _judgement(
-    found: Sequence[Mapping[str, Any]], seen: Mapping[str, Any], crashed: Crashed, guarantee: Mode
+    found: Sequence[Mapping[str, Any]], seen: Mapping[str, Any], crashed: Mapping[str, str], guarantee: Mode
 ) -> Judgement:
     doubts = (
         [] if seen["sends_ok"] or seen["polls_ok"] else ["no send and no poll completed: nothing was tested"]

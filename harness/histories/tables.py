@@ -8,23 +8,33 @@ what an ok poll got is what can be seen.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
 
 from harness.contracts import Outcome
 from harness.histories.parse import ASSIGN, SUBSCRIBE, History, Label, Operation
-from harness.reconcile import tables as ledger
 from harness.reconcile.fates import TRANSACTION, told
-from harness.reconcile.look import PARTITION, kept
-from harness.reconcile.names import Names
-from harness.reconcile.rows_here import local
+from harness.reconcile.find import tables as ledger
+from harness.reconcile.find.sql import sql
+from harness.reconcile.find.tables import (
+    COMMITTED,
+    MESSAGE,
+    POSITION,
+    HistoryTables,
+    Known,
+    MessageTables,
+    PositionTables,
+    prepared,
+    readers_table,
+    runs_table,
+    table_of,
+    without_rows,
+)
 from harness.reconcile.schema import SCHEMAS
-from harness.reconcile.tables import COMMITTED, MESSAGE, POSITION, Tables
 
 # What a history says of a read besides what a ledger does: which operation it belongs to and where in it, whether it
 # moves the reader's position (E5), how often that position was forgotten (E6) and how many rebalances had touched
@@ -69,47 +79,69 @@ def number(history: History) -> Numbered:
     return Numbered(history, ids)
 
 
-def tables(spark: SparkSession, histories: Sequence[Numbered], *, ww_deps: bool) -> Tables:
-    """The tables of all histories; `run` is the place in `histories`."""
+@dataclass(frozen=True)
+class Asked:
+    """The tables of histories, by subject."""
+
+    positions: PositionTables
+    messages: MessageTables
+    history: HistoryTables
+
+
+def tables(histories: Mapping[int, Numbered], *, ww_deps: bool) -> Asked:
+    """The tables of histories by their numbers, which become `run`."""
     rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for run, one in enumerate(histories):
+    for run, one in histories.items():
         _Rows(run, one, rows).add()
-    arrow = {
-        name: pa.Table.from_pylist(rows[name], schema=_READS if name == "deliveries" else SCHEMAS[name])
-        for name in ("attempts", "deliveries", "transactions", "bounds")
+    made = {
+        name: table_of(
+            pa.Table.from_pylist(rows[name], schema=_READS if name == "deliveries" else SCHEMAS[name])
+        )
+        for name in ("attempts", "deliveries", "bounds")
     }
-    named = Names(
-        {
-            (run, p): str(p)
-            for run, one in enumerate(histories)
-            for p in range(len(one.history.processes) + 1)
-        },
-        {(run, p): str(p) for run, one in enumerate(histories) for p in range(len(one.history.processes))},
-        dict.fromkeys(range(len(histories)), "read_committed"),
-        dict.fromkeys(range(len(histories)), True),
+    processes = {run: range(len(one.history.processes)) for run, one in histories.items()}
+    known = Known(
+        _senders(processes),
+        readers_table(
+            (run, p, str(p), "read_committed", False) for run, all_of in processes.items() for p in all_of
+        ),
+        runs_table((run, True, True) for run in histories),
+        made["bounds"],
+        table_of(told(pa.Table.from_pylist(rows["transactions"], schema=SCHEMAS["transactions"]))),
     )
-    reads = local(spark, arrow["deliveries"])
-    no_log = local(spark, SCHEMAS["log"].empty_table())
-
-    def fixed(frame: DataFrame) -> DataFrame:
-        return kept(spark, frame, few=True)
-
-    fates = fixed(
-        ledger.fates_of(local(spark, told(arrow["transactions"])), no_log, reads.where("op != txn"), named)
+    no_log = without_rows("log")
+    read = prepared({**made, "log": no_log}, known)
+    reads, no_log = read["deliveries"], read["log"]
+    fates = ledger.fates_of(known.transactions, no_log, reads.filter(sql("op != txn")))
+    attempts = _testifying(made["attempts"], fates)
+    all_rows = prepared(
+        {"attempts": attempts, "log": _log(attempts, reads), "deliveries": made["deliveries"]}, known
     )
-    attempts = fixed(_testifying(local(spark, arrow["attempts"]), fates))
-    log = fixed(_log(attempts, reads))
-    bounds = local(spark, arrow["bounds"])
-    messages = fixed(_owed_when_passed(ledger.messages_of(attempts, log, reads, fates, named, bounds), reads))
+    log = all_rows["log"]
+    messages = _owed_when_passed(ledger.messages_of(all_rows, fates, known.bounds), reads)
     places = log.select(*MESSAGE, "topic", "partition", "offset")
-    return Tables(
-        attempts=attempts, deliveries=reads, log=log, bounds=bounds, names=named,
-        fates=fates, messages=messages, positions=ledger.positions_of(attempts, log, reads, named),
-        claims=ledger.claims_of(attempts, no_log, reads), places=places,
-        pairs=_pairs(attempts, log), keys=messages.where("false"),
-        steps=_steps(reads), readable=places, overcommits=reads.where("false"), rest_of=lambda transactions: transactions, tells_all=True,
-        neighbours=_neighbours(attempts, log), edges=fixed(_edges(log, reads, fates, ww_deps=ww_deps)),
+    neighbours = _consecutive(attempts, log)
+    return Asked(
+        PositionTables(
+            known, reads, ledger.positions_of(all_rows), ledger.claims_of({**all_rows, "log": no_log}), places, _steps(reads),
+            list_all=True,
+        ),
+        MessageTables(known, log, reads, fates, messages, places, _pairs(neighbours)),
+        HistoryTables(known, log, _neighbours(neighbours), _edges(log, reads, fates, ww_deps=ww_deps)),
     )  # fmt: skip
+
+
+def _senders(processes: Mapping[int, range]) -> pl.DataFrame:
+    """Senders are called by their numbers; the last one of a history sent the messages without a send."""
+    rows = [(run, p, str(p), str(p), 0) for run, all_of in processes.items() for p in range(len(all_of) + 1)]
+    schema = {
+        "run": pl.Int64,
+        "session": pl.Int64,
+        "sender": pl.String,
+        "producer": pl.String,
+        "incarnation": pl.Int32,
+    }
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 class _Rows:
@@ -167,118 +199,107 @@ class _Rows:
             )  # fmt: skip
 
 
-def _testifying(attempts: DataFrame, fates: DataFrame) -> DataFrame:
+def _testifying(attempts: pl.DataFrame, fates: pl.DataFrame) -> pl.DataFrame:
     """Offsets that a rejected or unproven send claims are forgotten (E3)."""
-    proven = fates.where(f"fate = '{COMMITTED}'").selectExpr(*TRANSACTION, "true AS proven")
-    columns = [
-        name if name != "offset" else "CASE WHEN proven THEN offset END AS offset"
-        for name in attempts.columns
-    ]
-    return attempts.join(proven, on=TRANSACTION, how="left").selectExpr(*columns)
+    proven = fates.filter(pl.col("fate") == COMMITTED).select(*TRANSACTION, proven=pl.lit(True))
+    return attempts.join(proven, on=TRANSACTION, how="left").with_columns(
+        pl.when("proven").then(pl.col("offset")).alias("offset")
+    ).drop("proven")  # fmt: skip
 
 
-def _log(attempts: DataFrame, reads: DataFrame) -> DataFrame:
-    """Where each message is known to stand, and whether an ok poll got it there."""
-    acks = attempts.where("offset IS NOT NULL").selectExpr(
-        *MESSAGE, "topic", "told_partition AS partition", "offset", "txn", "key", "false AS ok"
+def _log(attempts: pl.DataFrame, reads: pl.DataFrame) -> pl.DataFrame:
+    """Where each message is known to be, and whether an ok poll got it there."""
+    columns = [*MESSAGE, "topic", "partition", "offset", "txn", "key"]
+    acks = attempts.filter(sql("offset IS NOT NULL")).with_columns(
+        pl.col("told_partition").alias("partition"), ok=pl.lit(False)
     )
-    read = reads.select(*MESSAGE, "topic", "partition", "offset", "txn", "key", "ok")
-    places = acks.unionByName(read).groupBy(*MESSAGE, "topic", "partition", "offset", "txn", "key")
-    return places.agg(f.expr("bool_or(ok) AS ok")).selectExpr(
-        "*", "0 AS flags", "CAST(NULL AS bigint) AS t", "partition AS intended_partition", "-1 AS leader_epoch",
-        "true AS uncommitted", "ok AS committed", "ok AS promised", "false AS passed",
+    places = pl.concat([acks.select(*columns, "ok"), reads.select(*columns, "ok")]).group_by(columns)
+    found = places.agg(pl.col("ok").any()).with_columns(
+        flags=pl.lit(0, pl.Int32), t=pl.lit(None, pl.Int64), uncommitted=pl.lit(True), committed=pl.col("ok"),
+        promised=pl.col("ok"), passed=pl.lit(False),
     )  # fmt: skip
+    return pl.concat([without_rows("log"), found.drop("ok")], how="diagonal")
 
 
-def _owed_when_passed(messages: DataFrame, reads: DataFrame) -> DataFrame:
+def _owed_when_passed(messages: pl.DataFrame, reads: pl.DataFrame) -> pl.DataFrame:
     """A message is owed when an ok poll of its partition has read beyond it; before that it may come yet."""
-    highest = (
-        reads.where("ok")
-        .groupBy(
-            "run", f.col("topic").alias("intended_topic"), f.col("partition").alias("intended_partition")
-        )
-        .agg(f.expr("max(offset) AS passed_up_to"))
+    highest = reads.filter("ok").group_by(
+        "run", pl.col("topic").alias("intended_topic"), pl.col("partition").alias("intended_partition")
+    ).agg(pl.col("offset").max().alias("passed_up_to"))  # fmt: skip
+    joined = messages.join(highest, on=["run", "intended_topic", "intended_partition"], how="left")
+    owed = sql("owed AND offset_min < passed_up_to").fill_null(False)
+    return joined.with_columns(owed.alias("owed")).drop("passed_up_to")
+
+
+def _consecutive(attempts: pl.DataFrame, log: pl.DataFrame) -> pl.DataFrame:
+    """Each send of a process with the one before it in the same partition; those that failed do not count.
+
+    Columns as in `pairs`, and txn and first_txn. Of several known places of a message the first one counts.
+    """
+    known = log.group_by(MESSAGE).agg(pl.col("offset").min().alias("second_offset"))
+    sends = attempts.filter(pl.col("outcome") != _REJECTED).join(known, on=MESSAGE, how="left").sort("seq")
+    lane = ["run", "session", "topic", "partition"]
+    before = {"first_seq": "seq", "first_offset": "second_offset", "first_txn": "txn"}
+    both = sends.with_columns(pl.col(name).shift(1).over(lane).alias(first) for first, name in before.items())
+    return both.filter(pl.col("first_seq").is_not_null()).select(
+        *lane,
+        "t",
+        "first_seq",
+        "first_offset",
+        pl.col("seq").alias("second_seq"),
+        "second_offset",
+        "txn",
+        "first_txn",
     )
-    kept = [name for name in messages.columns if name != "owed"]
-    return messages.join(
-        f.broadcast(highest), on=["run", "intended_topic", "intended_partition"], how="left"
-    ).selectExpr(*kept, "coalesce(owed AND offset_min < passed_up_to, false) AS owed")
 
 
-def _known_places(log: DataFrame) -> DataFrame:
-    """One place a message: the first of those where it is known to stand."""
-    return log.groupBy(*MESSAGE).agg(f.expr("min(offset) AS known"))
+def _pairs(consecutive: pl.DataFrame) -> pl.DataFrame:
+    scope = sql("CASE WHEN first_txn = txn THEN 'within' ELSE 'between' END")
+    return consecutive.with_columns(scope.alias("scope"))
 
 
-def _consecutive(attempts: DataFrame, log: DataFrame) -> DataFrame:
-    """Each send of a process with the one before it in the same partition; those that failed do not count."""
-    sends = (
-        attempts.where(f"outcome != {_REJECTED}")
-        .drop("offset")
-        .join(_known_places(log), on=MESSAGE, how="left")
-    )
-    before = "OVER (PARTITION BY run, session, topic, partition ORDER BY seq)"
-    return sends.selectExpr("*", f"lag(struct(seq, known, txn)) {before} AS before").where(
-        "before IS NOT NULL"
-    )
+def _neighbours(consecutive: pl.DataFrame) -> pl.DataFrame:
+    """Two sends of one operation, one after the other in a partition, and where they are known to be."""
+    known = "first_txn = txn AND first_offset IS NOT NULL AND second_offset IS NOT NULL"
+    return consecutive.filter(sql(known)).drop("first_txn")
 
 
-def _pairs(attempts: DataFrame, log: DataFrame) -> DataFrame:
-    return _consecutive(attempts, log).selectExpr(
-        "run", "session", "topic", "partition", "t", "CASE WHEN before.txn = txn THEN 'within' ELSE 'between' END AS scope",
-        "before.seq AS first_seq", "before.known AS first_offset", "seq AS second_seq", "known AS second_offset",
-    )  # fmt: skip
-
-
-def _neighbours(attempts: DataFrame, log: DataFrame) -> DataFrame:
-    """Two sends of one operation, one after the other in a partition, and where they are known to stand."""
-    return (
-        _consecutive(attempts, log)
-        .where("before.txn = txn AND known IS NOT NULL AND before.known IS NOT NULL")
-        .selectExpr(
-            "run", "session", "topic", "partition", "t", "txn",
-            "before.seq AS first_seq", "before.known AS first_offset", "seq AS second_seq", "known AS second_offset",
-        )
-    )  # fmt: skip
-
-
-def _steps(reads: DataFrame) -> DataFrame:
+def _steps(reads: pl.DataFrame) -> pl.DataFrame:
     """Steps of readers, within an operation and from the last ok poll to the next operation (E5-E7)."""
-    row = "struct(t, offset, session, seq, forgotten, touched_before)"
-    stood = reads.selectExpr(
-        "*",
-        f"lag({row}) OVER (PARTITION BY run, reader, topic, partition, op ORDER BY place_in_op) AS inside",
-        f"last_value(CASE WHEN ok THEN {row} END, true) OVER (PARTITION BY run, reader, topic, partition "
-        "ORDER BY op, place_in_op ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before",
-    )
-    both = stood.selectExpr("*", "coalesce(inside, before) AS source", "inside IS NOT NULL AS within")
-    return both.where("source IS NOT NULL AND (within OR source.forgotten = forgotten)").selectExpr(
-        *PARTITION, "reader", "CASE WHEN within THEN 'within' ELSE 'between' END AS scope",
-        "touched_after > source.touched_before AS excused",
-        *(f"source.{name} AS from_{name}" for name in ("t", "offset", "session", "seq")),
-        *(f"{name} AS to_{name}" for name in ("t", "offset", "session", "seq")),
+    lane = ["run", "reader", "topic", "partition"]
+    source = pl.struct("t", "offset", "session", "seq", "forgotten", "touched_before")
+    ordered = reads.sort("op", "place_in_op")
+    stood = ordered.with_columns(
+        source.shift(1).over([*lane, "op"]).alias("inside"),
+        pl.when("ok").then(source).forward_fill().shift(1).over(lane).alias("before"),
+    ).with_columns(pl.col("inside").is_not_null().alias("within"))  # fmt: skip
+    both = stood.with_columns(pl.coalesce("inside", "before").alias("source")).filter(
+        pl.col("source").is_not_null()
+    ).unnest("source", separator="_")  # fmt: skip
+    kept = both.filter(sql("within OR source_forgotten = forgotten"))
+    return kept.select(
+        *lane, "reader_name", sql("CASE WHEN within THEN 'within' ELSE 'between' END").alias("scope"),
+        sql("touched_after > source_touched_before").alias("excused"),
+        *(pl.col(f"source_{name}").alias(f"from_{name}") for name in ("t", "offset", "session", "seq")),
+        *(pl.col(name).alias(f"to_{name}") for name in ("t", "offset", "session", "seq")),
     )  # fmt: skip
 
 
-def _edges(log: DataFrame, reads: DataFrame, fates: DataFrame, *, ww_deps: bool) -> DataFrame:
+def _edges(log: pl.DataFrame, reads: pl.DataFrame, fates: pl.DataFrame, *, ww_deps: bool) -> pl.DataFrame:
     """run, source, target, kind: operations that are known to come before others, by their numbers."""
-    happened = f.broadcast(fates.where(f"fate = '{COMMITTED}'").selectExpr("run", "txn"))
-    written = reads.where("op != txn").join(happened, on=["run", "txn"], how="left_semi")
-    read = written.withColumnsRenamed({"txn": "source", "op": "txn"}).join(
-        happened, on=["run", "txn"], how="left_semi"
-    )
-    edges = read.selectExpr("run", "source", "txn AS target", "'wr' AS kind").distinct()
+    happened = fates.filter(pl.col("fate") == COMMITTED).select("run", "txn")
+    by_happened = reads.filter(sql("op != txn")).join(happened, on=["run", "txn"], how="semi")
+    read = by_happened.join(happened, left_on=["run", "op"], right_on=["run", "txn"], how="semi")
+    edges = read.select("run", source="txn", target="op", kind=pl.lit("wr")).unique()
     if not ww_deps:
         return edges
     placed = (
-        log.join(happened, on=["run", "txn"], how="left_semi")
-        .groupBy(*POSITION)
-        .agg(f.expr("min(txn) AS target"))
+        log.join(happened, on=["run", "txn"], how="semi")
+        .group_by(POSITION)
+        .agg(pl.col("txn").min().alias("target"))
     )
-    in_order = placed.selectExpr(
-        "run",
-        "lag(target) OVER (PARTITION BY run, topic, partition ORDER BY offset) AS source",
-        "target",
-        "'ww' AS kind",
+    in_order = placed.sort("offset").with_columns(
+        pl.col("target").shift(1).over(["run", "topic", "partition"]).alias("source"), kind=pl.lit("ww")
     )
-    return edges.unionByName(in_order.where("source != target").distinct())
+    follows = in_order.filter(sql("source != target")).select("run", "source", "target", "kind").unique()
+    return pl.concat([edges, follows])

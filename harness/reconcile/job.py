@@ -1,40 +1,36 @@
 """The Spark entry: run folders in, findings.parquet and reconciled.json out. One run or many, in one job.
 
 First the ledgers are screened block by block in one pass (harness.reconcile.screen). Where a block is not sound, its
-rows, and only those, go to the finders that its reasons wake, all in one query. When that query fails, each finder
-runs by itself and the one that raised is named: it never hides the others.
+rows, and only those, go to the finders that its reasons wake (harness.reconcile.closer_look).
 """
 
 from __future__ import annotations
 
-import shutil
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from harness import registry
 from harness.autopsy import classify
 from harness.contracts import Finder
-from harness.reconcile.asking import Crashed, Rows, findings, reason
-from harness.reconcile.blocks import Count, Facts, Space, Why
+from harness.reconcile.blocks import Count, Facts
+from harness.reconcile.closer_look import Looked, look
 from harness.reconcile.coverage import coverage, seconds
-from harness.reconcile.findings import LEDGER, PIPELINE
-from harness.reconcile.look import choose
+from harness.reconcile.find.findings import LEDGER, PIPELINE
+from harness.reconcile.find.gather import gathered
+from harness.reconcile.find.missing import LOST
 from harness.reconcile.losses import loss_classes, replicas
-from harness.reconcile.missing import LOST, unjudged
 from harness.reconcile.places import DistantRun, need_whole, numbered, place_of, publish, sealed_together
 from harness.reconcile.schema import LARGE
 from harness.reconcile.screen import Screened, facts, screen
 from harness.reconcile.seal import Sealed
+from harness.reconcile.select.across_tasks import Doubts, doubts
 from harness.reconcile.session import for_few_rows
 from harness.reconcile.source import Files, Frames, Source
-from harness.reconcile.stitch import Doubts, doubts
-from harness.reconcile.tables import Tables, derive, names, read, read_small
+from harness.reconcile.stored import read, read_small
 from harness.reconcile.times import latency_and_throughput, recovery, timeline, unavailable_s_max
 from harness.rundir import RunDir, write_json
 
@@ -42,7 +38,8 @@ VERSION = 1
 FEW_RECORDS = 6_000_000  # in all large tables: their summaries are some megabytes
 TINY_RECORDS = 300_000  # are read before the program that reads them quickly is compiled
 OUTCOMES = (Count.ATTEMPTED, Count.ACKED, Count.REJECTED, Count.UNKNOWN)
-_NO_FINDINGS = pa.schema([("run_id", pa.string()), ("anomaly", pa.string())])
+
+Rows = list[dict[str, Any]]
 
 
 def all_finders(asked_of: str = LEDGER) -> list[Finder]:
@@ -74,25 +71,39 @@ def reconcile_many(
     few = records <= FEW_RECORDS
     with for_few_rows(spark, few=few, tiny=records <= TINY_RECORDS):
         screened = screen(source, known, few=few)
-    crashed: Crashed = {}
-    found: pa.Table | None = None
-    rows: Rows = []
-    open_ends: Rows = []
     doubtful = doubts(screened, known, sealed)
+    looked = Looked()
     if doubtful.any:
-        found, rows, open_ends = _look(spark, source, small, sealed, known, doubtful, chosen, crashed)
-    _put_findings(by_number, found)
-    sound = [finder for finder in chosen if finder.anomaly not in crashed]
+        looked = look(spark, source, small, sealed, known, doubtful, woken(chosen, doubtful))
+        if os.environ.get("ONCEPROOF_COMPARE"):
+            from harness.reconcile.by_queries.compare import need_same
+
+            looked.findings = list(looked.findings)
+            need_same(
+                spark,
+                source,
+                small,
+                sealed,
+                known,
+                doubtful,
+                woken(chosen, doubtful),
+                looked.findings,
+                looked.unjudged,
+            )
+    found = gathered(by_number, sealed, looked.findings)
+    rows = found.worst()
+    sound = [finder for finder in chosen if finder.anomaly not in looked.crashed]
     results = []
     for run, one, fact in zip(runs, sealed, known, strict=True):
         mine = [row for row in rows if row["run"] == one.run]
         concerned = [finder for finder in sound if one.transform or finder.asked_of != (PIPELINE,)]
-        result = _result(one, concerned, fact, screened.of(one.run), mine, crashed)
+        result = _result(one, concerned, fact, screened.of(one.run), mine, looked.crashed)
         result["coverage"]["unjudged"] = {
             entry["kind"]: {"messages": entry["n"], "first": entry["first"]}
-            for entry in open_ends
+            for entry in looked.unjudged
             if entry["run"] == one.run
         }
+        publish(run, run.findings)
         result["seconds"] = round(time.monotonic() - began, 3)
         write_json(run.reconciled, result)
         publish(run, run.reconciled)
@@ -115,42 +126,13 @@ def woken(finders: Sequence[Finder], doubtful: Doubts) -> list[Finder]:
     return [x for x in finders if any(reasons[space] & why for space, why in x.woken_by.items())]
 
 
-def _look(
-    spark: SparkSession,
-    source: Source,
-    small: Mapping[str, pa.Table],
-    sealed: Sequence[Sealed],
-    known: Sequence[Facts],
-    doubtful: Doubts,
-    finders: Sequence[Finder],
-    crashed: Crashed,
-) -> tuple[pa.Table | None, Rows, Rows]:
-    """What finders find in the blocks that are not sound: all of it, the worst of each kind, and what nobody can judge."""
-    chosen = choose(spark, source, doubtful, known)
-    with for_few_rows(spark, few=chosen.few, tiny=chosen.tiny):
-        strange = doubtful.screened.count(Count.STRANGE) > 0
-        tables = derive(spark, source, small, chosen, names(sealed), strange=strange)
-        try:
-            found, rows = findings(tables, woken(finders, doubtful), sealed, crashed)
-            return found, rows, _unjudged(tables, doubtful, crashed)
-        finally:
-            tables.unpersist()
-            chosen.unpersist()
-
-
-def _unjudged(tables: Tables, doubtful: Doubts, crashed: Crashed) -> Rows:
-    """Asked only where something is missing; a failure of this question is named like that of a finder."""
-    if not doubtful.reasons()[Space.MESSAGE] & (Why.MISSING | Why.OPEN_TXN):
-        return []
-    try:
-        return unjudged(tables)
-    except Exception as error:  # noqa: BLE001  whatever it is, the findings of the others stay
-        crashed["unjudged"] = reason(error)
-        return []
-
-
 def _result(
-    sealed: Sealed, finders: list[Finder], known: Facts, screened: Screened, rows: Rows, crashed: Crashed
+    sealed: Sealed,
+    finders: list[Finder],
+    known: Facts,
+    screened: Screened,
+    rows: Rows,
+    crashed: Mapping[str, str],
 ) -> dict[str, Any]:
     found = {(row["anomaly"], row["excuse"]): int(row["n"]) for row in rows}
     excused: dict[str, dict[str, int]] = {}
@@ -177,7 +159,7 @@ def _result(
         "compared": {
             finder.anomaly: sum(screened.count(Count[c]) for c in finder.compared) for finder in finders
         },
-        "crashed": crashed,
+        "crashed": dict(crashed),
         "unavailable_s_max": unavailable_s_max(screened),
         **latency_and_throughput(screened),
         "findings": [_told(row, explain[row["anomaly"]], sealed.zero_ns, looked_for) for row in rows],
@@ -187,17 +169,6 @@ def _result(
 
 
 # --- finding --------------------------------------------------------------------------------------
-
-
-def _put_findings(runs: Mapping[int, RunDir], found: pa.Table | None) -> None:
-    """Each run's findings to its place; a run without any gets an empty table: it was looked for."""
-    for number, run in runs.items():
-        mine = _NO_FINDINGS.empty_table() if found is None else found.filter(pc.equal(found["run"], number))
-        if run.findings.exists():  # a folder of the run itself: sealing has refused anything else
-            shutil.rmtree(run.findings)
-        run.findings.mkdir()
-        pq.write_table(mine, run.findings / "findings.parquet")
-        publish(run, run.findings)
 
 
 def _told(

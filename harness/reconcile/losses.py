@@ -9,7 +9,7 @@ from typing import Any
 from harness.autopsy import IN_NO_LOG, NOT_LOOKED_AT, classify
 from harness.message import message_id
 from harness.reconcile.blocks import Count
-from harness.reconcile.missing import EXPIRED, LATE, LOST
+from harness.reconcile.find.missing import EXPIRED, LATE, LOST
 from harness.reconcile.screen import Screened
 from harness.reconcile.seal import Sealed
 

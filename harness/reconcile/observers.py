@@ -82,7 +82,7 @@ class Observer:
         )
 
     def with_a_block_each(self) -> Observer:
-        """With numbers of offsets 64 times as large, as harness.reconcile.sift has them."""
+        """With numbers of offsets 64 times as large, as harness.reconcile.select.narrow has them."""
         return replace(self, first=self.first << BITS, reach=self.reach << BITS)
 
     def passed(self, place: Ints, offset: Ints) -> Bools:

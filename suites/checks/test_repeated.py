@@ -35,7 +35,6 @@ from suites.sessions import started_campaign, started_cluster
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(24 * 3600)]
 
 TIMES = 3
-BUSY = 3  # processes
 COUNT_FOR_EVER = "n = 0\nwhile True:\n    n += 1"
 PAUSE_LEADER = once(Pause(), on=leader_of(0), after_s=0.5, hold_s=1.5)
 
@@ -58,10 +57,10 @@ Repeat = Callable[[Scenario], Sequence[Result]]
 
 @pytest.fixture(scope="module")
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    """Where it can be had, one whose brokers can lose power."""
-    with started_cluster(
-        request.config, Options(fuse=_can_lose_power(request.config), byteman=True)
-    ) as started:
+    """With disks that can lose power only where a chosen test needs that: they cost every run processor time."""
+    loses_power = any("power_loss" in item.name for item in request.session.items)
+    options = Options(fuse=loses_power and _can_lose_power(request.config), byteman=True)
+    with started_cluster(request.config, options) as started:
         yield started
 
 
@@ -78,11 +77,11 @@ def campaign(request: pytest.FixtureRequest, cluster: Cluster) -> Iterator[Campa
 
 
 @pytest.fixture(scope="module")
-def busy(campaign: Campaign) -> Iterator[Sequence[int]]:
-    """Three processes that count for ever, from after the start of the cluster; they die with this one."""
+def busy(request: pytest.FixtureRequest, campaign: Campaign) -> Iterator[Sequence[int]]:
+    """Processes that count for ever (--busy), from after the start of the cluster; they die with this one."""
     with ExitStack() as undo:
         pids = []
-        for _ in range(BUSY):
+        for _ in range(request.config.getoption("--busy")):
             process = tether.spawn([sys.executable, "-c", COUNT_FOR_EVER], log=None)
             undo.callback(tether.end, process)
             pids.append(process.pid)
@@ -93,11 +92,12 @@ def busy(campaign: Campaign) -> Iterator[Sequence[int]]:
 def account(request: pytest.FixtureRequest) -> Callable[[str, Sequence[Result]], Mapping[str, Any]]:
     """Add the numbers of a scenario to repeated.json and print them."""
     path: Path = request.config.getoption("--runs") / "repeated.json"
+    busy: int = request.config.getoption("--busy")
     told: dict[str, Any] = {}
 
     def add(name: str, results: Sequence[Result]) -> Mapping[str, Any]:
         told[name] = numbers(results)
-        write_json(path, {"busy_processes": BUSY, "cores": len(os.sched_getaffinity(0)), "scenarios": told})
+        write_json(path, {"busy_processes": busy, "cores": len(os.sched_getaffinity(0)), "scenarios": told})
         print(f"\n{name}: {json.dumps(told[name])}")
         return dict(told[name])
 

@@ -14,7 +14,7 @@ from harness import cli
 from harness.contracts import Mode
 from harness.histories.judge import Judged, judge_histories
 from harness.histories.parse import HistoryError, read_history
-from harness.reconcile.cycles import LIMIT, TooManyEdges, components, cycles
+from harness.reconcile.find.cycles import LIMIT, TooManyEdges, components, cycles
 
 from .cases import BAD, CASES
 

@@ -13,7 +13,7 @@ from harness.contracts import Mode, Verdict
 from harness.reconcile import screen
 from harness.reconcile.blocks import Count, Space
 from harness.reconcile.seal import seal
-from harness.reconcile.tables import read_small
+from harness.reconcile.stored import read_small
 from harness.verdict import Settings, judge
 
 from .cases import CASES

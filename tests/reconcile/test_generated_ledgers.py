@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from benchmarks._generate import Made, generate
 from benchmarks.reconcile import differences
-from harness.reconcile import blocks, screen, tables
+from harness.reconcile import blocks, screen, stored
 from harness.reconcile.job import reconcile_many
 from harness.reconcile.seal import seal
 from harness.reconcile.source import Files
@@ -45,7 +45,7 @@ def _summary_rows(spark: SparkSession, made: Made) -> Counter[str]:
     """How many rows the kernels make of attempts and log, and how many the driver gets."""
     sealed = seal(made.run)
     own = Files(spark, {sealed.run: made.run.tables})
-    facts = screen.facts(tables.read_small({made.run.tables: sealed}), [sealed])
+    facts = screen.facts(stored.read_small({made.run.tables: sealed}), [sealed])
     rows = Counter(driver=len(screen.screen(own, facts, few=True).rows[blocks.SUMMARY[0]]))
     for name in ("attempts", "log"):
         kernel, columns = screen.READ[name]

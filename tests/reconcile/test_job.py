@@ -7,21 +7,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import polars as pl
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import functions as f
 
 from harness.contracts import Finder, Mode, Verdict
 from harness.reconcile.anomalies.duplicated import Duplicated
 from harness.reconcile.anomalies.lost import Lost
+from harness.reconcile.find.tables import MessageTables
 from harness.reconcile.job import reconcile
-from harness.reconcile.tables import Tables
 from harness.rundir import RunDir
 from harness.testing.ledgers import LiteralRun
 from harness.verdict import Settings, judge
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 
 @pytest.fixture(scope="module")
@@ -100,31 +100,31 @@ def test_the_verdict_follows(violated: RunDir, reconciled: Mapping[str, Any]) ->
     assert judgement.inconclusive == ()
 
 
-class BreaksWhenPlanned(Lost):
+class Breaks(Lost):
     """A finder whose author was careless."""
 
-    anomaly: ClassVar[str] = "planned"
+    anomaly: ClassVar[str] = "broken"
 
-    def find(self, tables: Tables) -> DataFrame:
+    def of_messages(self, tables: MessageTables) -> pl.DataFrame:
         raise RuntimeError("boom")
 
 
-class BreaksWhenRun(Lost):
-    anomaly: ClassVar[str] = "run"
+class HasOtherColumns(Lost):
+    anomaly: ClassVar[str] = "other"
 
-    def find(self, tables: Tables) -> DataFrame:
-        return super().find(tables).withColumn("sender", f.expr("raise_error('boom')").cast("string"))
+    def of_messages(self, tables: MessageTables) -> pl.DataFrame:
+        return super().of_messages(tables).drop("sender")
 
 
 def test_a_finder_that_raises_is_named_and_hides_nobody(violated: RunDir, spark: SparkSession) -> None:
-    finders: list[Finder] = [BreaksWhenPlanned(), BreaksWhenRun(), Lost(), Duplicated()]
+    finders: list[Finder] = [Breaks(), HasOtherColumns(), Lost(), Duplicated()]
     result = reconcile(violated, spark, finders)
-    assert set(result["crashed"]) == {"planned", "run"}
-    assert "boom" in result["crashed"]["planned"]
+    assert set(result["crashed"]) == {"broken", "other"}
+    assert "boom" in result["crashed"]["broken"]
     assert (result["counts"]["lost"], result["counts"]["duplicated"]) == (1, 1)
-    assert "planned" not in result["counts"]
+    assert "broken" not in result["counts"]
     verdict = judge(result, Mode.AT_MOST_ONCE, Settings(windows=1))
-    assert any("planned" in doubt for doubt in verdict.inconclusive)
+    assert any("broken" in doubt for doubt in verdict.inconclusive)
 
 
 def test_a_run_in_which_nothing_happened_is_inconclusive(tmp_path: Path, spark: SparkSession) -> None:

@@ -5,22 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 from harness.reconcile.job import reconcile_many
-from harness.reconcile.rows_here import local
 
 from .cases import CASES
 
 SOUND, BROKEN = "consistent", ("lost", "duplicated", "reordered", "undelivered", "aborted_read")
-
-
-@pytest.mark.parametrize("pieces", [(3, 2, 3), (0, 3, 0, 2, 3), (3, 0, 0, 0), (0, 0, 3), (0, 0)], ids=str)
-def test_rows_behind_an_empty_piece_are_kept(spark: SparkSession, pieces: tuple[int, ...]) -> None:
-    table = pa.concat_tables([pa.table({"n": pa.array(range(count), pa.int64())}) for count in pieces])
-    assert local(spark, table).toArrow()["n"].to_pylist() == [n for count in pieces for n in range(count)]
 
 
 @pytest.mark.parametrize("turn", range(3))

@@ -18,8 +18,8 @@ from harness.reconcile.job import all_finders, woken
 from harness.reconcile.schema import EFFECTS
 from harness.reconcile.screen import READ, READ_EFFECTS, Kernel, Screened, by_runs, facts
 from harness.reconcile.seal import Sealed, seal
-from harness.reconcile.stitch import Doubts, doubts
-from harness.reconcile.tables import read_small
+from harness.reconcile.select.across_tasks import Doubts, doubts
+from harness.reconcile.stored import read_small
 from harness.rundir import RunDir
 from harness.verdict import Settings, judge
 

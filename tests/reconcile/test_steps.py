@@ -14,8 +14,8 @@ from harness.reconcile import steps
 from harness.reconcile.blocks import Commits, Facts, Space, Summary, joined, place_of, weigh
 from harness.reconcile.kernels import _below_commits, _given_by_commits
 from harness.reconcile.screen import Screened
-from harness.reconcile.stitch import _edge_steps, _reached, overcommits
-from harness.reconcile.trails import _batch, _stitched
+from harness.reconcile.select.across_tasks import _edge_steps, _reached, overcommits
+from harness.reconcile.select.doubtful_steps import _batch, across_tasks
 
 RUN = 7
 FACTS = Facts(RUN, 0, True)
@@ -74,7 +74,7 @@ def test_steps_do_not_depend_on_batches(given_: list[Delivered], at: list[int]) 
 
 @settings(deadline=None)
 @given(deliveries, cuts)
-def test_steps_between_tasks_are_stitched(given_: list[Delivered], at: list[int]) -> None:
+def test_steps_between_tasks_areacross_tasks(given_: list[Delivered], at: list[int]) -> None:
     """Tasks that see a part each, put together, know every step; as summary and as the list of steps."""
     inside, edges, listed, t = [], [], [], 0
     for part in parts(given_, at):
@@ -83,13 +83,13 @@ def test_steps_between_tasks_are_stitched(given_: list[Delivered], at: list[int]
         inside += list(zip(source["offset"].tolist(), reached["offset"].tolist(), strict=True))
         t += len(part)
         edges.append(steps.edges(RUN, trail))
-        listed.append(_batch(RUN, 1, *trail.edges()))
+        listed.append(_batch(RUN, *trail.edges()))
     between = [(step.source, step.reached) for step in _edge_steps(joined(edges))]
     expected = sorted((a[2], b[2]) for a, b in plain_steps(given_))
     assert sorted([*inside, *between]) == expected
     # Of those between tasks the list has what goes back, and jumps over doubtful ranges (here: all of them).
     everything = {(RUN, place): (np.array([0]), np.array([1 << 40])) for place in range(3)}
-    table = _stitched(pa.Table.from_batches(listed), everything)
+    table = across_tasks(pa.Table.from_batches(listed), everything)
     told = sorted(zip(table["from_offset"].to_pylist(), table["to_offset"].to_pylist(), strict=True))
     wanted = [(step.source, step.reached) for step in _edge_steps(joined(edges)) if step.back or step.jumps]
     assert told == sorted(wanted)

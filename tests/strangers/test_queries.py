@@ -2,55 +2,79 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from pathlib import Path
-from typing import Any
 
+import polars as pl
 import pytest
 
 from harness.cli import main
-from harness.reconcile.names import Names
+from harness.reconcile.fates import told
+from harness.reconcile.find.findings import finding
+from harness.reconcile.find.tables import (
+    Known,
+    readers_table,
+    runs_table,
+    senders_table,
+    table_of,
+    without_rows,
+)
+from harness.reconcile.schema import SCHEMAS
 
+ROOT = Path(__file__).resolve().parents[2]
 Capture = pytest.CaptureFixture[str]
 CODE = "x', reflect('java.lang.System','load','/tmp/evil.so'), 'x"
 
 
-def names(**changes: Any) -> Names:
-    whole: dict[str, Any] = {
-        "senders": {},
-        "readers": {},
-        "isolations": {1: "read_committed"},
-        "unchanged": {1: True},
-    }
-    return Names(**(whole | changes))
+def test_names_of_a_run_are_data_and_never_part_of_an_expression() -> None:
+    known = Known(
+        senders_table([(1, 7, CODE, 0)]),
+        readers_table([(1, 3, CODE, "read_committed", False)]),
+        runs_table([(1, True, True)]),
+        without_rows("bounds"),
+        table_of(told(SCHEMAS["transactions"].empty_table())),
+    )
+    rows = pl.DataFrame({"run": [1, 1], "session": [7, 8], "seq": [0, 1], "t": [0, 0]})
+    found = finding(
+        known.named(rows), "lost", offsets=["seq"], topic="0", partition="0", evidence={"who": "sender"}
+    )
+    assert found["messages"].to_list() == [[f"{CODE}.0-0"], ["session 8-1"]]
+    assert found["evidence"].to_list()[0] == [{"key": "who", "value": f"{CODE}.0"}]
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"isolations": {1: CODE}},
-        {"isolations": {1: CODE, 2: "read_committed"}},
-        {"isolations": {CODE: "read_committed", 2: "read_uncommitted"}},
-        {"observers": {(1, 1): CODE}},
-        {"observers": {(1, CODE): "read_committed"}},
-    ],
-)
-def test_queries_are_made_of_numbers_and_known_names_only(changes: dict[str, Any]) -> None:
-    made = names(**changes)
-    with pytest.raises(ValueError, match="reflect"):
-        made.isolation()
+def test_expressions_of_finders_are_constants() -> None:
+    """sql() is called with texts of the program alone: literals, constants, and what is made of them."""
+    calls = 0
+    for path in [*(ROOT / "harness/reconcile").rglob("*.py"), *(ROOT / "harness/histories").rglob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "sql":
+                calls += 1
+                assert constant(node.args[0]), f"{path}:{node.lineno}: {ast.unparse(node)}"
+    assert calls > 30
 
 
-def test_no_name_of_a_sender_or_reader_is_in_a_query() -> None:
-    made = names(senders={(1, 1): CODE}, readers={(1, 1): CODE}, observers={(1, 1): "read_committed"})
-    texts = [
-        made.isolation(),
-        made.observes(),
-        made.sees_anything(),
-        made.is_unchanged(),
-        made.group_isolation(),
-    ]
-    assert not any("reflect" in text for text in texts)
+PARAMETERS = {
+    "value",
+    "condition",
+    "nanoseconds",
+    "early",
+    "known",
+    "text",
+}  # whose callers pass texts of the program
+
+
+def constant(node: ast.expr) -> bool:
+    match node:
+        case ast.Constant():
+            return True
+        case ast.Name(id=name):
+            return name.isupper() or name in PARAMETERS
+        case ast.JoinedStr(values=parts):
+            return all(constant(part) for part in parts)
+        case ast.FormattedValue(value=value):
+            return constant(value)
+    return False
 
 
 # --- judge ---

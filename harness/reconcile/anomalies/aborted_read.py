@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
+import polars as pl
 
 from harness.reconcile.blocks import Space, Why
-from harness.reconcile.findings import HISTORY, LEDGER, READ_UNCOMMITTED, finding, first, place, when
-from harness.reconcile.look import OURS
-from harness.reconcile.tables import ABORTED, MESSAGE, Tables
+from harness.reconcile.find.findings import HISTORY, LEDGER, READ_UNCOMMITTED, finding, first, place, when
+from harness.reconcile.find.sql import sql
+from harness.reconcile.find.tables import ABORTED, MESSAGE, MessageTables
 
 _ABORTED = f"txn > 0 AND fate = '{ABORTED}'"
 
@@ -26,28 +25,26 @@ class AbortedRead:
     compared: ClassVar[tuple[str, ...]] = ("READ_IN_TXN",)
     woken_by: ClassVar[Mapping[Space, Why]] = {Space.MESSAGE: Why.READ_UNCOMMITTED | Why.OPEN_TXN}
 
-    def find(self, tables: Tables) -> DataFrame:
-        columns = [*MESSAGE, "topic", "partition", "offset", "reader", "isolation", "t"]
-        given = tables.deliveries.where(OURS).where(f"NOT {tables.names.sees_anything()}")
+    def of_messages(self, tables: MessageTables) -> pl.DataFrame:
+        columns = [*MESSAGE, "topic", "partition", "offset", "reader_name", "isolation", "t"]
+        given = tables.deliveries.filter(sql("ours AND NOT shown_all")).select(columns)
         final = (
-            tables.log.where(OURS)
-            .where("committed")
-            .selectExpr(*columns[:6], "'final-reader' AS reader", "'read_committed' AS isolation", "t")
+            tables.log.filter(sql("ours AND committed"))
+            .with_columns(reader_name=pl.lit("final-reader"), isolation=pl.lit("read_committed"))
+            .select(columns)
         )
-        aborted = tables.messages.where(_ABORTED).select(*MESSAGE, "txn")
+        aborted = tables.messages.filter(sql(_ABORTED)).select(*MESSAGE, "txn")
         got = (
-            tables.read_by(given)
-            .select(*columns)
-            .unionByName(final)
+            pl.concat([given, final])
             .join(aborted, on=MESSAGE, how="inner")
-            .groupBy(*MESSAGE, "txn", "topic", "partition", "offset", "reader", "isolation")
-            .agg(*map(f.expr, ("min(t) AS t", "count(1) AS times")))
+            .group_by(*MESSAGE, "txn", "topic", "partition", "offset", "reader_name", "isolation")
+            .agg(pl.col("t").min(), pl.len().alias("times"))
         )
-        return tables.named(got).selectExpr(*finding(
-            self.anomaly,
-            reader="reader", excuse=READ_UNCOMMITTED,
+        return finding(
+            tables.known.named(got), self.anomaly,
+            reader="reader_name", excuse=READ_UNCOMMITTED,
             evidence={"txn": "txn", "isolation": "isolation", "times": "times"},
-        ))  # fmt: skip
+        )  # fmt: skip
 
     def explain(self, row: Mapping[str, Any]) -> str:
         evidence = row.get("evidence") or {}

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pyspark.sql import DataFrame
+import polars as pl
 
 from harness.message import BAD_HEADER, BAD_KEY, BAD_PAYLOAD, BAD_TIMESTAMP
 from harness.reconcile.blocks import Space, Why
-from harness.reconcile.findings import ID, LEDGER, finding, known, place
-from harness.reconcile.tables import Tables
+from harness.reconcile.find.findings import LEDGER, finding, place
+from harness.reconcile.find.sql import sql
+from harness.reconcile.find.tables import MessageTables, PositionTables
 
 _BAD = {"payload": BAD_PAYLOAD, "key": BAD_KEY, "header": BAD_HEADER, "timestamp": BAD_TIMESTAMP}
-_HARMED = f"flags & {sum(_BAD.values())} != 0"
 # Intact by its own checksum, but not what the ledger says was sent under this id.
 _ALTERED = "attempted AND altered"
-_WHAT = ", ".join(f"CASE WHEN flags & {bit} != 0 THEN '{name}' END" for name, bit in _BAD.items())
 
 
 class Corrupted:
@@ -28,20 +27,26 @@ class Corrupted:
         Space.POSITION: Why.CONTENT | Why.FLAGGED | Why.OBSERVED,
     }
 
-    def find(self, tables: Tables) -> DataFrame:
-        # Who sent it is known from the ack of this position, or from somebody who could read it.
-        harmed = tables.positions.where(_HARMED).selectExpr("*", "holder.*")
-        damaged = tables.named(harmed).selectExpr(*finding(
-            self.anomaly,
-            messages=known(ID), t="t_seen",
-            evidence={"bad": f"concat_ws(',', {_WHAT})", "in_log": "in_log", "delivered": "delivered"},
-        ))  # fmt: skip
-        altered = tables.named(tables.messages.where(_ALTERED)).selectExpr(*finding(
-            self.anomaly,
-            offsets=known("offset_min"), topic="coalesce(topic_min, 0)", partition="partition_min",
+    def of_positions(self, tables: PositionTables) -> pl.DataFrame:
+        flags = pl.col("flags")
+        harmed = tables.positions.filter((flags & sum(_BAD.values())) != 0)
+        what = [pl.when((flags & bit) != 0).then(pl.lit(name)) for name, bit in _BAD.items()]
+        # The sender is known from the ack of this position, or from a reader that could read the record.
+        return finding(
+            tables.known.named(harmed), self.anomaly,
+            t="t_seen",
+            evidence={
+                "bad": pl.concat_str(what, separator=",", ignore_nulls=True), "in_log": "in_log", "delivered": "delivered",
+            },
+        )  # fmt: skip
+
+    def of_messages(self, tables: MessageTables) -> pl.DataFrame:
+        altered = tables.messages.filter(sql(_ALTERED))
+        return finding(
+            tables.known.named(altered), self.anomaly,
+            offsets=["offset_min"], topic="coalesce(topic_min, 0)", partition="partition_min",
             evidence={"bad": "'key or transaction'", "in_log": "in_log", "delivered": "delivered"},
-        ))  # fmt: skip
-        return damaged.unionByName(altered)
+        )  # fmt: skip
 
     def explain(self, row: Mapping[str, Any]) -> str:
         whose = ", ".join(row.get("messages") or []) or "An unknown message"

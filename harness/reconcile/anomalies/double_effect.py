@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
+import polars as pl
 
 from harness.reconcile.blocks import Space, Why
-from harness.reconcile.findings import PIPELINE, finding
-from harness.reconcile.provenance import ORIGIN
-from harness.reconcile.tables import Tables
+from harness.reconcile.find.findings import PIPELINE, finding
+from harness.reconcile.find.sql import sql
+from harness.reconcile.find.tables import ORIGIN, PositionTables
 
 
 class DoubleEffect:
@@ -20,36 +19,34 @@ class DoubleEffect:
     compared: ClassVar[tuple[str, ...]] = ("EFFECTS",)
     woken_by: ClassVar[Mapping[Space, Why]] = {Space.EFFECT: Why.REPEATED}
 
-    def find(self, tables: Tables) -> DataFrame:
-        """One finding for each effect of an input that stands there more than once; one that was copied by a retry of
+    def of_positions(self, tables: PositionTables) -> pl.DataFrame:
+        """One finding for each effect of an input that is there more than once; one that was copied by a retry of
         the producer (the same message at two offsets) is `duplicated` instead."""
         assert tables.effects is not None
-        made = tables.named(
-            tables.effects.where("late = 0")
-            .groupBy(*ORIGIN, "number", "session", "seq")
-            .agg(
-                *map(f.expr, ("min(topic) AS topic", "min(partition) AS partition", "min(offset) AS offset"))
-            )
+        first = [pl.col(name).min() for name in ("topic", "partition", "offset")]
+        made = (
+            tables.effects.filter(pl.col("late") == 0)
+            .group_by(*ORIGIN, "number", "session", "seq")
+            .agg(first)
         )
-        again = made.groupBy(*ORIGIN, "number").agg(
-            f.expr(
-                "sort_array(collect_list(struct(topic, partition, offset, session, seq, sender))) AS copies"
-            )
-        )
-        origins = tables.named(
-            again.where("size(copies) > 1").withColumn("t", f.expr("CAST(NULL AS bigint)")),
-            session="origin_session", sender="origin_sender",
-        )  # fmt: skip
-        return origins.selectExpr(*finding(
-            self.anomaly,
-            messages="concat(array(origin_sender || '-' || origin_seq), transform(copies, c -> c.sender || '-' || c.seq))",
-            offsets="copies.offset", topic="copies[0].topic", partition="copies[0].partition",
-            sender="copies[1].sender",
+        copies = tables.known.named(made).sort("topic", "partition", "offset", "session", "seq")
+        again = copies.group_by(*ORIGIN, "number").agg(
+            pl.col("topic").first(),
+            pl.col("partition").first(),
+            pl.col("offset").alias("offsets"),
+            sql("sender || '-' || seq").alias("copies"),
+            pl.col("sender").get(1, null_on_oob=True),
+            pl.format("{}/{}@{}", "topic", "partition", "offset").alias("places"),
+        ).filter(pl.col("copies").list.len() > 1)  # fmt: skip
+        return finding(
+            tables.known.named(again, "origin_session", "origin_sender"), self.anomaly,
+            messages=pl.concat_list(sql("origin_sender || '-' || origin_seq"), "copies"), offsets=pl.col("offsets"),
+            t="NULL",
             evidence={
-                "input": "origin_partition || '@' || origin_offset", "effect": "number", "times": "size(copies)",
-                "places": "array_join(transform(copies, c -> c.topic || '/' || c.partition || '@' || c.offset), ',')",
+                "input": "origin_partition || '@' || origin_offset", "effect": pl.col("number"),
+                "times": pl.col("copies").list.len(), "places": pl.col("places").list.join(","),
             },
-        ))  # fmt: skip
+        )  # fmt: skip
 
     def explain(self, row: Mapping[str, Any]) -> str:
         evidence, (source, *copies) = row.get("evidence") or {}, row.get("messages") or ["an input"]

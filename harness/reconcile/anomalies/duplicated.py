@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
+import polars as pl
 
 from harness.reconcile.blocks import Space, Why
-from harness.reconcile.findings import HISTORY, LEDGER, finding, first, when
-from harness.reconcile.tables import MESSAGE, Tables
+from harness.reconcile.find.findings import HISTORY, LEDGER, finding, first, when
+from harness.reconcile.find.sql import sql
+from harness.reconcile.find.tables import MESSAGE, MessageTables
 
 _ELSEWHERE = "offset_min != offset_max OR partition_min != partition_max OR topic_min != topic_max"
 
@@ -21,18 +21,21 @@ class Duplicated:
     compared: ClassVar[tuple[str, ...]] = ("LOGGED",)
     woken_by: ClassVar[Mapping[Space, Why]] = {Space.MESSAGE: Why.REPEATED}
 
-    def find(self, tables: Tables) -> DataFrame:
-        twice = tables.messages.where(_ELSEWHERE).selectExpr(*MESSAGE, "t AS sent", "outcome")
-        copies = (
-            tables.places.join(f.broadcast(twice), on=MESSAGE, how="inner")
-            .groupBy(*MESSAGE, "sent", "outcome")
-            .agg(f.expr("sort_array(collect_set(struct(topic, partition, offset))) AS places"))
-        )
-        return tables.named(copies).selectExpr(*finding(
-            self.anomaly,
-            offsets="places.offset", topic="places[0].topic", partition="places[0].partition", t="sent",
-            evidence={"copies": "size(places)", "outcome": "outcome", "partitions": "array_join(places.partition, ',')"},
-        ))  # fmt: skip
+    def of_messages(self, tables: MessageTables) -> pl.DataFrame:
+        twice = tables.messages.filter(sql(_ELSEWHERE)).select(*MESSAGE, "t", "outcome")
+        places = tables.places.sort("topic", "partition", "offset").join(twice, on=MESSAGE, how="inner")
+        copies = places.group_by(*MESSAGE, "t", "outcome").agg(
+            pl.col("topic").first(), pl.col("partition").first(), pl.col("partition").alias("partitions"),
+            pl.col("offset").alias("offsets"),
+        )  # fmt: skip
+        return finding(
+            tables.known.named(copies), self.anomaly,
+            offsets=pl.col("offsets"),
+            evidence={
+                "copies": pl.col("offsets").list.len(), "outcome": "outcome",
+                "partitions": pl.col("partitions").cast(pl.List(pl.String)).list.join(","),
+            },
+        )  # fmt: skip
 
     def explain(self, row: Mapping[str, Any]) -> str:
         offsets = row.get("offsets") or []

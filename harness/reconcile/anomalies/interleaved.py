@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
+import polars as pl
 
 from harness.reconcile.blocks import Space, Why
-from harness.reconcile.findings import HISTORY, finding
-from harness.reconcile.look import PARTITION
-from harness.reconcile.tables import Tables
+from harness.reconcile.find.findings import HISTORY, finding
+from harness.reconcile.find.sql import sql
+from harness.reconcile.find.tables import PARTITION, HistoryTables
 
 _BETWEEN = "offset > least(first_offset, second_offset) AND offset < greatest(first_offset, second_offset)"
 
@@ -22,18 +21,17 @@ class Interleaved:
     compared: ClassVar[tuple[str, ...]] = ()
     woken_by: ClassVar[Mapping[Space, Why]] = {}
 
-    def find(self, tables: Tables) -> DataFrame:
-        assert tables.neighbours is not None
-        others = tables.log.selectExpr(*PARTITION, "offset", "txn AS writer")
-        pairs = tables.neighbours.join(others, on=PARTITION, how="inner").where(
-            f"{_BETWEEN} AND writer != txn"
+    def of_history(self, tables: HistoryTables) -> pl.DataFrame:
+        others = tables.log.select(*PARTITION, "offset", pl.col("txn").alias("writer"))
+        pairs = tables.neighbours.join(others, on=PARTITION, how="inner").filter(
+            sql(f"{_BETWEEN} AND writer != txn")
         )
-        found = pairs.groupBy(*tables.neighbours.columns).agg(f.expr("count(DISTINCT offset) AS strangers"))
-        return tables.named(found).selectExpr(*finding(
-            self.anomaly,
-            messages="array(sender || '-' || first_seq, sender || '-' || second_seq)",
-            offsets="array(first_offset, second_offset)", evidence={"strangers": "strangers", "scope": "'within'"},
-        ))  # fmt: skip
+        found = pairs.group_by(tables.neighbours.columns).agg(pl.col("offset").n_unique().alias("strangers"))
+        return finding(
+            tables.known.named(found), self.anomaly,
+            messages=["sender || '-' || first_seq", "sender || '-' || second_seq"],
+            offsets=["first_offset", "second_offset"], evidence={"strangers": "strangers", "scope": "'within'"},
+        )  # fmt: skip
 
     def explain(self, row: Mapping[str, Any]) -> str:
         first, second = row["messages"]

@@ -9,30 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
+import polars as pl
 
 from harness.contracts import Outcome
 from harness.reconcile.blocks import CONCURRENT_NS, Space, Why
-from harness.reconcile.findings import LEDGER, finding, when
-from harness.reconcile.look import OURS
-from harness.reconcile.tables import MESSAGE, Tables
+from harness.reconcile.find.findings import LEDGER, finding, when
+from harness.reconcile.find.sql import sql
+from harness.reconcile.find.tables import KeyTables
 
-_KEYED = "attempted AND (in_log OR in_committed) AND key >= 0 AND intended_partition < 0"
-_KEPT = (
-    "session",
-    "seq",
-    "t",
-    "t_outcome",
-    "outcome",
-    "partition",
-    "offset",
-    "sender",
-    "producer",
-    "incarnation",
-    "given",
-)
-_LATER = ("later_sender", "later_seq", "later_offset", "later_partition", "rule")
+_KEY = ["run", "topic", "key"]
+_KEPT = ["session", "seq", "sender", "producer", "incarnation", "t", "partition", "offset", "given"]
 _SENT_BEFORE = (
     "producer = later_producer AND incarnation < later_incarnation "
     f"OR outcome = {int(Outcome.ACKED)} AND t_outcome + {CONCURRENT_NS} <= later_t"
@@ -45,34 +31,25 @@ class KeyReordered:
     compared: ClassVar[tuple[str, ...]] = ("KEYED",)
     woken_by: ClassVar[Mapping[Space, Why]] = {Space.KEY: Why.MISPLACED | Why.KEYS_CROSSED}
 
-    def find(self, tables: Tables) -> DataFrame:
-        given = tables.to_group().where(OURS).groupBy(*MESSAGE).agg(f.expr("min(t) AS given"))
-        keyed = (
-            tables.named(tables.messages.where(_KEYED))
-            .join(given, on=MESSAGE, how="left")
-            .join(tables.lives(given.sparkSession), on=["run", "session"], how="left")
-            .selectExpr("*", "topic_min AS topic", "partition_min AS partition", "offset_min AS offset")
-            .select("run", "topic", "key", *_KEPT)
-        )
-        later = keyed.withColumnsRenamed({name: f"later_{name}" for name in _KEPT})
-        both = keyed.join(later, on=["run", "topic", "key"], how="inner")
-        in_log = both.where(
+    def of_keys(self, tables: KeyTables) -> pl.DataFrame:
+        keyed = tables.keyed
+        later = keyed.select(*_KEY, *(pl.col(name).alias(f"later_{name}") for name in _KEPT))
+        both = keyed.join(later, on=_KEY, how="inner")
+        in_log = both.filter(sql(
             f"partition = later_partition AND session != later_session AND later_offset < offset AND ({_SENT_BEFORE})"
-        ).selectExpr("*", "'two sessions' AS rule", "struct(later_t, -later_offset AS tie) AS rank")
-        as_read = both.where(
+        )).with_columns(rule=pl.lit("two sessions"), tie=-pl.col("later_offset"))  # fmt: skip
+        as_read = both.filter(sql(
             "partition != later_partition AND session = later_session AND seq < later_seq AND later_given < given"
-        ).selectExpr("*", "'two partitions' AS rule", "struct(later_t, -later_given AS tie) AS rank")
-        found = (
-            in_log.unionByName(as_read)
-            .groupBy("run", "topic", "key", *_KEPT)
-            .agg(f.expr(f"max_by(struct({', '.join(_LATER)}), rank) AS l"))
-        )
-        return found.selectExpr(*finding(
-            self.anomaly,
-            messages="array(sender || '-' || seq, l.later_sender || '-' || l.later_seq)",
-            offsets="array(offset, l.later_offset)",
-            evidence={"rule": "l.rule", "key": "key", "later_partition": "l.later_partition"},
-        ))  # fmt: skip
+        )).with_columns(rule=pl.lit("two partitions"), tie=-pl.col("later_given"))  # fmt: skip
+        # Of several later ones the one that was sent last is told.
+        found = pl.concat([in_log, as_read]).sort("later_t", "tie").unique(
+            [*_KEY, "session", "seq"], keep="last", maintain_order=True
+        )  # fmt: skip
+        return finding(
+            found, self.anomaly,
+            messages=["sender || '-' || seq", "later_sender || '-' || later_seq"], offsets=["offset", "later_offset"],
+            evidence={"rule": "rule", "key": pl.col("key"), "later_partition": "later_partition"},
+        )  # fmt: skip
 
     def explain(self, row: Mapping[str, Any]) -> str:
         first, second = row["messages"]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pyspark.sql import DataFrame
+import polars as pl
 
 from harness.reconcile.blocks import Space, Why
-from harness.reconcile.findings import LEDGER, first, place, when
-from harness.reconcile.missing import LATE, missing
-from harness.reconcile.tables import Tables
+from harness.reconcile.find.findings import LEDGER, first, place, when
+from harness.reconcile.find.missing import LATE, missing
+from harness.reconcile.find.tables import MessageTables
 
 
 class Late:
@@ -19,7 +19,7 @@ class Late:
     compared: ClassVar[tuple[str, ...]] = ("OWED",)
     woken_by: ClassVar[Mapping[Space, Why]] = {Space.MESSAGE: Why.MISSING | Why.OPEN_TXN}
 
-    def find(self, tables: Tables) -> DataFrame:
+    def of_messages(self, tables: MessageTables) -> pl.DataFrame:
         return missing(tables, LATE)
 
     def explain(self, row: Mapping[str, Any]) -> str:

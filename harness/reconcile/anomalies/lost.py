@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pyspark.sql import DataFrame
+import polars as pl
 
 from harness.reconcile.blocks import Space, Why
-from harness.reconcile.findings import HISTORY, LEDGER, first, when
-from harness.reconcile.missing import LOST, missing
-from harness.reconcile.tables import Tables
+from harness.reconcile.find.findings import HISTORY, LEDGER, first, when
+from harness.reconcile.find.missing import LOST, missing
+from harness.reconcile.find.tables import MessageTables
 
 
 class Lost:
@@ -19,7 +19,7 @@ class Lost:
     compared: ClassVar[tuple[str, ...]] = ("OWED",)
     woken_by: ClassVar[Mapping[Space, Why]] = {Space.MESSAGE: Why.MISSING | Why.OPEN_TXN}
 
-    def find(self, tables: Tables) -> DataFrame:
+    def of_messages(self, tables: MessageTables) -> pl.DataFrame:
         return missing(tables, LOST)
 
     def explain(self, row: Mapping[str, Any]) -> str:

@@ -9,19 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
+import polars as pl
 
 from harness.reconcile.blocks import Space, Why
-from harness.reconcile.findings import ID, LEDGER, finding, first, when
-from harness.reconcile.tables import MESSAGE, Tables
+from harness.reconcile.find.findings import ID, LEDGER, finding, first, when
+from harness.reconcile.find.sql import sql
+from harness.reconcile.find.tables import KeyTables, MessageTables
 
-_PLACED = "attempted AND (in_log OR in_committed)"
 _ELSEWHERE = (
     "attempted AND (topic_min != intended_topic OR topic_max != intended_topic OR intended_partition >= 0 "
     "AND (partition_min != intended_partition OR partition_max != intended_partition))"
 )
-_SPLIT = "partition_min != partition_max"
 
 
 class Misplaced:
@@ -30,39 +28,42 @@ class Misplaced:
     compared: ClassVar[tuple[str, ...]] = ("PLACED", "KEYED")
     woken_by: ClassVar[Mapping[Space, Why]] = {Space.MESSAGE: Why.MISPLACED, Space.KEY: Why.MISPLACED}
 
-    def find(self, tables: Tables) -> DataFrame:
+    def of_messages(self, tables: MessageTables) -> pl.DataFrame:
         # Of two places the wrong one is shown.
         wrong = "CASE WHEN partition_min != intended_partition THEN partition_min ELSE partition_max END"
-        elsewhere = tables.named(tables.messages.where(_ELSEWHERE)).selectExpr(*finding(
-            self.anomaly,
-            offsets="array(offset_min)", topic="topic_min", partition=wrong,
+        return finding(
+            tables.known.named(tables.messages.filter(sql(_ELSEWHERE))), self.anomaly,
+            offsets=["offset_min"], topic="topic_min", partition=wrong,
             evidence={"rule": "'intended place'", "intended_partition": "intended_partition",
                       "intended_topic": "intended_topic"},
-        ))  # fmt: skip
-        return elsewhere.unionByName(self._split_keys(tables))
+        )  # fmt: skip
 
-    def _split_keys(self, tables: Tables) -> DataFrame:
+    def of_keys(self, tables: KeyTables) -> pl.DataFrame:
         """One finding a key, with the first message of each of its partitions."""
-        split = tables.keys.where(_SPLIT).selectExpr("run", "topic AS topic_min", "key")
-        keyed = tables.messages.where(f"{_PLACED} AND intended_partition < 0").join(
-            f.broadcast(split), on=["run", "topic_min", "key"], how="left_semi"
-        )
-        # One message may stand in several partitions: its places count, not the message.
+        unchanged = tables.known.runs.filter("unchanged").select("run")
+        ends = tables.keyed.join(unchanged, on="run", how="semi").group_by("run", "topic", "key").agg(
+            pl.col("partition_min").min(), pl.col("partition_max").max()
+        )  # fmt: skip
+        split = ends.filter(sql("partition_min != partition_max")).rename({"topic": "key_topic"})
+        # One message may be in several partitions: its places count, not the message.
+        places = tables.places.join(split, on=["run", "key_topic", "key"], how="semi")
         in_partition = (
-            tables.named(keyed.select(*MESSAGE, "key", "t").join(tables.places, on=MESSAGE, how="inner"))
-            .groupBy("run", "topic", "key", "partition")
-            .agg(*map(f.expr, (f"min(struct(offset, {ID} AS id, sender, t)) AS first", "count(1) AS n")))
+            places.with_columns(sql(ID).alias("id"))
+            .sort("offset", "id", "sender", "t")
+            .group_by("run", "topic", "key", "partition")
+            .agg(pl.col("offset", "id", "sender", "t").first(), pl.len().alias("n"))
         )
-        places = in_partition.groupBy("run", "topic", "key").agg(
-            f.expr("sort_array(collect_list(struct(partition, first, n))) AS places")
-        )
-        return places.selectExpr(*finding(
-            self.anomaly,
-            messages="places.first.id", offsets="places.first.offset", partition="places[1].partition",
-            sender="places[1].first.sender", t="places[1].first.t",
-            evidence={"rule": "'one key, one partition'", "key": "key",
-                      "partitions": "array_join(places.partition, ',')", "records": "array_join(places.n, ',')"},
-        ))  # fmt: skip
+        listed = in_partition.sort("partition").group_by("run", "topic", "key").agg(
+            pl.col("id").alias("ids"), pl.col("offset").alias("offsets"),
+            pl.col("partition", "sender", "t").get(1, null_on_oob=True),
+            pl.col("partition").cast(pl.String).str.join(",").alias("partitions"),
+            pl.col("n").cast(pl.String).str.join(",").alias("records"),
+        )  # fmt: skip
+        return finding(
+            listed, self.anomaly,
+            messages=pl.col("ids"), offsets=pl.col("offsets"),
+            evidence={"rule": "'one key, one partition'", "key": pl.col("key"), "partitions": "partitions", "records": "records"},
+        )  # fmt: skip
 
     def explain(self, row: Mapping[str, Any]) -> str:
         evidence = row.get("evidence") or {}

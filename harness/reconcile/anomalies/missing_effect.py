@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
+import polars as pl
 
 from harness.reconcile.blocks import Space, Why
-from harness.reconcile.findings import PIPELINE, finding, first
-from harness.reconcile.provenance import ORIGIN
-from harness.reconcile.tables import Tables
+from harness.reconcile.find.findings import PIPELINE, finding, first
+from harness.reconcile.find.tables import ORIGIN, PositionTables
 
 
 class MissingEffect:
@@ -20,28 +18,27 @@ class MissingEffect:
     compared: ClassVar[tuple[str, ...]] = ("INPUTS",)
     woken_by: ClassVar[Mapping[Space, Why]] = {Space.EFFECT: Why.MISSING}
 
-    def find(self, tables: Tables) -> DataFrame:
+    def of_positions(self, tables: PositionTables) -> pl.DataFrame:
         assert tables.inputs is not None
         assert tables.effects is not None
-        found = tables.effects.groupBy(*ORIGIN).agg(f.expr("collect_set(number) AS found"))
-        inputs = tables.inputs.selectExpr(
-            "run",
-            "effects",
-            *(f"{name.removeprefix('origin_')} AS {name}" for name in ORIGIN if name != "run"),
+        inputs = tables.inputs.rename(
+            {name.removeprefix("origin_"): name for name in ORIGIN if name != "run"}
         )
-        # Spelled as longs on both sides: numbers of effects are compared as a set.
-        missing = inputs.join(found, on=ORIGIN, how="left").selectExpr(
-            "*",
-            "array_except(transform(sequence(1, greatest(effects, 1)), n -> CAST(n - 1 AS bigint)), "
-            "coalesce(found, CAST(array() AS array<bigint>))) AS missing",
+        # An input with three effects owes the numbers 0, 1 and 2.
+        owed = inputs.with_columns(number=pl.int_ranges(pl.col("effects"))).explode(
+            "number", empty_as_null=False
         )
-        told = tables.named(missing.where("effects > 0 AND size(missing) > 0"), session="origin_session")
-        return told.selectExpr(*finding(
-            self.anomaly,
-            messages="array(sender || '-' || origin_seq)", offsets="array(origin_offset)",
+        found = tables.effects.select(*ORIGIN, "number")
+        missing = owed.join(found, on=[*ORIGIN, "number"], how="anti").sort("number")
+        told = missing.group_by(*ORIGIN, "effects").agg(
+            pl.col("number").cast(pl.String).str.join(",").alias("missing")
+        )
+        return finding(
+            tables.known.named(told, "origin_session"), self.anomaly,
+            messages=["sender || '-' || origin_seq"], offsets=["origin_offset"],
             topic="origin_topic", partition="origin_partition", t="NULL",
-            evidence={"effects": "effects", "missing": "array_join(missing, ',')"},
-        ))  # fmt: skip
+            evidence={"effects": "effects", "missing": "missing"},
+        )  # fmt: skip
 
     def explain(self, row: Mapping[str, Any]) -> str:
         evidence = row.get("evidence") or {}

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
+import polars as pl
 
 from harness.reconcile.blocks import Space, Why
-from harness.reconcile.findings import HISTORY, ID, LEDGER, finding, place, when
-from harness.reconcile.tables import POSITION, Tables
-
-_DIFFERENT = "session_min != session_max OR seq_min != seq_max"
+from harness.reconcile.find.findings import HISTORY, ID, LEDGER, finding, place, when
+from harness.reconcile.find.sql import sql
+from harness.reconcile.find.tables import POSITION, PositionTables
 
 
 class OffsetConflict:
@@ -26,15 +24,21 @@ class OffsetConflict:
         Space.POSITION: Why.PLACE | Why.CONTENT | Why.NOBODYS | Why.OBSERVED,
     }
 
-    def find(self, tables: Tables) -> DataFrame:
-        contested = tables.positions.where(_DIFFERENT).select(*POSITION)
-        claims = tables.named(tables.claims.join(f.broadcast(contested), on=POSITION, how="inner"))
-        claimants = claims.groupBy(*POSITION).agg(*map(f.expr, (
-            f"sort_array(collect_set({ID})) AS claimants",
-            f"array_join(sort_array(collect_set({ID} || ' by ' || source)), '; ') AS said",
-            "min_by(sender, t) AS sender", "min(t) AS t",
-        )))  # fmt: skip
-        return claimants.selectExpr(*finding(self.anomaly, messages="claimants", evidence={"claims": "said"}))
+    def of_positions(self, tables: PositionTables) -> pl.DataFrame:
+        contested = tables.positions.filter("contested").select(POSITION)
+        claims = tables.known.named(tables.claims.join(contested, on=POSITION, how="semi")).with_columns(
+            sql(ID).alias("id"), sql(f"{ID} || ' by ' || source").alias("said")
+        )
+        claimants = claims.sort("t").group_by(POSITION).agg(
+            pl.col("id").unique().sort().alias("claimants"), pl.col("said").unique().sort(),
+            pl.col("sender").filter(pl.col("t").is_not_null()).first(), pl.col("t").min(),
+        )  # fmt: skip
+        return finding(
+            claimants,
+            self.anomaly,
+            messages=pl.col("claimants"),
+            evidence={"claims": pl.col("said").list.join("; ")},
+        )
 
     def explain(self, row: Mapping[str, Any]) -> str:
         claims = (row.get("evidence") or {}).get("claims", "")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
+import polars as pl
 
 from harness.reconcile.blocks import Space, Why
-from harness.reconcile.findings import LEDGER, finding, when
-from harness.reconcile.look import PARTITION
-from harness.reconcile.tables import Tables
+from harness.reconcile.find.between import between
+from harness.reconcile.find.findings import ID, LEDGER, finding, when
+from harness.reconcile.find.sql import sql
+from harness.reconcile.find.tables import PARTITION, PositionTables
 
 TOLD_AT_MOST = 10  # of the records that were not given yet
 
@@ -22,23 +22,19 @@ class Overcommitted:
     compared: ClassVar[tuple[str, ...]] = ("COMMITS",)
     woken_by: ClassVar[Mapping[Space, Why]] = {Space.GIVEN: Why.MISSING}
 
-    def find(self, tables: Tables) -> DataFrame:
-        commits = tables.overcommits.withColumnRenamed("offset", "commit_offset").join(
-            f.broadcast(tables.bounds), on=PARTITION, how="left"
+    def of_positions(self, tables: PositionTables) -> pl.DataFrame:
+        assert tables.overcommits is not None
+        starts = tables.known.bounds.select(*PARTITION, "start")
+        commits = tables.overcommits.join(starts, on=PARTITION, how="left").with_columns(
+            pl.col("given").fill_null(0).alias("unread_from")
         )
-        unread = (
-            tables.named(tables.readable)
-            .join(f.broadcast(commits), on=PARTITION, how="inner")
-            .where("offset < commit_offset AND offset >= coalesce(given, 0)")
-            .groupBy(*PARTITION, "reader", "t", "commit_offset", "given", "start")
-            .agg(f.expr("sort_array(collect_list(struct(offset, sender || '-' || seq AS id))) AS unread"))
-        )
-        return tables.read_by(unread).selectExpr(*finding(
-            self.anomaly,
-            messages=f"array_compact(slice(unread, 1, {TOLD_AT_MOST}).id)",
-            offsets="array(commit_offset, coalesce(given, start, 0))", sender="NULL", reader="reader",
-            evidence={"not_given": "size(unread)"},
-        ))  # fmt: skip
+        records = tables.known.named(tables.readable).with_columns(sql(ID).alias("id"))
+        unread = between(commits, records, "unread_from", "offset", TOLD_AT_MOST)
+        return finding(
+            unread, self.anomaly,
+            messages=pl.col("between_ids"), offsets=["offset", pl.coalesce("given", "start", 0)], sender="NULL",
+            reader="reader_name", evidence={"not_given": "n"},
+        )  # fmt: skip
 
     def explain(self, row: Mapping[str, Any]) -> str:
         committed, given = row["offsets"]

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pyspark.sql import DataFrame
+import polars as pl
 
 from harness.message import FOREIGN_RUN
 from harness.reconcile.blocks import Space, Why
-from harness.reconcile.findings import HISTORY, LEDGER, finding, first, known, place
-from harness.reconcile.tables import Tables
-
-_FOREIGN = f"flags & {FOREIGN_RUN} != 0"
+from harness.reconcile.find.findings import HISTORY, LEDGER, finding, first, place
+from harness.reconcile.find.sql import sql
+from harness.reconcile.find.tables import MessageTables, PositionTables
 
 
 class Phantom:
@@ -24,18 +23,19 @@ class Phantom:
         Space.POSITION: Why.NOBODYS | Why.FLAGGED | Why.OBSERVED,
     }
 
-    def find(self, tables: Tables) -> DataFrame:
-        nobodys = tables.named(tables.messages.where("NOT attempted")).selectExpr(*finding(
-            self.anomaly,
-            offsets=known("offset_min"), topic="coalesce(topic_min, 0)", partition="partition_min", t="NULL",
+    def of_messages(self, tables: MessageTables) -> pl.DataFrame:
+        return finding(
+            tables.known.named(tables.messages.filter(sql("NOT attempted"))), self.anomaly,
+            offsets=["offset_min"], topic="coalesce(topic_min, 0)", partition="partition_min", t="NULL",
             evidence={"origin": "'no attempt'", "in_log": "in_log", "delivered": "delivered"},
-        ))  # fmt: skip
-        foreign = tables.positions.where(_FOREIGN).selectExpr(*finding(
-            self.anomaly,
-            messages="array()", sender="NULL", t="t_seen",
+        )  # fmt: skip
+
+    def of_positions(self, tables: PositionTables) -> pl.DataFrame:
+        return finding(
+            tables.positions.filter((pl.col("flags") & FOREIGN_RUN) != 0), self.anomaly,
+            messages=pl.lit([], pl.List(pl.String)), sender="NULL", t="t_seen",
             evidence={"origin": "'another run'", "in_log": "in_log", "delivered": "delivered"},
-        ))  # fmt: skip
-        return nobodys.unionByName(foreign)
+        )  # fmt: skip
 
     def explain(self, row: Mapping[str, Any]) -> str:
         if (row.get("evidence") or {}).get("origin") == "another run":

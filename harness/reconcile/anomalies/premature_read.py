@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
+import polars as pl
 
 from harness.reconcile.blocks import Space, Why
 from harness.reconcile.fates import TRANSACTION
-from harness.reconcile.findings import HISTORY, LEDGER, READ_UNCOMMITTED, finding, first, place, when
-from harness.reconcile.look import OURS
-from harness.reconcile.tables import ABORTED, MESSAGE, Tables
+from harness.reconcile.find.findings import (
+    HISTORY,
+    LEDGER,
+    READ_UNCOMMITTED,
+    finding,
+    first,
+    place,
+    seconds,
+    when,
+)
+from harness.reconcile.find.sql import sql
+from harness.reconcile.find.tables import ABORTED, MESSAGE, MessageTables
 
-# What is aborted in the end is aborted_read, unless its own transaction read it.
 _TOO_EARLY = f"t < asked_at AND fate != '{ABORTED}'"
 
 
@@ -24,21 +31,21 @@ class PrematureRead:
     compared: ClassVar[tuple[str, ...]] = ("READ_IN_TXN",)
     woken_by: ClassVar[Mapping[Space, Why]] = {Space.MESSAGE: Why.PREMATURE}
 
-    def find(self, tables: Tables) -> DataFrame:
-        given = tables.deliveries.where(OURS).where(f"txn > 0 AND NOT {tables.names.sees_anything()}")
-        early = _TOO_EARLY
-        if "op" in given.columns:
-            early = f"{_TOO_EARLY} OR op = txn"
+    def of_messages(self, tables: MessageTables) -> pl.DataFrame:
+        given = tables.deliveries.filter(sql("ours AND txn > 0 AND NOT shown_all"))
+        # A history says which operation a read belongs to: a transaction must not read its own records either.
+        early = f"{_TOO_EARLY} OR op = txn" if "op" in given.columns else _TOO_EARLY
         got = (
-            tables.read_by(given.join(f.broadcast(tables.fates), on=TRANSACTION, how="inner").where(early))
-            .groupBy(*MESSAGE, "txn", "topic", "partition", "offset", "reader", "isolation", "asked_at")
-            .agg(f.expr("min(t) AS t"))
+            given.join(tables.fates, on=TRANSACTION, how="inner")
+            .filter(sql(early))
+            .group_by(*MESSAGE, "txn", "topic", "partition", "offset", "reader_name", "isolation", "asked_at")
+            .agg(pl.col("t").min())
         )
-        return tables.named(got).selectExpr(*finding(
-            self.anomaly,
-            reader="reader", excuse=READ_UNCOMMITTED,
-            evidence={"txn": "txn", "isolation": "isolation", "seconds_before": "round((asked_at - t) / 1e9, 6)"},
-        ))  # fmt: skip
+        return finding(
+            tables.known.named(got), self.anomaly,
+            reader="reader_name", excuse=READ_UNCOMMITTED,
+            evidence={"txn": "txn", "isolation": "isolation", "seconds_before": seconds("asked_at - t")},
+        )  # fmt: skip
 
     def explain(self, row: Mapping[str, Any]) -> str:
         evidence = row.get("evidence") or {}

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pyspark.sql import DataFrame
+import polars as pl
 
 from harness.reconcile.blocks import Space, Why
-from harness.reconcile.cycles import cycles, edges_of, findings_of
-from harness.reconcile.findings import HISTORY
-from harness.reconcile.tables import Tables
+from harness.reconcile.find.cycles import cycles, edges_of, findings_of
+from harness.reconcile.find.findings import HISTORY
+from harness.reconcile.find.tables import HistoryTables
 
 
 class ReadCycle:
@@ -19,13 +19,12 @@ class ReadCycle:
     compared: ClassVar[tuple[str, ...]] = ()
     woken_by: ClassVar[Mapping[Space, Why]] = {}
 
-    def find(self, tables: Tables) -> DataFrame:
-        assert tables.edges is not None
+    def of_history(self, tables: HistoryTables) -> pl.DataFrame:
         found = {
             run: list(cycles([*edges["ww"], *edges["wr"]], must_use=edges["wr"]))
             for run, edges in edges_of(tables.edges).items()
         }
-        return findings_of(tables.edges.sparkSession, self.anomaly, found)
+        return findings_of(self.anomaly, found)
 
     def explain(self, row: Mapping[str, Any]) -> str:
         operations = (row.get("evidence") or {}).get("operations", "")

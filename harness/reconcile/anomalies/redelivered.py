@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
+import polars as pl
 
 from harness.reconcile.blocks import Space, Why
-from harness.reconcile.findings import ID, LEDGER, finding, known, place, when
-from harness.reconcile.tables import POSITION, Tables
-
-_AGAIN = "delivered > 1"
+from harness.reconcile.find.findings import LEDGER, finding, place, seconds, when
+from harness.reconcile.find.sql import sql
+from harness.reconcile.find.tables import POSITION, PositionTables
 
 
 class Redelivered:
@@ -21,19 +19,16 @@ class Redelivered:
     compared: ClassVar[tuple[str, ...]] = ("DELIVERED",)
     woken_by: ClassVar[Mapping[Space, Why]] = {Space.POSITION: Why.REPEATED}
 
-    def find(self, tables: Tables) -> DataFrame:
-        again = tables.positions.where(_AGAIN).selectExpr("*", "holder.*")
-        readers = (
-            tables.read_by(tables.to_group())
-            .groupBy(*POSITION)
-            .agg(f.expr("sort_array(collect_list(struct(t, reader))).reader AS readers"))
-        )
-        return tables.named(again.join(readers, on=POSITION, how="inner")).selectExpr(*finding(
-            self.anomaly,
-            messages=known(ID), reader="element_at(readers, -1)", t="t_last",
-            evidence={"times": "delivered", "readers": "array_join(readers, ',')",
-                      "seconds_between": "round((t_last - t_first) / 1e9, 3)"},
-        ))  # fmt: skip
+    def of_positions(self, tables: PositionTables) -> pl.DataFrame:
+        again = tables.positions.filter(sql("delivered > 1"))
+        to_group = tables.deliveries.filter(sql("NOT observes")).sort("t", "reader_name")
+        readers = to_group.group_by(POSITION).agg(pl.col("reader_name").alias("readers"))
+        return finding(
+            tables.known.named(again.join(readers, on=POSITION, how="inner")), self.anomaly,
+            reader=pl.col("readers").list.last(), t="t_last",
+            evidence={"times": "delivered", "readers": pl.col("readers").list.join(","),
+                      "seconds_between": seconds("t_last - t_first", 3)},
+        )  # fmt: skip
 
     def explain(self, row: Mapping[str, Any]) -> str:
         evidence = row.get("evidence") or {}

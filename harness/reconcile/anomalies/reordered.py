@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pyspark.sql import DataFrame
+import polars as pl
 
 from harness.reconcile.blocks import Space, Why
-from harness.reconcile.findings import HISTORY, LEDGER, finding, when
-from harness.reconcile.tables import Tables
+from harness.reconcile.find.findings import HISTORY, LEDGER, finding, when
+from harness.reconcile.find.sql import sql
+from harness.reconcile.find.tables import MessageTables
 
 _OPPOSITE = "first_offset > second_offset"
 
@@ -28,13 +29,13 @@ class Reordered:
         Space.RUN_OF_ORDER: Why.OVERTAKEN,
     }
 
-    def find(self, tables: Tables) -> DataFrame:
-        return tables.named(tables.pairs.where(_OPPOSITE)).selectExpr(*finding(
-            self.anomaly,
-            messages="array(sender || '-' || first_seq, sender || '-' || second_seq)",
-            offsets="array(first_offset, second_offset)",
-            evidence={"overtaken_by": "second_seq - first_seq", "scope": "scope"},
-        ))  # fmt: skip
+    def of_messages(self, tables: MessageTables) -> pl.DataFrame:
+        return finding(
+            tables.known.named(tables.pairs.filter(sql(_OPPOSITE))), self.anomaly,
+            messages=["sender || '-' || first_seq", "sender || '-' || second_seq"],
+            offsets=["first_offset", "second_offset"],
+            evidence={"overtaken_by": "second_seq - first_seq", "scope": pl.col("scope")},
+        )  # fmt: skip
 
     def explain(self, row: Mapping[str, Any]) -> str:
         first, second = row["messages"]

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pyspark.sql import DataFrame
+import polars as pl
 
 from harness.reconcile.blocks import Space, Why
-from harness.reconcile.findings import HISTORY, LEDGER, STEP_MESSAGES, finding, when
-from harness.reconcile.tables import Tables
+from harness.reconcile.find.findings import HISTORY, LEDGER, STEP_MESSAGES, finding, when
+from harness.reconcile.find.tables import PositionTables
 
 _BACK = "to_offset <= from_offset"
 
@@ -24,20 +24,13 @@ class Rewound:
     compared: ClassVar[tuple[str, ...]] = ("STEPS",)
     woken_by: ClassVar[Mapping[Space, Why]] = {Space.READING: Why.REPEATED}
 
-    def find(self, tables: Tables) -> DataFrame:
-        back = tables.read_by(tables.steps.where(_BACK))
-        ended = tables.named(
-            tables.named(back, session="from_session", sender="from_sender"),
-            session="to_session",
-            sender="sender",
-        )
-        return ended.selectExpr(*finding(
-            self.anomaly,
-            messages=STEP_MESSAGES,
-            offsets="array(from_offset, to_offset)", reader="reader", t="to_t",
+    def of_positions(self, tables: PositionTables) -> pl.DataFrame:
+        return finding(
+            tables.steps_named(_BACK), self.anomaly,
+            messages=STEP_MESSAGES, offsets=["from_offset", "to_offset"], reader="reader_name", t="to_t",
             excuse="CASE WHEN excused THEN 'rebalance' END",
-            evidence={"scope": "scope", "back_by": "from_offset - to_offset", "from_t": "from_t", "to_t": "to_t"},
-        ))  # fmt: skip
+            evidence={"scope": pl.col("scope"), "back_by": "from_offset - to_offset", "from_t": "from_t", "to_t": "to_t"},
+        )  # fmt: skip
 
     def explain(self, row: Mapping[str, Any]) -> str:
         before, after = row["offsets"]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
+import polars as pl
 
 from harness.reconcile.blocks import Space, Why
-from harness.reconcile.findings import HISTORY, LEDGER, STEP_ENDS, STEP_MESSAGES, finding, when
-from harness.reconcile.look import PARTITION
-from harness.reconcile.tables import Tables
+from harness.reconcile.find.between import between
+from harness.reconcile.find.findings import HISTORY, ID, LEDGER, STEP_MESSAGES, finding, when
+from harness.reconcile.find.sql import sql
+from harness.reconcile.find.tables import PARTITION, PositionTables
 
 TOLD_AT_MOST = 100  # of those left out, in a ledger; there may be millions
 
@@ -24,30 +24,18 @@ class Skipped:
     compared: ClassVar[tuple[str, ...]] = ("STEPS",)
     woken_by: ClassVar[Mapping[Space, Why]] = {Space.POSITION: Why.JUMPED, Space.READING: Why.JUMPED}
 
-    def find(self, tables: Tables) -> DataFrame:
-        there = tables.named(tables.readable.withColumnRenamed("offset", "missed"))
-        jumps = tables.steps.where(_FORWARD).withColumn("step", f.monotonically_increasing_id())
-        ends = ["step", "reader", "scope", *STEP_ENDS]
-        missed = (
-            there.join(f.broadcast(jumps), on=PARTITION, how="inner")
-            .where("missed > from_offset AND missed < to_offset")
-            .groupBy(*PARTITION, *ends)
-            .agg(f.expr("sort_array(collect_set(struct(missed, sender || '-' || seq AS id))) AS left_out"))
-        )
-        told = missed if tables.tells_all else missed.selectExpr(
-            *PARTITION, *ends, f"slice(left_out, 1, {TOLD_AT_MOST}) AS left_out", "size(left_out) AS n"
+    def of_positions(self, tables: PositionTables) -> pl.DataFrame:
+        records = tables.known.named(tables.readable).with_columns(sql(ID).alias("id"))
+        there = records.unique([*PARTITION, "offset", "id"])
+        jumps = tables.steps_named(_FORWARD).with_columns(after=pl.col("from_offset") + 1)
+        missed = between(jumps, there, "after", "to_offset", None if tables.list_all else TOLD_AT_MOST)
+        ends = pl.concat_list(sql(text) for text in STEP_MESSAGES).list.drop_nulls()
+        return finding(
+            missed, self.anomaly,
+            messages=pl.concat_list(ends, "between_ids"),
+            offsets=pl.concat_list("from_offset", "to_offset", "between_offsets"), reader="reader_name", t="to_t",
+            evidence={"scope": pl.col("scope"), "left_out": "n", "from_t": "from_t", "to_t": "to_t"},
         )  # fmt: skip
-        told = told if "n" in told.columns else told.withColumn("n", f.expr("size(left_out)"))
-        ended = tables.named(
-            tables.named(tables.read_by(told), session="from_session", sender="from_sender"),
-            session="to_session", sender="sender",
-        )  # fmt: skip
-        return ended.selectExpr(*finding(
-            self.anomaly,
-            messages=f"concat({STEP_MESSAGES}, array_compact(left_out.id))",
-            offsets="concat(array(from_offset, to_offset), left_out.missed)", reader="reader", t="to_t",
-            evidence={"scope": "scope", "left_out": "n", "from_t": "from_t", "to_t": "to_t"},
-        ))  # fmt: skip
 
     def explain(self, row: Mapping[str, Any]) -> str:
         evidence = row.get("evidence") or {}

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
+import polars as pl
 
 from harness.reconcile.blocks import Space, Why
 from harness.reconcile.fates import TRANSACTION
-from harness.reconcile.findings import LEDGER, finding, when
-from harness.reconcile.missing import LOST, classed
-from harness.reconcile.tables import Tables
+from harness.reconcile.find.findings import LEDGER, finding, when
+from harness.reconcile.find.tables import TransactionTables
 
 
 class Torn:
@@ -21,22 +19,14 @@ class Torn:
     compared: ClassVar[tuple[str, ...]] = ("READ_IN_TXN",)
     woken_by: ClassVar[Mapping[Space, Why]] = {Space.MESSAGE: Why.MISSING | Why.OPEN_TXN}
 
-    def find(self, tables: Tables) -> DataFrame:
-        gone = (
-            tables.named(classed(tables).where(f"kind = '{LOST}' AND txn > 0"))
-            .groupBy(*TRANSACTION, "sender")
-            .agg(*map(f.expr, (
-                "sort_array(collect_list(struct(seq, acked_offset, partition, topic))) AS gone",
-                "min(coalesce(t_outcome, t)) AS t",
-            )))
+    def of_transactions(self, tables: TransactionTables) -> pl.DataFrame:
+        # The rest of the transaction may be in sound blocks: it was counted in the whole log.
+        torn = tables.gone.join(tables.visible, on=TRANSACTION, how="inner")
+        return finding(
+            torn, self.anomaly,
+            messages=pl.col("ids"), offsets=pl.col("offsets"),
+            evidence={"txn": "txn", "visible": "there", "missing": pl.col("missing")},
         )  # fmt: skip
-        # The rest of the transaction may stand in sound blocks: it is looked for in the whole log.
-        return gone.join(tables.rest_of(gone), on=TRANSACTION, how="inner").selectExpr(*finding(
-            self.anomaly,
-            messages="transform(gone.seq, s -> sender || '-' || s)", offsets="array_compact(gone.acked_offset)",
-            topic="gone[0].topic", partition="gone[0].partition",
-            evidence={"txn": "txn", "visible": "there", "missing": "size(gone)"},
-        ))  # fmt: skip
 
     def explain(self, row: Mapping[str, Any]) -> str:
         evidence = row.get("evidence") or {}

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pyspark.sql import DataFrame
+import polars as pl
 
 from harness.reconcile.blocks import Space, Why
-from harness.reconcile.findings import LEDGER, finding, when
-from harness.reconcile.names import reader_mark
-from harness.reconcile.tables import Tables
+from harness.reconcile.find.findings import LEDGER, finding, seconds, when
+from harness.reconcile.find.tables import PositionTables
 
 
 class TwoOwners:
@@ -19,14 +18,13 @@ class TwoOwners:
     compared: ClassVar[tuple[str, ...]] = ("ASSIGNED",)
     woken_by: ClassVar[Mapping[Space, Why]] = {Space.OWNER: Why.REPEATED}
 
-    def find(self, tables: Tables) -> DataFrame:
+    def of_positions(self, tables: PositionTables) -> pl.DataFrame:
         assert tables.shared is not None
-        return tables.shared.selectExpr(*finding(
-            self.anomaly,
-            messages="CAST(array() AS array<string>)", offsets="CAST(array() AS array<bigint>)", sender="NULL",
-            reader=reader_mark("second"),
-            evidence={"first": reader_mark("first"), "seconds": "round((until - t) / 1e9, 6)"},
-        ))  # fmt: skip
+        return finding(
+            tables.shared, self.anomaly,
+            messages=pl.lit([], pl.List(pl.String)), offsets=pl.lit([], pl.List(pl.Int64)), sender="NULL",
+            reader=pl.col("second"), evidence={"first": pl.col("first"), "seconds": seconds("until - t")},
+        )  # fmt: skip
 
     def explain(self, row: Mapping[str, Any]) -> str:
         evidence = row.get("evidence") or {}

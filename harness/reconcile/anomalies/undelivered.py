@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pyspark.sql import DataFrame
+import polars as pl
 
 from harness.reconcile.blocks import Space, Why
-from harness.reconcile.findings import ID, LEDGER, finding, first, known, place, when
-from harness.reconcile.tables import MESSAGE, Tables
-
-_NEVER = "passed AND delivered = 0"
+from harness.reconcile.find.findings import LEDGER, finding, first, place, when
+from harness.reconcile.find.tables import MESSAGE, MessageTables
 
 
 class Undelivered:
@@ -20,12 +18,13 @@ class Undelivered:
     compared: ClassVar[tuple[str, ...]] = ("PASSED",)
     woken_by: ClassVar[Mapping[Space, Why]] = {Space.POSITION: Why.MISSING}
 
-    def find(self, tables: Tables) -> DataFrame:
-        passed_over = tables.positions.where(_NEVER).selectExpr("*", "holder.*")
+    def of_messages(self, tables: MessageTables) -> pl.DataFrame:
+        assert tables.passed_over is not None
         times = tables.messages.select(*MESSAGE, "t", "t_outcome")
-        return tables.named(passed_over.join(times, on=MESSAGE, how="left")).selectExpr(*finding(
-            self.anomaly, messages=known(ID), t="coalesce(t_outcome, t)", evidence={"acked": "acked"}
-        ))  # fmt: skip
+        return finding(
+            tables.known.named(tables.passed_over.join(times, on=MESSAGE, how="left")), self.anomaly,
+            t="coalesce(t_outcome, t)", evidence={"acked": "acked"},
+        )  # fmt: skip
 
     def explain(self, row: Mapping[str, Any]) -> str:
         return (

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pyspark.sql import DataFrame
+import polars as pl
 
 from harness.reconcile.blocks import Space, Why
-from harness.reconcile.findings import HISTORY, finding, first, known
-from harness.reconcile.tables import ACKED, Tables
+from harness.reconcile.find.findings import HISTORY, finding, first
+from harness.reconcile.find.sql import sql
+from harness.reconcile.find.tables import ACKED, MessageTables
 
 _NEVER_READ = f"attempted AND outcome = {ACKED} AND NOT visible"
 
@@ -20,11 +21,11 @@ class Unseen:
     compared: ClassVar[tuple[str, ...]] = ()
     woken_by: ClassVar[Mapping[Space, Why]] = {}
 
-    def find(self, tables: Tables) -> DataFrame:
-        return tables.named(tables.messages.where(_NEVER_READ)).selectExpr(*finding(
-            self.anomaly,
-            topic="intended_topic", partition="intended_partition", offsets=known("offset_min"), evidence={"t": "t"},
-        ))  # fmt: skip
+    def of_messages(self, tables: MessageTables) -> pl.DataFrame:
+        return finding(
+            tables.known.named(tables.messages.filter(sql(_NEVER_READ))), self.anomaly,
+            topic="intended_topic", partition="intended_partition", offsets=["offset_min"], evidence={"t": "t"},
+        )  # fmt: skip
 
     def explain(self, row: Mapping[str, Any]) -> str:
         return f"{first(row)} was acked and no ok poll has read it. It is lost, or it will be read later."

@@ -21,11 +21,11 @@ from pyspark.sql import functions as f
 from harness.contracts import Outcome
 from harness.errors import LedgerError
 from harness.message import BAD_PAYLOAD
+from harness.reconcile.by_queries.look import OURS, Chosen, kept
+from harness.reconcile.by_queries.names import Names, reader_mark, sender_mark
+from harness.reconcile.by_queries.rows_here import local
 from harness.reconcile.elsewhere import need_sound
 from harness.reconcile.fates import TRANSACTION, told
-from harness.reconcile.look import OURS, Chosen, kept
-from harness.reconcile.names import Names, reader_mark, sender_mark
-from harness.reconcile.rows_here import local
 from harness.reconcile.schema import EFFECTS, LARGE, SCHEMAS, SMALL, spark_schema
 from harness.reconcile.screen import by_runs
 from harness.reconcile.seal import Sealed
@@ -74,17 +74,17 @@ class Tables:
     pairs: DataFrame
     # run, topic, key, records, partition_min/max: keyed messages whose partition was left to the client.
     keys: DataFrame
-    # Steps of readers as in harness.reconcile.trails.
+    # Steps of readers as in harness.reconcile.by_queries.trails.
     steps: DataFrame
     # Records that a reader of the group could get: run, topic, partition, offset, session, seq (null: cannot say).
     readable: DataFrame
-    overcommits: DataFrame  # as in harness.reconcile.look.Chosen
+    overcommits: DataFrame  # as in harness.reconcile.by_queries.look.Chosen
     # Of transactions (run, session, txn), how many of their records are visible in the whole log: as `there`.
     rest_of: Callable[[DataFrame], DataFrame]
     tells_all: bool  # findings list everything that they concern, however much it is
     # run, topic, partition, first, second (readers), t, until: as in harness.reconcile.owners.
     shared: DataFrame | None = None
-    # Of pipelines only, as in harness.reconcile.provenance.
+    # Of pipelines only, as in harness.reconcile.by_queries.provenance.
     inputs: DataFrame | None = None
     effects: DataFrame | None = None
 

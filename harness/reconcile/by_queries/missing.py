@@ -7,9 +7,9 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from harness.reconcile.findings import finding, known
-from harness.reconcile.look import PARTITION
-from harness.reconcile.tables import Tables
+from harness.reconcile.by_queries.findings import finding, known
+from harness.reconcile.by_queries.look import PARTITION
+from harness.reconcile.by_queries.tables import Tables
 
 LOST, EXPIRED, LATE = "lost", "expired", "late"
 NOT_ASKED = "not asked"  # its partition was not read whole (E11)

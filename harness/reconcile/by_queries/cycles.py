@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
-from harness.reconcile.findings import finding
+from harness.reconcile.by_queries.findings import finding
 
 Edge = tuple[int, int]
 

@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from harness.contracts import Finder
-from harness.reconcile.findings import COLUMNS
+from harness.reconcile.by_queries.findings import COLUMNS
+from harness.reconcile.by_queries.tables import Tables
 from harness.reconcile.rows import windows
 from harness.reconcile.seal import Sealed
-from harness.reconcile.tables import Tables
 
 WORST = 5  # findings of each kind that are told in full
 MOST = 1_000_000  # findings of each kind that are kept; all of them are counted
@@ -44,7 +44,7 @@ def ask(
 
     def one(finder: Finder) -> list[Answer]:
         try:
-            return [answer(finder.find(tables).select(*COLUMNS))]
+            return [answer(finder.find(tables).select(*COLUMNS))]  # type: ignore[attr-defined]
         except Exception as error:  # noqa: BLE001  a finder may raise anything; it must not hide the others
             crashed[finder.anomaly] = reason(error)
             return []

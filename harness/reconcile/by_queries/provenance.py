@@ -14,12 +14,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from harness.reconcile.blocks import BITS, Facts, Space, place_of
-from harness.reconcile.hunt import ours
 from harness.reconcile.schema import EFFECTS, SCHEMAS, spark_schema
 from harness.reconcile.screen import by_runs
+from harness.reconcile.select.across_tasks import Doubts
+from harness.reconcile.select.related_rows import ours
+from harness.reconcile.select.row_keys import Kind, Wanted
 from harness.reconcile.source import Source, Work
-from harness.reconcile.stitch import Doubts
-from harness.reconcile.wanted import Kind, Wanted
 from harness.transform import INPUT, Transform
 
 ORIGIN = ["run", "origin_topic", "origin_partition", "origin_offset", "origin_session", "origin_seq"]

@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 
 from harness.reconcile import blocks, kernels
 from harness.reconcile.blocks import BITS, Columns, Facts, Ints, Space, Summary, Why
-from harness.reconcile.hunt import STRANGERS, claimed_place, ours
 from harness.reconcile.screen import READ, Screened, by_runs
+from harness.reconcile.select.related_rows import STRANGERS, claimed_place, ours
+from harness.reconcile.select.row_keys import Kind, Wanted, doubted
 from harness.reconcile.steps import Trail
-from harness.reconcile.wanted import Kind, Wanted, doubted
 
 
 def sift(picked: Mapping[str, pa.Table], screened: Screened, facts: Sequence[Facts], sure: Wanted) -> Wanted:

@@ -51,6 +51,19 @@ class Wanted:
             return np.zeros(len(x), dtype=np.bool_)
         return isin(_key(run, x, y), self.keys[kind])
 
+    def message(self, run: int, session: Ints, seq: Ints) -> Bools:
+        """Rows whose message is wanted, by itself or with its block."""
+        block = self.holds(run, Kind.MESSAGES, session, seq >> BITS)
+        return block | self.holds(run, Kind.MESSAGE, session, seq)
+
+    def position(self, run: int, place: Ints, offset: Ints) -> Bools:
+        """Rows whose position is wanted; an offset below 0 is none."""
+        block = self.holds(run, Kind.POSITIONS, place, offset >> BITS)
+        return (offset >= 0) & (block | self.holds(run, Kind.POSITION, place, offset))
+
+    def record(self, run: int, place: Ints, offset: Ints) -> Bools:
+        return self.holds(run, Kind.RECORDS, place, offset >> BITS)
+
 
 def doubted(kind: Kind, s: Summary, why: Why) -> Wanted:
     """Those of the summary rows that are not sound for one of these reasons."""

@@ -11,9 +11,9 @@ import pyarrow as pa
 from harness.message import BAD_PAYLOAD, FOREIGN_RUN
 from harness.reconcile.blocks import BITS, Bools, Columns, Ints, Space, Why, place_of
 from harness.reconcile.screen import by_runs
+from harness.reconcile.select.across_tasks import Doubts, Range
+from harness.reconcile.select.row_keys import Kind, Wanted, doubted, isin
 from harness.reconcile.source import Work
-from harness.reconcile.stitch import Doubts, Range
-from harness.reconcile.wanted import Kind, Wanted, doubted, isin
 
 STRANGERS = Why.NOBODYS | Why.CONTENT | Why.PLACE | Why.OBSERVED
 HUNTED = "kind bigint, run bigint, x bigint, y bigint, sure bigint"  # sure: nobody can tell it better

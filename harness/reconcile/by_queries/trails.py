@@ -12,11 +12,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from harness.message import BAD_PAYLOAD, FOREIGN_RUN
 from harness.reconcile.blocks import BITS, Bools, Ints, Space, Why, place_of, weigh
-from harness.reconcile.rows_here import local
+from harness.reconcile.by_queries.rows_here import local
 from harness.reconcile.screen import by_runs
+from harness.reconcile.select.across_tasks import Doubts
 from harness.reconcile.source import Source, Work
 from harness.reconcile.steps import COLUMNS, Rows, Trail, backwards, jumps, lanes
-from harness.reconcile.stitch import Doubts
 
 # A row is a step: the row that it comes from and the row that it reaches. Or, with `edge`, what a task saw first and
 # last of a reader and partition.

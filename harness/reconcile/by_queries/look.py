@@ -4,8 +4,8 @@ Finders ask two kinds of question: about a message (all rows that name it) and a
 there). So each chosen row says for which of them it was chosen, and each derived table is made of the rows of its own
 kind: a message is only judged when all its rows are there, and so is a position.
 
-Two passes over the tables, by kernels like those of screening. The first (harness.reconcile.hunt) finds what else belongs
-to what is in doubt; the second (`_pick`) picks the rows. Few rows are then sifted (harness.reconcile.sift).
+Two passes over the tables, by kernels like those of screening. The first (harness.reconcile.select.related_rows) finds what else belongs
+to what is in doubt; the second (`_pick`) picks the rows. Few rows are then sifted (harness.reconcile.by_queries.narrow).
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from harness.message import BAD_PAYLOAD, FOREIGN_RUN
-from harness.reconcile import provenance, trails
 from harness.reconcile.blocks import BITS, Facts, Space
-from harness.reconcile.hunt import HUNTED, NEEDED, Hunt, claimed_place
+from harness.reconcile.by_queries import provenance, trails
+from harness.reconcile.by_queries.narrow import sift
+from harness.reconcile.by_queries.rows_here import local
 from harness.reconcile.owners import Shared
-from harness.reconcile.rows_here import local
 from harness.reconcile.schema import LARGE, SCHEMAS, spark_schema
 from harness.reconcile.screen import arrays_of, by_runs
-from harness.reconcile.sift import sift
+from harness.reconcile.select.across_tasks import Doubts, Overcommit
+from harness.reconcile.select.related_rows import HUNTED, NEEDED, Hunt, claimed_place
+from harness.reconcile.select.row_keys import Kind, Wanted
 from harness.reconcile.source import Source, Work
-from harness.reconcile.stitch import Doubts, Overcommit
-from harness.reconcile.wanted import Kind, Wanted
 
 # The payload is intact and of this run, so that its fields can be believed.
 OURS = f"flags & {BAD_PAYLOAD | FOREIGN_RUN} = 0"
@@ -49,11 +49,11 @@ class Chosen:
     by_message: Mapping[str, DataFrame]
     by_position: Mapping[str, DataFrame]
     either: Mapping[str, DataFrame]
-    steps: DataFrame  # of readers, as harness.reconcile.trails gives them
+    steps: DataFrame  # of readers, as harness.reconcile.by_queries.trails gives them
     few: bool  # so few rows that they are kept as they are, and not as a plan with a cache
     tiny: bool  # so few that compiling a query takes longer than running it as it is
     overcommits: DataFrame  # run, topic, partition, reader, t, offset, given (null: nothing yet)
-    inputs: DataFrame  # of pipelines, as harness.reconcile.provenance gives them
+    inputs: DataFrame  # of pipelines, as harness.reconcile.by_queries.provenance gives them
     effects: DataFrame
     shared: DataFrame  # as in harness.reconcile.owners
 

@@ -1,0 +1,33 @@
+"""expired: owed, and below the log start offset: retention or DeleteRecords took it (E8). Counted, never forbidden."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from pyspark.sql import DataFrame
+
+from harness.reconcile.blocks import Space, Why
+from harness.reconcile.by_queries.findings import LEDGER, first, when
+from harness.reconcile.by_queries.missing import EXPIRED, missing
+from harness.reconcile.by_queries.tables import Tables
+
+
+class Expired:
+    anomaly: ClassVar[str] = EXPIRED
+    asked_of: ClassVar[tuple[str, ...]] = (LEDGER,)
+    compared: ClassVar[tuple[str, ...]] = ("OWED",)
+    woken_by: ClassVar[Mapping[Space, Why]] = {Space.MESSAGE: Why.MISSING | Why.OPEN_TXN}
+
+    def find(self, tables: Tables) -> DataFrame:
+        return missing(tables, EXPIRED)
+
+    def explain(self, row: Mapping[str, Any]) -> str:
+        start = (row.get("evidence") or {}).get("log_start")
+        return (
+            f"{row.get('sender')} sent {first(row)}, acked {when(row)} as offset {row['offsets'][0]} of "
+            f"{row['topic']}/{row['partition']}. The log starts at {start} now: it was deleted, not lost."
+        )
+
+
+finder_class = Expired

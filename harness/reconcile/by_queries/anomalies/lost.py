@@ -1,0 +1,44 @@
+"""lost: acked, or in a committed transaction, and in no place of the log, without an excuse of E8."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from pyspark.sql import DataFrame
+
+from harness.reconcile.blocks import Space, Why
+from harness.reconcile.by_queries.findings import HISTORY, LEDGER, first, when
+from harness.reconcile.by_queries.missing import LOST, missing
+from harness.reconcile.by_queries.tables import Tables
+
+
+class Lost:
+    anomaly: ClassVar[str] = LOST
+    asked_of: ClassVar[tuple[str, ...]] = (LEDGER, HISTORY)
+    compared: ClassVar[tuple[str, ...]] = ("OWED",)
+    woken_by: ClassVar[Mapping[Space, Why]] = {Space.MESSAGE: Why.MISSING | Why.OPEN_TXN}
+
+    def find(self, tables: Tables) -> DataFrame:
+        return missing(tables, LOST)
+
+    def explain(self, row: Mapping[str, Any]) -> str:
+        evidence = row.get("evidence") or {}
+        if evidence.get("fate"):
+            told = f"its transaction {evidence.get('txn')} is {evidence['fate']}"
+        elif row.get("offsets"):
+            told = f"it was acked as {row['topic']}/{row['partition']} offset {row['offsets'][0]}"
+        else:
+            told = "its success was reported, without a position"
+        return f"{row.get('sender')} sent {first(row)}, and {told}, {when(row)}. {_where(evidence)}."
+
+
+def _where(evidence: Mapping[str, Any]) -> str:
+    if (hidden_at := evidence.get("hidden_at")) is not None:
+        return f"It stands in the log at offset {hidden_at} as aborted: read_committed readers do not get it"
+    told = evidence.get("replicas")
+    looked = f"it is {told}" if told else "the replicas' logs were not looked at for it"
+    return f"The final reader found it nowhere in the log; {looked}"
+
+
+finder_class = Lost

@@ -1,0 +1,48 @@
+"""reordered: a message stands in its partition behind one that its producer session sent later.
+
+First occurrences are compared: a late copy of a message is `duplicated`, not reordered. Messages that nobody
+attempted are left out (one phantom with a high number would accuse thousands), and so are those in several
+partitions, which are findings already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from pyspark.sql import DataFrame
+
+from harness.reconcile.blocks import Space, Why
+from harness.reconcile.by_queries.findings import HISTORY, LEDGER, finding, when
+from harness.reconcile.by_queries.tables import Tables
+
+_OPPOSITE = "first_offset > second_offset"
+
+
+class Reordered:
+    anomaly: ClassVar[str] = "reordered"
+    asked_of: ClassVar[tuple[str, ...]] = (LEDGER, HISTORY)
+    compared: ClassVar[tuple[str, ...]] = ("LOGGED",)
+    woken_by: ClassVar[Mapping[Space, Why]] = {
+        Space.MESSAGE: Why.OVERTAKEN,
+        Space.RUN_OF_ORDER: Why.OVERTAKEN,
+    }
+
+    def find(self, tables: Tables) -> DataFrame:
+        return tables.named(tables.pairs.where(_OPPOSITE)).selectExpr(*finding(
+            self.anomaly,
+            messages="array(sender || '-' || first_seq, sender || '-' || second_seq)",
+            offsets="array(first_offset, second_offset)",
+            evidence={"overtaken_by": "second_seq - first_seq", "scope": "scope"},
+        ))  # fmt: skip
+
+    def explain(self, row: Mapping[str, Any]) -> str:
+        first, second = row["messages"]
+        after, before = row["offsets"]
+        return (
+            f"{row.get('sender')} sent {first} {when(row)}, before {second}. In {row['topic']}/{row['partition']} they "
+            f"stand the other way round: {second} at offset {before}, {first} at offset {after}."
+        )
+
+
+finder_class = Reordered

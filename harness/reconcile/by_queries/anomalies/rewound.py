@@ -1,0 +1,55 @@
+"""rewound: a reader saw a partition repeat or go backwards.
+
+After a rebalance it is excused, and counted (E5-E7). So it is after a rewind that the reader itself asked for and told
+of, as an application does after an aborted transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from pyspark.sql import DataFrame
+
+from harness.reconcile.blocks import Space, Why
+from harness.reconcile.by_queries.findings import HISTORY, LEDGER, STEP_MESSAGES, finding, when
+from harness.reconcile.by_queries.tables import Tables
+
+_BACK = "to_offset <= from_offset"
+
+
+class Rewound:
+    anomaly: ClassVar[str] = "rewound"
+    asked_of: ClassVar[tuple[str, ...]] = (LEDGER, HISTORY)
+    compared: ClassVar[tuple[str, ...]] = ("STEPS",)
+    woken_by: ClassVar[Mapping[Space, Why]] = {Space.READING: Why.REPEATED}
+
+    def find(self, tables: Tables) -> DataFrame:
+        back = tables.read_by(tables.steps.where(_BACK))
+        ended = tables.named(
+            tables.named(back, session="from_session", sender="from_sender"),
+            session="to_session",
+            sender="sender",
+        )
+        return ended.selectExpr(*finding(
+            self.anomaly,
+            messages=STEP_MESSAGES,
+            offsets="array(from_offset, to_offset)", reader="reader", t="to_t",
+            excuse="CASE WHEN excused THEN 'rebalance' END",
+            evidence={"scope": "scope", "back_by": "from_offset - to_offset", "from_t": "from_t", "to_t": "to_t"},
+        ))  # fmt: skip
+
+    def explain(self, row: Mapping[str, Any]) -> str:
+        before, after = row["offsets"]
+        why = (
+            "after a rebalance or its own rewind"
+            if row.get("excuse")
+            else "without a rebalance that excuses it"
+        )
+        return (
+            f"{row.get('reader')} had got offset {before} of {row['topic']}/{row['partition']} and was then given offset "
+            f"{after}, {when(row)}, {why}."
+        )
+
+
+finder_class = Rewound

@@ -1,0 +1,32 @@
+"""write_cycle: transactions order each other in a cycle by their writes alone (G0). Allowed in Kafka, counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from pyspark.sql import DataFrame
+
+from harness.reconcile.blocks import Space, Why
+from harness.reconcile.by_queries.cycles import cycles, edges_of, findings_of
+from harness.reconcile.by_queries.findings import HISTORY
+from harness.reconcile.by_queries.tables import Tables
+
+
+class WriteCycle:
+    anomaly: ClassVar[str] = "write_cycle"
+    asked_of: ClassVar[tuple[str, ...]] = (HISTORY,)
+    compared: ClassVar[tuple[str, ...]] = ()
+    woken_by: ClassVar[Mapping[Space, Why]] = {}
+
+    def find(self, tables: Tables) -> DataFrame:
+        assert tables.edges is not None
+        found = {run: list(cycles(edges["ww"])) for run, edges in edges_of(tables.edges).items()}
+        return findings_of(tables.edges.sparkSession, self.anomaly, found)
+
+    def explain(self, row: Mapping[str, Any]) -> str:
+        operations = (row.get("evidence") or {}).get("operations", "")
+        return f"Operations {operations} wrote in a cycle: each wrote before the next one somewhere, the last before the first."
+
+
+finder_class = WriteCycle

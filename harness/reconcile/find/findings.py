@@ -1,0 +1,128 @@
+"""The columns of a finding, the same for every finder, and the words that explanations share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from harness.reconcile.find.sql import sql
+
+LEDGER, HISTORY = "ledger", "history"  # what a finder can be asked of
+PIPELINE = "pipeline"  # ledgers of runs whose workload makes an output of its input
+
+_TYPES: Mapping[str, pl.DataType | type[pl.DataType]] = {
+    "run": pl.Int64, "anomaly": pl.String, "excuse": pl.String, "topic": pl.Int32, "partition": pl.Int32,
+    "messages": pl.List(pl.String), "offsets": pl.List(pl.Int64), "sender": pl.String, "reader": pl.String, "t": pl.Int64,
+    "evidence": pl.List(pl.Struct({"key": pl.String, "value": pl.String})),
+}  # fmt: skip
+COLUMNS = pl.Schema(_TYPES)
+ARROW = pa.schema([
+    ("run", pa.int64()), ("anomaly", pa.string()), ("excuse", pa.string()), ("topic", pa.int32()), ("partition", pa.int32()),
+    ("messages", pa.list_(pa.string())), ("offsets", pa.list_(pa.int64())), ("sender", pa.string()), ("reader", pa.string()),
+    ("t", pa.int64()), ("evidence", pa.map_(pa.string(), pa.string())),
+])  # fmt: skip
+
+# An SQL expression over the columns of a table, such as "coalesce(t_outcome, t)"; or one that SQL has no words for.
+Value = str | pl.Expr
+
+ID = "sender || '-' || seq"  # the id that people read; as harness.message.message_id
+READ_UNCOMMITTED = (
+    "CASE WHEN isolation = 'read_uncommitted' THEN 'read_uncommitted' END"  # an excuse, by choice
+)
+
+STEP_MESSAGES = ("from_sender || '-' || from_seq", "sender || '-' || to_seq")  # of PositionTables.steps_named
+
+
+def finding(
+    rows: pl.DataFrame,
+    anomaly: str,
+    *,
+    messages: Sequence[Value] | pl.Expr = (ID,),
+    offsets: Sequence[Value] | pl.Expr = ("offset",),
+    t: Value = "t",
+    topic: Value = "topic",
+    partition: Value = "partition",
+    sender: Value = "sender",
+    reader: Value = "NULL",
+    excuse: Value = "NULL",
+    evidence: Mapping[str, Value],
+) -> pl.DataFrame:
+    """A finding for each row. `t` is in ns; unknown values are null, and left out of `messages` and `offsets`."""
+    values: dict[str, pl.Expr] = {
+        "run": pl.col("run"),
+        "anomaly": pl.lit(anomaly),
+        "excuse": as_expr(excuse),
+        "topic": as_expr(topic),
+        "partition": as_expr(partition),
+        "messages": _list(messages),
+        "offsets": _list(offsets),
+        "sender": as_expr(sender),
+        "reader": as_expr(reader),
+        "t": as_expr(t),
+        "evidence": pl.concat_list(
+            pl.struct(pl.lit(name).alias("key"), as_expr(value).cast(pl.String).alias("value"))
+            for name, value in evidence.items()
+        ),
+    }
+    return rows.select(values[name].cast(kind).alias(name) for name, kind in COLUMNS.items())
+
+
+def as_expr(value: Value) -> pl.Expr:
+    return sql(value) if isinstance(value, str) else value
+
+
+def _list(values: Sequence[Value] | pl.Expr) -> pl.Expr:
+    if isinstance(values, pl.Expr):
+        return values
+    return pl.concat_list(as_expr(value) for value in values).list.drop_nulls()
+
+
+def seconds(nanoseconds: str, digits: int = 6) -> pl.Expr:
+    """A time span in seconds, for evidence."""
+    return (sql(nanoseconds) / 1e9).round(digits)
+
+
+def no_findings() -> pl.DataFrame:
+    return COLUMNS.to_frame()
+
+
+def to_arrow(found: pl.DataFrame) -> pa.Table:
+    """The same findings with the types of findings.parquet."""
+    table = found.select(COLUMNS.names()).to_arrow().combine_chunks()
+    arrays = []
+    for field in ARROW:
+        column = table[field.name].combine_chunks()
+        if pa.types.is_map(field.type):
+            column = column.cast(pa.list_(pa.struct([("key", pa.string()), ("value", pa.string())])))
+            arrays.append(
+                pa.MapArray.from_arrays(column.offsets, column.values.field(0), column.values.field(1))
+            )
+        else:
+            arrays.append(column.cast(field.type))
+    return pa.Table.from_arrays(arrays, schema=ARROW)
+
+
+# --- for explain ----------------------------------------------------------------------------------
+
+
+def place(row: Mapping[str, Any]) -> str:
+    """The position in words: `orders/2 at offset 17`, as far as it is known."""
+    if row.get("partition") is None:
+        return f"topic {row.get('topic')}"
+    at = next(iter(row.get("offsets") or []), None)
+    return f"{row['topic']}/{row['partition']}" + ("" if at is None else f" at offset {at}")
+
+
+def when(row: Mapping[str, Any]) -> str:
+    """The time in words, with the fault window it falls into."""
+    if row.get("t_s") is None:
+        return "at an unknown time"
+    inside = "outside any fault window" if row.get("window") is None else f"in fault window {row['window']}"
+    return f"{row['t_s']:.3f} s into the run ({inside})"
+
+
+def first(row: Mapping[str, Any]) -> str:
+    return next(iter(row.get("messages") or []), "an unknown message")

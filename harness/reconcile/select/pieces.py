@@ -1,0 +1,80 @@
+"""Rows on their way through Spark: a piece of a table as one binary value, which Spark moves and never looks into.
+
+A piece says what it is for: its share (rows that have to be judged together have the same one), its subject, and the
+table that its rows belong to. Planning a query for them, or turning them into rows of Spark and back, would cost more
+than judging them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+
+import numpy as np
+import pyarrow as pa
+
+from harness.reconcile.blocks import Ints
+
+PIECE = "share bigint, subject string, name string, rows binary"
+_ARROW = pa.schema(
+    [("share", pa.int64()), ("subject", pa.string()), ("name", pa.string()), ("rows", pa.binary())]
+)
+
+Bag = Mapping[str, pa.Table]  # tables by name
+
+
+class Subject(StrEnum):
+    """What rows are for: the questions of one subject are asked of all rows of a share together."""
+
+    POSITIONS = "positions"
+    MESSAGES = "messages"
+    KEYS = "keys"
+    TRANSACTIONS = "transactions"
+    EDGES = "edges"  # first and last rows of readers in a task: for the driver, to find steps across tasks
+    RESULT = "result"  # findings and the like: for the driver
+
+
+def piece(subject: Subject, name: str, rows: pa.Table | pa.RecordBatch, share: int = 0) -> pa.RecordBatch:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as stream:
+        stream.write(rows)  # a batch or a table
+    packed = sink.getvalue()
+    ends = pa.py_buffer(np.array([0, packed.size], dtype=np.int32))
+    arrays = [
+        pa.array([share], pa.int64()),
+        pa.array([subject.value]),
+        pa.array([name]),
+        pa.Array.from_buffers(pa.binary(), 1, [None, ends, packed]),
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
+
+
+def pieces(
+    subject: Subject, name: str, rows: pa.RecordBatch, share: Ints | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The rows as one piece, or one for each share; none where there are no rows."""
+    if not rows.num_rows:
+        return
+    if share is None:
+        yield piece(subject, name, rows)
+        return
+    order = np.argsort(share, kind="stable")
+    in_order = rows.take(pa.array(order))
+    numbers, starts = np.unique(share[order], return_index=True)
+    for number, start, end in zip(numbers.tolist(), starts, [*starts[1:], len(order)], strict=True):
+        yield piece(subject, name, in_order.slice(start, end - start), number)
+
+
+def unpacked(packed: Iterable[pa.RecordBatch]) -> dict[Subject, dict[str, pa.Table]]:
+    """The tables of each subject, of all shares together."""
+    found: dict[tuple[str, str], list[pa.Table]] = defaultdict(list)
+    for batch in packed:
+        columns = (batch.column(name).to_pylist() for name in ("subject", "name"))
+        for subject, name, rows in zip(*columns, batch.column("rows"), strict=True):
+            with pa.ipc.open_stream(rows.as_buffer()) as stream:
+                found[subject, name].append(stream.read_all())
+    joined: dict[Subject, dict[str, pa.Table]] = {subject: {} for subject in Subject}
+    for (subject, name), tables in found.items():
+        joined[Subject(subject)][name] = pa.concat_tables(tables).combine_chunks()
+    return joined
