@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from harness.reconcile.find.findings import HISTORY
 from harness.reconcile.find.rounds import CRASHED, FINDINGS, ask, questions
 from harness.reconcile.find.shares import results
 from harness.reconcile.job import all_finders
-from harness.reconcile.select.pieces import PIECE, Subject, unpacked
+from harness.reconcile.pieces import PIECE, Subject, unpacked
 from harness.verdict import Judgement, Settings, judge
 
 PHANTOM = "phantom"
@@ -94,13 +93,6 @@ def _ask(
     answers = unpacked(packed.to_batches())[Subject.RESULT]
     crashed |= {row["finder"]: row["reason"] for row in answers[CRASHED].to_pylist()}
     found = answers[FINDINGS].to_pylist()
-    if os.environ.get("ONCEPROOF_COMPARE"):
-        from harness.reconcile.by_queries.compare import old_finders, same
-        from harness.reconcile.by_queries.history_judge import _ask as ask_queries
-
-        theirs: dict[str, str] = {}
-        same(ask_queries(spark, histories, old_finders(finders), theirs, ww_deps=ww_deps), found)
-        assert theirs.keys() == crashed.keys()
     return [
         {**row, "evidence": dict(row["evidence"] or ())} for row in found if row["anomaly"] not in crashed
     ]

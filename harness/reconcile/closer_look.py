@@ -27,11 +27,11 @@ from harness.reconcile.find.rounds import (
 from harness.reconcile.find.shares import of_shares, with_shares
 from harness.reconcile.find.sql import sql
 from harness.reconcile.find.tables import Known, table_of
+from harness.reconcile.pieces import Bag, Subject, unpacked
 from harness.reconcile.seal import Sealed
 from harness.reconcile.select.across_tasks import Doubts
 from harness.reconcile.select.doubtful_steps import across_tasks
 from harness.reconcile.select.narrow import narrow
-from harness.reconcile.select.pieces import Bag, Subject, unpacked
 from harness.reconcile.select.row_keys import Wanted
 from harness.reconcile.select.select import Picker, found_already, related, visible_of, with_all_tables
 from harness.reconcile.source import Source

@@ -6,7 +6,6 @@ rows, and only those, go to the finders that its reasons wake (harness.reconcile
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -28,15 +27,12 @@ from harness.reconcile.schema import LARGE
 from harness.reconcile.screen import Screened, facts, screen
 from harness.reconcile.seal import Sealed
 from harness.reconcile.select.across_tasks import Doubts, doubts
-from harness.reconcile.session import for_few_rows
 from harness.reconcile.source import Files, Frames, Source
 from harness.reconcile.stored import read, read_small
 from harness.reconcile.times import latency_and_throughput, recovery, timeline, unavailable_s_max
 from harness.rundir import RunDir, write_json
 
 VERSION = 1
-FEW_RECORDS = 6_000_000  # in all large tables: their summaries are some megabytes
-TINY_RECORDS = 300_000  # are read before the program that reads them quickly is compiled
 OUTCOMES = (Count.ATTEMPTED, Count.ACKED, Count.REJECTED, Count.UNKNOWN)
 
 Rows = list[dict[str, Any]]
@@ -67,29 +63,11 @@ def reconcile_many(
     source = _source(runs, sealed, spark)
     small = read_small({run.tables: one for run, one in zip(runs, sealed, strict=True)})
     known = facts(small, sealed)
-    records = sum(one.rows[name] for one in sealed for name in LARGE)
-    few = records <= FEW_RECORDS
-    with for_few_rows(spark, few=few, tiny=records <= TINY_RECORDS):
-        screened = screen(source, known, few=few)
+    screened = screen(source, known, records=sum(one.rows[name] for one in sealed for name in LARGE))
     doubtful = doubts(screened, known, sealed)
     looked = Looked()
     if doubtful.any:
         looked = look(spark, source, small, sealed, known, doubtful, woken(chosen, doubtful))
-        if os.environ.get("ONCEPROOF_COMPARE"):
-            from harness.reconcile.by_queries.compare import need_same
-
-            looked.findings = list(looked.findings)
-            need_same(
-                spark,
-                source,
-                small,
-                sealed,
-                known,
-                doubtful,
-                woken(chosen, doubtful),
-                looked.findings,
-                looked.unjudged,
-            )
     found = gathered(by_number, sealed, looked.findings)
     rows = found.worst()
     sound = [finder for finder in chosen if finder.anomaly not in looked.crashed]

@@ -1,9 +1,9 @@
 """Screening: one pass of Spark over a ledger that says how much was compared and which blocks need a closer look.
 
-Spark reads and distributes the tables, kernels (harness.reconcile.kernels) turn batches of rows into block summaries
-inside its tasks, Spark merges the summaries by block, and a last kernel keeps what the driver needs: totals, times,
-and the blocks that are not sound. What comes back is small: it follows the number of doubtful blocks and the length
-of the run, never the number of records.
+Spark distributes the tables, kernels (harness.reconcile.kernels) turn batches of rows into block summaries inside its
+tasks, and the summaries of each block are merged: of few records in the driver, of many in tasks again. What is kept
+are totals, times, and the blocks that are not sound: it follows the number of doubtful blocks and the length of the
+run, never the number of records.
 """
 
 from __future__ import annotations
@@ -18,22 +18,23 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
 
 from harness.contracts import Outcome
 from harness.reconcile import blocks, kernels, steps
-from harness.reconcile.blocks import Commits, Count, Facts, Fate, Ints, Space, Summary, Why
+from harness.reconcile.blocks import Commits, Count, Facts, Fate, Ints, Space, Summary, Why, mixed
 from harness.reconcile.fates import told
 from harness.reconcile.observers import Observer
 from harness.reconcile.owners import NOBODY, ownership
+from harness.reconcile.pieces import PIECE, Subject, each_table, pieces
 from harness.reconcile.readings import all_effects_read
 from harness.reconcile.schema import EFFECTS, SCHEMAS
 from harness.reconcile.seal import Sealed
 from harness.reconcile.source import Source, Work
 from harness.transform import Transform
 
-SCHEMA = ", ".join(f"{name} bigint" for name in blocks.SUMMARY)
-_ARROW = pa.schema([(name, pa.int64()) for name in blocks.SUMMARY])
+MERGED_HERE = 6_000_000  # records whose summaries are merged in the driver: some megabytes
+SHARES = 64  # of more; rows of one block are in one share
+_NEIGHBOURS = 10  # bits of block numbers that stay together in a share
 Kernel = Callable[..., Summary]
 
 # The columns that each kernel reads; null is told as -1.
@@ -100,35 +101,45 @@ class Screened:
         return {name: values[chosen] for name, values in totals.items()}
 
 
-def screen(source: Source, facts: Sequence[Facts], *, few: bool) -> Screened:
-    """Screen attempts, log and deliveries of the runs that `facts` tell of.
-
-    The summaries of `few` records are merged here: a shuffle would cost more than all the rest. Those of many are
-    merged by Spark, and only totals and blocks that are not sound come back.
-    """
+def screen(source: Source, facts: Sequence[Facts], *, records: int) -> Screened:
+    """Screen attempts, log and deliveries of the runs that `facts` tell of; `records` are their rows, about."""
     by_run = {fact.run: fact for fact in facts}
+    shares = 1 if records <= MERGED_HERE else SHARES
     asked = {
-        name: (
-            columns,
-            _followed(columns, by_run) if name == "deliveries" else _mapped(kernel, columns, by_run),
-        )
+        name: (columns, _summarising(kernel, columns, by_run, shares))
         for name, (kernel, columns) in {**READ, EFFECTS: READ_EFFECTS}.items()
     }
-    summaries = source.each(asked, SCHEMA)
-    rows = _kept_of(blocks.merged(arrays_of(summaries))) if few else arrays_of(_merged_by_spark(summaries))
+    packed = source.each(asked, PIECE)
+    if shares > 1:
+        packed = packed.groupBy("share").applyInArrow(_merge_share, PIECE)
+    rows = _joined(packed.toArrow())
+    rows = rows if shares > 1 else _kept_of(blocks.merged(rows))
     rows = blocks.joined([rows, *(_counted_here(rows, fact) for fact in facts)])
     return Screened(rows, blocks.weigh(rows))
 
 
-def _merged_by_spark(summaries: DataFrame) -> DataFrame:
-    aggregates = [
-        *(f.expr(f"bit_or({name}) AS {name}") for name in blocks.MASKS),
-        *(f.expr(f"sum({name}) AS {name}") for name in blocks.SUMS),
-        *(f.expr(f"bit_xor({name}) AS {name}") for name in blocks.HASHES),
-        *(f.expr(f"max({name}) AS {name}") for name in blocks.HIGHEST),
-    ]
-    merged = summaries.groupBy(*blocks.KEYS).agg(*aggregates)
-    return merged.select(*blocks.SUMMARY).mapInArrow(_keep, SCHEMA)
+def _merge_share(packed: pa.Table) -> pa.Table:
+    kept = _kept_of(blocks.merged(_joined(packed)))
+    return pa.Table.from_batches(list(_packed(kept, 1)), schema=packed.schema)
+
+
+def _packed(rows: Summary, shares: int) -> Iterator[pa.RecordBatch]:
+    """Summaries as pieces. Columns without any value are left out: most kernels fill half of them."""
+    columns = {name: values for name, values in rows.items() if name in blocks.KEYS or values.any()}
+    share = None
+    if shares > 1:
+        hashed = mixed(rows["run"], rows["space"], rows["a"], rows["b"] >> _NEIGHBOURS).view(np.uint64)
+        share = (hashed % np.uint64(shares)).astype(np.int64)
+    yield from pieces(Subject.RESULT, "summaries", pa.RecordBatch.from_pydict(columns), share)
+
+
+def _joined(packed: pa.Table) -> Summary:
+    parts = []
+    for rows in each_table(packed.to_batches()):
+        none, there = np.zeros(rows.num_rows, dtype=np.int64), set(rows.column_names)
+        parts.append({name: rows[name].to_numpy() if name in there else none for name in blocks.SUMMARY})
+    empty = {name: np.zeros(0, dtype=np.int64) for name in blocks.SUMMARY}
+    return blocks.joined([empty, *parts])
 
 
 def arrays_of(frame: DataFrame) -> Summary:
@@ -151,23 +162,17 @@ def _counted_here(rows: Summary, facts: Facts) -> Summary:
     )
 
 
-def _mapped(kernel: Kernel, columns: Sequence[str], by_run: Mapping[int, Facts]) -> Work:
-    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for run, c in by_runs(batches, columns):
-            yield _batch(kernel(c, by_run[run]))
-
-    return work
-
-
-def _followed(columns: Sequence[str], by_run: Mapping[int, Facts]) -> Work:
-    """Deliveries: a task follows each reader from batch to batch and tells at its end where it began and ended."""
+def _summarising(kernel: Kernel, columns: Sequence[str], by_run: Mapping[int, Facts], shares: int) -> Work:
+    """Deliveries: a task follows each reader from batch to batch and reports at its end where it began and ended."""
+    follows = kernel is kernels.screen_deliveries
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         trails: dict[int, steps.Trail] = defaultdict(steps.Trail)
         for run, c in by_runs(batches, columns):
-            yield _batch(kernels.screen_deliveries(c, by_run[run], trails[run]))
-        for run, trail in trails.items():
-            yield _batch(steps.edges(run, trail))
+            trail = (trails[run],) if follows else ()
+            yield from _packed(kernel(c, by_run[run], *trail), shares)
+        for run, seen in trails.items():
+            yield from _packed(steps.edges(run, seen), shares)
 
     return work
 
@@ -177,11 +182,16 @@ def by_runs(
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """The rows of each run in each batch, as the arrays that kernels take."""
     for batch in batches:
+        if not batch.num_rows:
+            continue
         run = _column(batch, "run")
         c = {name: _column(batch, name) for name in columns}
+        if run.min() == run.max():
+            yield int(run[0]), c
+            continue
         for number in np.unique(run).tolist():
             mine = run == number
-            yield number, c if mine.all() else {name: values[mine] for name, values in c.items()}
+            yield number, {name: values[mine] for name, values in c.items()}
 
 
 def _column(batch: pa.RecordBatch, name: str) -> Any:
@@ -191,15 +201,6 @@ def _column(batch: pa.RecordBatch, name: str) -> Any:
     if column.null_count:
         column = column.fill_null(-1)
     return column.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
-
-
-def _batch(rows: Summary) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array(rows[name]) for name in blocks.SUMMARY], schema=_ARROW)
-
-
-def _keep(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        yield _batch(_kept_of({name: _column(batch, name) for name in blocks.SUMMARY}))
 
 
 def _kept_of(rows: Summary) -> Summary:

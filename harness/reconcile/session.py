@@ -19,8 +19,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -116,25 +116,6 @@ def start_in_background() -> threading.Thread:
     thread = threading.Thread(target=quietly, name="start-spark", daemon=True)
     thread.start()
     return thread
-
-
-@contextmanager
-def for_few_rows(spark: SparkSession, *, few: bool = True, tiny: bool = True) -> Iterator[None]:
-    """For queries over `few` rows: one task a stage, planned once; over a `tiny` number: nothing compiled either.
-
-    Measured with all finders woken, 10,000 records: 19 s of processor time instead of 25 s without compiling.
-    """
-    one_task = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
-    as_it_is = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-    settings = (one_task if few else {}) | (as_it_is if few and tiny else {})
-    before = {name: str(spark.conf.get(name)) for name in settings}
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            spark.conf.set(name, value)
 
 
 def _start(

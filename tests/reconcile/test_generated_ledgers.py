@@ -46,7 +46,7 @@ def _summary_rows(spark: SparkSession, made: Made) -> Counter[str]:
     sealed = seal(made.run)
     own = Files(spark, {sealed.run: made.run.tables})
     facts = screen.facts(stored.read_small({made.run.tables: sealed}), [sealed])
-    rows = Counter(driver=len(screen.screen(own, facts, few=True).rows[blocks.SUMMARY[0]]))
+    rows = Counter(driver=len(screen.screen(own, facts, records=0).rows[blocks.SUMMARY[0]]))
     for name in ("attempts", "log"):
         kernel, columns = screen.READ[name]
         batches = pq.read_table(made.run.tables / name).to_batches()

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from harness.reconcile import closer_look
+from harness.reconcile import closer_look, screen
 from harness.reconcile.job import reconcile_many
 from harness.rundir import RunDir
 
@@ -32,6 +32,7 @@ def test_shares_find_what_the_driver_finds(
     in_driver = reconcile_many(runs, spark)
     found = [rows(run) for run in runs]
     assert sum(map(len, found)) > 200
+    monkeypatch.setattr(screen, "MERGED_HERE", -1)
     monkeypatch.setattr(closer_look, "FEW_BLOCKS", -1)
     in_tasks = reconcile_many(runs, spark)
     for run, one, other, before in zip(runs, in_driver, in_tasks, found, strict=True):

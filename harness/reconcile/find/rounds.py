@@ -27,7 +27,7 @@ from harness.reconcile.find.tables import (
     TransactionTables,
     table_of,
 )
-from harness.reconcile.select.pieces import Bag, Subject
+from harness.reconcile.pieces import Bag, Subject
 
 FINDINGS, CRASHED, UNJUDGED = "findings", "crashed", "unjudged"
 HARMED, PASSED_OVER = "harmed", "passed_over"  # positions for the round of messages

@@ -25,7 +25,7 @@ from harness.reconcile.find.rounds import (
     Questions,
 )
 from harness.reconcile.find.tables import table_of
-from harness.reconcile.select.pieces import PIECE, Bag, Subject, piece, pieces, unpacked
+from harness.reconcile.pieces import PIECE, Bag, Subject, piece, pieces, unpacked
 from harness.reconcile.select.select import share_of, with_all_tables
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from harness.reconcile import blocks, kernels
 from harness.reconcile.blocks import BITS, Bools, Columns, Facts, Ints, Space, Summary, Why
+from harness.reconcile.pieces import Bag
 from harness.reconcile.schema import LARGE
 from harness.reconcile.screen import READ, Screened, by_runs
-from harness.reconcile.select.pieces import Bag
 from harness.reconcile.select.related_rows import NEEDED, STRANGERS, claimed_place, ours
 from harness.reconcile.select.row_keys import Kind, Wanted, doubted
 from harness.reconcile.steps import Trail
@@ -61,7 +61,7 @@ def _still_wanted(
         )
         for fact in facts
     }
-    wanted = Wanted(dict(sure.keys))
+    wanted = sure.copy()
     unsound_messages = _unsound(messages, Space.MESSAGE, single)
     unsound_positions = _unsound(positions, Space.POSITION, single)
     for kind, s in ((Kind.MESSAGE, unsound_messages), (Kind.POSITION, unsound_positions)):

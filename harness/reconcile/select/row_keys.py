@@ -14,6 +14,7 @@ import numpy as np
 from harness.reconcile.blocks import BITS, Bools, Ints, Summary, Why, mixed, weigh
 
 _NONE = np.zeros(0, dtype=np.int64)
+_LAST = (1 << 16) - 1
 
 
 class Kind(IntEnum):
@@ -32,12 +33,20 @@ def _key(run: int | Ints, x: Ints, y: Ints) -> Ints:
 
 @dataclass
 class Wanted:
-    """Keys of messages and positions, by kind."""
+    """Keys of messages and positions, by kind.
+
+    Before a key is hashed and looked up, the last bits of y are: nearly all rows of a large ledger end there.
+    """
 
     keys: dict[Kind, Ints] = field(default_factory=lambda: dict.fromkeys(Kind, _NONE))
+    _last_bits: dict[Kind, Bools] = field(default_factory=dict)
 
     def add(self, kind: Kind, run: Ints, x: Ints, y: Ints) -> None:
-        self.keys[kind] = np.union1d(self.keys[kind], _key(run, x, y))
+        if len(y):
+            self.keys[kind] = np.union1d(self.keys[kind], _key(run, x, y))
+            known = self._last_bits.get(kind, np.zeros(_LAST + 1, dtype=np.bool_)).copy()
+            known[y & _LAST] = True
+            self._last_bits[kind] = known
 
     @property
     def blocks(self) -> int:
@@ -47,9 +56,14 @@ class Wanted:
         return blocks + (single >> BITS)
 
     def holds(self, run: int, kind: Kind, x: Ints, y: Ints) -> Bools:
-        if not len(self.keys[kind]):
-            return np.zeros(len(x), dtype=np.bool_)
-        return isin(_key(run, x, y), self.keys[kind])
+        found = np.zeros(len(x), dtype=np.bool_)
+        if len(self.keys[kind]):
+            near = np.flatnonzero(self._last_bits[kind][y & _LAST])
+            found[near] = isin(_key(run, x[near], y[near]), self.keys[kind])
+        return found
+
+    def copy(self) -> Wanted:
+        return Wanted(dict(self.keys), dict(self._last_bits))
 
     def message(self, run: int, session: Ints, seq: Ints) -> Bools:
         """Rows whose message is wanted, by itself or with its block."""

@@ -18,11 +18,11 @@ import pyarrow as pa
 from harness.reconcile.blocks import BITS, Bools, Columns, Facts, Ints, Space, mixed, place_of
 from harness.reconcile.fates import TRANSACTION
 from harness.reconcile.owners import Shared
+from harness.reconcile.pieces import PIECE, Bag, Subject, pieces
 from harness.reconcile.schema import EFFECTS, LARGE, SCHEMAS
 from harness.reconcile.screen import arrays_of, by_runs
 from harness.reconcile.select.across_tasks import Doubts, Overcommit
 from harness.reconcile.select.doubtful_steps import STEPS, Follower, Jumped, jumped_of
-from harness.reconcile.select.pieces import PIECE, Bag, Subject, pieces
 from harness.reconcile.select.related_rows import HUNTED, NEEDED, Hunt, claimed_place, ours
 from harness.reconcile.select.row_keys import Kind, Wanted
 from harness.reconcile.source import Source, Work

@@ -66,14 +66,21 @@ def pieces(
         yield piece(subject, name, in_order.slice(start, end - start), number)
 
 
+def each_table(packed: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The rows of each piece."""
+    for batch in packed:
+        for rows in batch.column("rows"):
+            with pa.ipc.open_stream(rows.as_buffer()) as stream:
+                yield stream.read_all()
+
+
 def unpacked(packed: Iterable[pa.RecordBatch]) -> dict[Subject, dict[str, pa.Table]]:
     """The tables of each subject, of all shares together."""
     found: dict[tuple[str, str], list[pa.Table]] = defaultdict(list)
     for batch in packed:
-        columns = (batch.column(name).to_pylist() for name in ("subject", "name"))
-        for subject, name, rows in zip(*columns, batch.column("rows"), strict=True):
-            with pa.ipc.open_stream(rows.as_buffer()) as stream:
-                found[subject, name].append(stream.read_all())
+        names = zip(batch.column("subject").to_pylist(), batch.column("name").to_pylist(), strict=True)
+        for key, rows in zip(names, each_table([batch]), strict=True):
+            found[key].append(rows)
     joined: dict[Subject, dict[str, pa.Table]] = {subject: {} for subject in Subject}
     for (subject, name), tables in found.items():
         joined[Subject(subject)][name] = pa.concat_tables(tables).combine_chunks()
