@@ -63,8 +63,11 @@ def related(source: Source, doubts: Doubts) -> tuple[Wanted, Wanted]:
 
 
 def with_all_tables(bag: Bag) -> dict[str, pa.Table]:
-    """The bag with an empty table for each that has no rows in doubt."""
-    return {name: schema.empty_table() for name, schema in PICKED.items()} | dict(bag)
+    """The bag with an empty table for each that has no rows in doubt. Types are ours: Spark's own reader has others."""
+    tables = dict(bag)
+    for name, schema in PICKED.items():
+        tables[name] = bag[name].select(schema.names).cast(schema) if name in bag else schema.empty_table()
+    return tables
 
 
 @dataclass(frozen=True)
