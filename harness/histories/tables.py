@@ -18,21 +18,17 @@ import pyarrow as pa
 from harness.contracts import Outcome
 from harness.histories.parse import ASSIGN, SUBSCRIBE, History, Label, Operation
 from harness.reconcile.fates import TRANSACTION, told
-from harness.reconcile.find import tables as ledger
-from harness.reconcile.find.sql import sql
+from harness.reconcile.find import derive as ledger
+from harness.reconcile.find.derive import prepared
+from harness.reconcile.find.findings import sql
+from harness.reconcile.find.known import Known, readers_table, runs_table, table_of, without_rows
 from harness.reconcile.find.tables import (
     COMMITTED,
     MESSAGE,
     POSITION,
     HistoryTables,
-    Known,
     MessageTables,
     PositionTables,
-    prepared,
-    readers_table,
-    runs_table,
-    table_of,
-    without_rows,
 )
 from harness.reconcile.schema import SCHEMAS
 

@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from harness.contracts import Finder
 from harness.reconcile.blocks import Facts, Space, Why
-from harness.reconcile.find.findings import to_arrow
+from harness.reconcile.find.findings import sql, to_arrow
+from harness.reconcile.find.known import Known, table_of
 from harness.reconcile.find.rounds import (
     CRASHED,
     FINDINGS,
@@ -25,13 +26,10 @@ from harness.reconcile.find.rounds import (
     Questions,
 )
 from harness.reconcile.find.shares import of_shares, with_shares
-from harness.reconcile.find.sql import sql
-from harness.reconcile.find.tables import Known, table_of
 from harness.reconcile.pieces import Bag, Subject, unpacked
 from harness.reconcile.seal import Sealed
 from harness.reconcile.select.across_tasks import Doubts
 from harness.reconcile.select.doubtful_steps import across_tasks
-from harness.reconcile.select.narrow import narrow
 from harness.reconcile.select.row_keys import Wanted
 from harness.reconcile.select.select import Picker, found_already, related, visible_of, with_all_tables
 from harness.reconcile.source import Source
@@ -65,25 +63,24 @@ def look(
     finders: Sequence[Finder],
 ) -> Looked:
     source = source.of(doubts.runs)
-    wanted, sure = related(source, doubts)
+    wanted = related(source, doubts)
     missing = bool(doubts.reasons()[Space.MESSAGE] & (Why.MISSING | Why.OPEN_TXN))
     questions = Questions(Known.of(sealed, small), finders, missing)
     if wanted.blocks <= FEW_BLOCKS:
-        return _in_driver(source, doubts, facts, questions, wanted, sure)
+        return _in_driver(source, doubts, facts, questions, wanted)
     return _in_tasks(spark, source, doubts, facts, questions, wanted)
 
 
 def _in_driver(
-    source: Source, doubts: Doubts, facts: Sequence[Facts], questions: Questions, wanted: Wanted, sure: Wanted
+    source: Source, doubts: Doubts, facts: Sequence[Facts], questions: Questions, wanted: Wanted
 ) -> Looked:
     picker = Picker.of(wanted, doubts, facts)
     bags = unpacked(picker.pick(source).toArrow().to_batches())
     messages = with_all_tables(bags[Subject.MESSAGES])
     positions = with_all_tables({**bags[Subject.POSITIONS], **found_already(doubts)})
     positions["steps"] = pa.concat_tables([positions["steps"], _steps_across(picker, bags[Subject.EDGES])])
-    narrowed, still = narrow(messages, positions, doubts.screened, facts, sure)
-    at_positions = questions.of_positions(still)
-    of_messages = questions.of_messages(narrowed, at_positions[HARMED], at_positions[PASSED_OVER])
+    at_positions = questions.of_positions(positions)
+    of_messages = questions.of_messages(messages, at_positions[HARMED], at_positions[PASSED_OVER])
     answers = [at_positions, of_messages]
     if KEYED in of_messages:
         answers.append(questions.of_keys(of_messages[KEYED], of_messages[KEY_PLACES]))

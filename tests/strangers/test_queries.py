@@ -12,7 +12,7 @@ import pytest
 from harness.cli import main
 from harness.reconcile.fates import told
 from harness.reconcile.find.findings import finding
-from harness.reconcile.find.tables import (
+from harness.reconcile.find.known import (
     Known,
     readers_table,
     runs_table,

@@ -9,8 +9,7 @@ import polars as pl
 
 from harness.reconcile.blocks import Space, Why
 from harness.reconcile.find.between import between
-from harness.reconcile.find.findings import ID, LEDGER, finding, when
-from harness.reconcile.find.sql import sql
+from harness.reconcile.find.findings import ID, LEDGER, finding, sql, when
 from harness.reconcile.find.tables import PARTITION, PositionTables
 
 TOLD_AT_MOST = 10  # of the records that were not given yet

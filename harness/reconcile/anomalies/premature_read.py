@@ -17,9 +17,9 @@ from harness.reconcile.find.findings import (
     first,
     place,
     seconds,
+    sql,
     when,
 )
-from harness.reconcile.find.sql import sql
 from harness.reconcile.find.tables import ABORTED, MESSAGE, MessageTables
 
 _TOO_EARLY = f"t < asked_at AND fate != '{ABORTED}'"

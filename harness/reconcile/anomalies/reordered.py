@@ -13,8 +13,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from harness.reconcile.blocks import Space, Why
-from harness.reconcile.find.findings import HISTORY, LEDGER, finding, when
-from harness.reconcile.find.sql import sql
+from harness.reconcile.find.findings import HISTORY, LEDGER, finding, sql, when
 from harness.reconcile.find.tables import MessageTables
 
 _OPPOSITE = "first_offset > second_offset"

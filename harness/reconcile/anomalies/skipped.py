@@ -9,8 +9,7 @@ import polars as pl
 
 from harness.reconcile.blocks import Space, Why
 from harness.reconcile.find.between import between
-from harness.reconcile.find.findings import HISTORY, ID, LEDGER, STEP_MESSAGES, finding, when
-from harness.reconcile.find.sql import sql
+from harness.reconcile.find.findings import HISTORY, ID, LEDGER, STEP_MESSAGES, finding, sql, when
 from harness.reconcile.find.tables import PARTITION, PositionTables
 
 TOLD_AT_MOST = 100  # of those left out, in a ledger; there may be millions

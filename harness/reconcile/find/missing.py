@@ -5,9 +5,9 @@ from __future__ import annotations
 import polars as pl
 
 from harness.reconcile.fates import TRANSACTION
-from harness.reconcile.find.findings import ID, finding
-from harness.reconcile.find.sql import sql
-from harness.reconcile.find.tables import PARTITION, Known, MessageTables
+from harness.reconcile.find.findings import ID, finding, sql
+from harness.reconcile.find.known import Known
+from harness.reconcile.find.tables import PARTITION, MessageTables
 
 LOST, EXPIRED, LATE = "lost", "expired", "late"
 NOT_ASKED = "not asked"  # its partition was not read whole (E11)

@@ -15,17 +15,16 @@ import pyarrow as pa
 
 from harness.contracts import Finder
 from harness.message import BAD_PAYLOAD, FOREIGN_RUN
-from harness.reconcile.find import tables as make
-from harness.reconcile.find.findings import COLUMNS
+from harness.reconcile.find import derive as make
+from harness.reconcile.find.findings import COLUMNS, sql
+from harness.reconcile.find.known import Known, table_of
 from harness.reconcile.find.missing import gone_of, unjudged
-from harness.reconcile.find.sql import sql
 from harness.reconcile.find.tables import (
+    POSITION,
     KeyTables,
-    Known,
     MessageTables,
     PositionTables,
     TransactionTables,
-    table_of,
 )
 from harness.reconcile.pieces import Bag, Subject
 
@@ -56,13 +55,12 @@ class Questions:
         """Findings about positions, and what the round of messages needs of them."""
         rows = self._prepared(bag)
         positions = make.positions_of(rows)
-        records = pl.concat([rows["log"], self._prepared({**bag, "log": bag["records"]})["log"]])
         asked = PositionTables(
             self.known,
             rows["deliveries"],
             positions,
             make.claims_of(rows),
-            make.readable_of(records),
+            make.readable_of(rows["log"]),
             self._steps(bag["steps"]),
             self._named_readers(
                 _at_places(bag["overcommits"]).with_columns(sql("nullif(given, 0)").alias("given"))
@@ -75,7 +73,7 @@ class Questions:
         return {
             **ask(self.about(Subject.POSITIONS), asked),
             HARMED: make.harmed_of(positions),
-            PASSED_OVER: passed_over.select(*make.POSITION, "session", "seq", "acked"),
+            PASSED_OVER: passed_over.select(*POSITION, "session", "seq", "acked"),
         }
 
     def of_messages(self, bag: Bag, harmed: pl.DataFrame, passed_over: pl.DataFrame) -> Answers:

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from harness.reconcile.blocks import place_of
 from harness.reconcile.find.findings import to_arrow
+from harness.reconcile.find.known import table_of
 from harness.reconcile.find.rounds import (
     FINDINGS,
     HARMED,
@@ -24,7 +25,6 @@ from harness.reconcile.find.rounds import (
     Answers,
     Questions,
 )
-from harness.reconcile.find.tables import table_of
 from harness.reconcile.pieces import PIECE, Bag, Subject, piece, pieces, unpacked
 from harness.reconcile.select.select import share_of, with_all_tables
 

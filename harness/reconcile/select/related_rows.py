@@ -16,13 +16,13 @@ from harness.reconcile.select.row_keys import Kind, Wanted, doubted, isin
 from harness.reconcile.source import Work
 
 STRANGERS = Why.NOBODYS | Why.CONTENT | Why.PLACE | Why.OBSERVED
-HUNTED = "kind bigint, run bigint, x bigint, y bigint, sure bigint"  # sure: nobody can tell it better
+HUNTED = "kind bigint, run bigint, x bigint, y bigint"
 NEEDED: Mapping[str, tuple[str, ...]] = {
     "attempts": ("session", "seq", "topic", "told_partition", "offset"),
     "log": ("session", "seq", "topic", "partition", "offset", "key", "intended_partition", "flags"),
     "deliveries": ("session", "seq", "topic", "partition", "offset", "flags"),
 }
-_NAMES = ["kind", "run", "x", "y", "sure"]
+_NAMES = ["kind", "run", "x", "y"]
 
 
 def claimed_place(table: str, c: Columns) -> Ints:
@@ -82,17 +82,19 @@ class Hunt:
     def work(self, table: str) -> Work:
         def hunt(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for run, c in by_runs(batches, NEEDED[table]):
-                for sure, found in ((0, self._of_blocks(table, run, c)), (1, self._of_ranges(table, run, c))):
-                    for kind, x, y in found:
-                        pairs = np.unique(np.stack([x, y]), axis=1)
-                        same = np.ones(pairs.shape[1], dtype=np.int64)
-                        columns = (same * kind, same * run, pairs[0], pairs[1], same * sure)
-                        yield pa.RecordBatch.from_arrays(list(map(pa.array, columns)), _NAMES)
+                for kind, x, y in (*self._of_blocks(table, run, c), *self._of_ranges(table, run, c)):
+                    pairs = np.unique(np.stack([x, y]), axis=1)
+                    same = np.ones(pairs.shape[1], dtype=np.int64)
+                    columns = (same * kind, same * run, pairs[0], pairs[1])
+                    yield pa.RecordBatch.from_arrays(list(map(pa.array, columns)), _NAMES)
 
         return hunt
 
     def _of_blocks(self, table: str, run: int, c: Columns) -> Iterator[tuple[Kind, Ints, Ints]]:
-        """Where the messages of a block stand, or who stands in a block: of all, since nobody knows yet of whom."""
+        """The positions of every message in a doubtful block, and the messages at every doubtful position.
+
+        At this stage the block is all that is known.
+        """
         session, seq, place, offset = c["session"], c["seq"], claimed_place(table, c), c["offset"]
         moved = self.moved.holds(run, Kind.MESSAGES, session, seq >> BITS) & (offset >= 0)
         yield Kind.POSITION, place[moved], offset[moved]
@@ -105,7 +107,7 @@ class Hunt:
             return
         session, seq, place, offset = c["session"], c["seq"], claimed_place(table, c), c["offset"]
         passed = _in_ranges(run, place, offset, self.passed)
-        yield Kind.RECORDS, place[passed], offset[passed] >> BITS
+        yield Kind.POSITIONS, place[passed], offset[passed] >> BITS
         keyed = ours(c) & (c["key"] >= 0) & (c["intended_partition"] < 0)
         mixed_up = keyed & _in_ranges(run, place, offset, self.keyed)
         if run in self.split:
@@ -117,7 +119,7 @@ class Hunt:
                     (session == stretch["session"]) & (place == stretch["place"]) & (seq < stretch["before"])
                 )
                 behind &= (offset >= stretch["first"]) & (offset <= stretch["last"])
-                # Who was ahead of them is needed too, or the closer look would find nobody to compare with.
+                # The message ahead of them is needed too: finders compare it with them.
                 ahead = np.array([stretch["before"]])
                 yield (
                     Kind.MESSAGES,

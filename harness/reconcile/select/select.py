@@ -2,8 +2,8 @@
 
 Finders ask about positions (all rows at one) and about messages (all rows that name one), so each picked row goes to the
 subjects that it was picked for. Two passes over the tables, by kernels like those of screening: the first
-(harness.reconcile.select.related_rows) finds what else belongs to what is in doubt, the second picks the rows. Few rows
-are then narrowed in the driver (harness.reconcile.select.narrow); many go to shares of Spark tasks as they are.
+(harness.reconcile.select.related_rows) finds what else belongs to what is in doubt, the second picks the rows. A block is
+picked whole, with the sound neighbours of what is wrong in it: finders find nothing about those.
 """
 
 from __future__ import annotations
@@ -30,11 +30,9 @@ from harness.reconcile.steps import COLUMNS as STEP_COLUMNS
 from harness.transform import INPUT, Transform
 
 _INPUT = ("topic", "partition", "offset", "session", "seq")
-# What finders get: `records` are rows of the log of which only their position counts; `inputs` and `effects` are of pipelines;
-# `overcommits` and `shared` were found while screening.
+# What finders get: `inputs` and `effects` are of pipelines; `overcommits` and `shared` were found while screening.
 PICKED: Mapping[str, pa.Schema] = {
     **{name: SCHEMAS[name] for name in (*LARGE, EFFECTS)},
-    "records": SCHEMAS["log"],
     "steps": STEPS,
     "inputs": pa.schema([(name, pa.int64()) for name in ("run", *_INPUT, "effects")]),
     "overcommits": pa.schema([(field.name, pa.int64()) for field in fields(Overcommit)]),
@@ -42,12 +40,9 @@ PICKED: Mapping[str, pa.Schema] = {
 }
 
 
-def related(source: Source, doubts: Doubts) -> tuple[Wanted, Wanted]:
-    """The keys of all rows that are wanted, and of those that narrowing must not drop.
-
-    Whole blocks where screening knows no better; single messages and positions where it does.
-    """
-    wanted, sure = Wanted(), Wanted()
+def related(source: Source, doubts: Doubts) -> Wanted:
+    """The keys of all rows that are wanted: doubtful blocks, and what else belongs to what is in doubt."""
+    wanted = Wanted()
     for kind, space in ((Kind.MESSAGES, Space.MESSAGE), (Kind.POSITIONS, Space.POSITION)):
         s = doubts.screened.doubtful(space)
         wanted.add(kind, s["run"], s["a"], s["b"])
@@ -57,9 +52,7 @@ def related(source: Source, doubts: Doubts) -> tuple[Wanted, Wanted]:
         for kind in Kind:
             mine = found["kind"] == kind
             wanted.add(kind, *(found[name][mine] for name in ("run", "x", "y")))
-            certain = mine & (found["sure"] == 1)
-            sure.add(kind, *(found[name][certain] for name in ("run", "x", "y")))
-    return wanted, sure
+    return wanted
 
 
 def with_all_tables(bag: Bag) -> dict[str, pa.Table]:
@@ -101,22 +94,19 @@ class Picker:
         needed = NEEDED[table][:5]  # which message it is and where it is
         follower = Follower(self.jumped) if table == "deliveries" and self.jumped is not None else None
         for batch in batches:
-            messages, positions, records = (np.zeros(batch.num_rows, dtype=np.bool_) for _ in range(3))
+            messages, positions = (np.zeros(batch.num_rows, dtype=np.bool_) for _ in range(2))
             session_share, place_share = (np.zeros(batch.num_rows, dtype=np.int64) for _ in range(2))
             runs = batch.column("run").to_numpy()
             for run, c in by_runs([batch], needed):
                 mine, place = runs == run, claimed_place(table, c)
                 messages[mine] = self.wanted.message(run, c["session"], c["seq"])
                 positions[mine] = self.wanted.position(run, place, c["offset"])
-                if table == "log":
-                    records[mine] = self.wanted.record(run, place, c["offset"])
                 session_share[mine], place_share[mine] = (
                     self._share(run, c["session"]),
                     self._share(run, place),
                 )
             yield from self._taken(Subject.MESSAGES, table, batch, messages, session_share)
             yield from self._taken(Subject.POSITIONS, table, batch, positions, place_share)
-            yield from self._taken(Subject.POSITIONS, "records", batch, records & ~positions, place_share)
             if table == "log" and self.effects.blocks:
                 yield from self._inputs(batch)
             if follower is not None:
