@@ -14,7 +14,7 @@ from enum import StrEnum
 import numpy as np
 import pyarrow as pa
 
-from harness.reconcile.blocks import Ints
+from harness.reconcile.blocks import Ints, mixed
 
 PIECE = "share bigint, subject string, name string, rows binary"
 _ARROW = pa.schema(
@@ -27,12 +27,37 @@ Bag = Mapping[str, pa.Table]  # tables by name
 class Subject(StrEnum):
     """What rows are for: the questions of one subject are asked of all rows of a share together."""
 
-    POSITIONS = "positions"
-    MESSAGES = "messages"
+    POSITIONS = "positions"  # every row at some positions
+    STEPS = "steps"  # what readers did in some partitions
+    MESSAGES = "messages"  # every row that names some messages
+    ORDER = "order"  # messages of a session in a partition
     KEYS = "keys"
     TRANSACTIONS = "transactions"
-    EDGES = "edges"  # first and last rows of readers in a task: for the driver, to find steps across tasks
-    RESULT = "result"  # findings and the like: for the driver
+    FIRST = "first"  # for the driver, before anything is asked
+    RESULT = "result"  # for the driver: findings and the like
+
+
+ROUNDS = (
+    Subject.POSITIONS,
+    Subject.STEPS,
+    Subject.MESSAGES,
+    Subject.ORDER,
+    Subject.KEYS,
+    Subject.TRANSACTIONS,
+)
+_RANGE = 18  # bits: so many neighbouring messages or positions are in one share
+
+
+def share_of(run: int | Ints, x: Ints, y: Ints, shares: int) -> Ints:
+    """The share of each row, by two numbers: rows with the same ones are judged together."""
+    runs = np.broadcast_to(np.asarray(run, dtype=np.int64), x.shape)
+    share: Ints = (mixed(runs, x, y).view(np.uint64) % np.uint64(shares)).astype(np.int64)
+    return share
+
+
+def near(number: Ints) -> Ints:
+    """The same number for neighbours."""
+    return number >> _RANGE
 
 
 def piece(subject: Subject, name: str, rows: pa.Table | pa.RecordBatch, share: int = 0) -> pa.RecordBatch:

@@ -22,7 +22,8 @@ from harness.reconcile.find.findings import (
     sql,
     when,
 )
-from harness.reconcile.find.tables import ABORTED, MESSAGE, MessageTables
+from harness.reconcile.find.known import ABORTED
+from harness.reconcile.find.tables import MESSAGE, MessageTables
 
 _ABORTED = f"txn > 0 AND fate = '{ABORTED}'"
 

@@ -21,7 +21,6 @@ class DoubleEffect:
     def of_positions(self, tables: PositionTables) -> pl.DataFrame:
         """One finding for each effect of an input that is there more than once; one that was copied by a retry of
         the producer (the same message at two offsets) is `duplicated` instead."""
-        assert tables.effects is not None
         first = [pl.col(name).min() for name in ("topic", "partition", "offset")]
         made = (
             tables.effects.filter(pl.col("late") == 0)

@@ -9,17 +9,8 @@ import polars as pl
 from harness.message import BAD_PAYLOAD, FOREIGN_RUN
 from harness.reconcile.fates import TRANSACTION
 from harness.reconcile.find.findings import sql
-from harness.reconcile.find.known import Known
-from harness.reconcile.find.tables import (
-    ABORTED,
-    ACKED,
-    COMMITTED,
-    MESSAGE,
-    PARTITION,
-    POSITION,
-    REJECTED,
-    UNKNOWN,
-)
+from harness.reconcile.find.known import COMMITTED, Known
+from harness.reconcile.find.tables import ACKED, MESSAGE, PARTITION, POSITION, REJECTED
 
 Rows = Mapping[str, pl.DataFrame]  # attempts, log and deliveries
 
@@ -31,20 +22,24 @@ def prepared(rows: Rows, known: Known) -> dict[str, pl.DataFrame]:
     could get it. Of deliveries reader_name, isolation and observes of its reader, and `shown_all`: to an observer of
     read_uncommitted, which is shown aborted records by design.
     """
-    ours = (pl.col("flags") & (BAD_PAYLOAD | FOREIGN_RUN)) == 0
-    log = rows["log"].join(known.runs, on="run", how="left")
     deliveries = rows["deliveries"].join(known.readers, on=["run", "reader"], how="left")
     return {
         "attempts": rows["attempts"],
-        "log": log.with_columns(
-            ours.alias("ours"),
-            sql("CASE WHEN reads_committed THEN committed ELSE uncommitted END").alias("readable"),
-        ),
+        "log": _prepared_log(rows["log"], known),
         "deliveries": deliveries.with_columns(
-            ours.alias("ours"),
-            sql("observes AND isolation = 'read_uncommitted'").alias("shown_all"),
+            _OURS.alias("ours"), sql("observes AND isolation = 'read_uncommitted'").alias("shown_all")
         ),
     }
+
+
+_OURS = (pl.col("flags") & (BAD_PAYLOAD | FOREIGN_RUN)) == 0
+
+
+def _prepared_log(log: pl.DataFrame, known: Known) -> pl.DataFrame:
+    readable = sql("CASE WHEN reads_committed THEN committed ELSE uncommitted END")
+    return log.join(known.runs, on="run", how="left").with_columns(
+        _OURS.alias("ours"), readable.alias("readable")
+    )
 
 
 def claims_of(rows: Rows) -> pl.DataFrame:
@@ -65,7 +60,9 @@ def claims_of(rows: Rows) -> pl.DataFrame:
 _CLAIMANT = [pl.when("ours").then(pl.col(name)).alias(name) for name in ("session", "seq")]
 
 
-def readable_of(log: pl.DataFrame) -> pl.DataFrame:
+def readable_of(records: pl.DataFrame, known: Known) -> pl.DataFrame:
+    """Records of the log that the group could get."""
+    log = _prepared_log(records, known)
     return log.filter("readable").select(*POSITION, *_CLAIMANT)
 
 
@@ -114,22 +111,6 @@ def harmed_of(positions: pl.DataFrame) -> pl.DataFrame:
     return harmed.filter(sql("(in_log OR in_committed) AND session IS NOT NULL")).select(MESSAGE)
 
 
-_FATE = (
-    f"CASE WHEN committed THEN '{COMMITTED}' WHEN aborted OR NOT asked THEN '{ABORTED}' "
-    f"WHEN proven THEN '{COMMITTED}' ELSE '{UNKNOWN}' END"
-)
-
-
-def fates_of(transactions: pl.DataFrame, log: pl.DataFrame, deliveries: pl.DataFrame) -> pl.DataFrame:
-    """What became of each transaction. Never asked to commit, or an acked abort: certainly aborted."""
-    # E2: a record of it that a read_committed reader got proves an unknown transaction committed.
-    found = log.filter(sql("ours AND committed AND txn > 0")).select(TRANSACTION)
-    given = deliveries.filter(sql("ours AND txn > 0 AND isolation = 'read_committed'")).select(TRANSACTION)
-    proven = pl.concat([found, given]).unique().with_columns(proven=pl.lit(True))
-    asked = transactions.join(proven, on=TRANSACTION, how="left")
-    return asked.select(*TRANSACTION, sql(_FATE).alias("fate"), "asked_at")
-
-
 _CARRIED = (
     "t",
     "t_outcome",
@@ -142,9 +123,7 @@ _CARRIED = (
 _OWED = f"attempted AND (txn = 0 AND outcome = {ACKED} OR fate = '{COMMITTED}' AND outcome != {REJECTED})"
 
 
-def messages_of(
-    rows: Rows, fates: pl.DataFrame, bounds: pl.DataFrame, harmed: pl.DataFrame | None = None
-) -> pl.DataFrame:
+def messages_of(rows: Rows, known: Known, harmed: pl.DataFrame) -> pl.DataFrame:
     sent = rows["attempts"].select(
         *MESSAGE, pl.lit(True).alias("attempt"), "t", "t_outcome", "outcome", "txn", "key",
         sent_txn="txn", sent_key="key", intended_topic="topic", intended_partition="partition",
@@ -153,14 +132,14 @@ def messages_of(
     found = rows["log"].filter("ours").select(
         *MESSAGE, "topic", "partition", "offset", "txn", "key", "promised", "uncommitted", "committed"
     )  # fmt: skip
-    starts = bounds.select(*PARTITION, "start")
+    starts = known.bounds.select(*PARTITION, "start")
     given = rows["deliveries"].filter("ours").join(starts, on=PARTITION, how="left").select(
         *MESSAGE, "txn", "key", delivery=~pl.col("observes"), seen_partition="partition", seen_offset="offset",
         seen_below=sql("offset < start"),
     )  # fmt: skip
-    harm = [] if harmed is None else [harmed.select(*MESSAGE, pl.lit(True).alias("harm"))]
+    harm = harmed.select(*MESSAGE, pl.lit(True).alias("harm"))
     key, txn = pl.col("key"), pl.col("txn")
-    both = pl.concat([sent, found, given, *harm], how="diagonal").group_by(MESSAGE).agg(
+    both = pl.concat([sent, found, given, harm], how="diagonal").group_by(MESSAGE).agg(
         pl.col("attempt").any().alias("attempted"),
         *(pl.col(name).max() for name in _CARRIED),
         pl.coalesce(pl.col("sent_txn").max(), txn.max()).alias("txn"),
@@ -168,7 +147,7 @@ def messages_of(
         pl.col("uncommitted").any().alias("in_log"),
         pl.col("committed").any().alias("in_committed"),
         pl.col("promised").any(),
-        (pl.col("harm").any() if harm else pl.lit(False)).alias("damaged"),
+        pl.col("harm").any().alias("damaged"),
         *(pl.col(name).min().alias(f"{name}_min") for name in ("topic", "partition", "offset")),
         *(pl.col(name).max().alias(f"{name}_max") for name in ("topic", "partition", "offset")),
         pl.col("delivery").sum().cast(pl.Int64).alias("delivered"),
@@ -177,7 +156,7 @@ def messages_of(
         pl.col("seen_below").any(),
         ((key.min() != key.max()) | (txn.min() != txn.max())).alias("altered"),
     )  # fmt: skip
-    return both.join(fates.drop("asked_at"), on=TRANSACTION, how="left").with_columns(
+    return both.join(known.fates.drop("asked_at"), on=TRANSACTION, how="left").with_columns(
         sql(_OWED).fill_null(False).alias("owed"), sql("promised OR damaged").alias("visible")
     )
 
@@ -186,26 +165,40 @@ def places_of(log: pl.DataFrame) -> pl.DataFrame:
     return log.filter("ours").select(*MESSAGE, "topic", "partition", "offset").unique()
 
 
-def pairs_of(messages: pl.DataFrame) -> pl.DataFrame:
-    """Each message with the latest-sent one that stands before it in its partition.
+_ONE_PLACE = (
+    "attempted AND (in_log OR in_committed) AND partition_min = partition_max AND topic_min = topic_max"
+)
 
-    First places are compared: a late copy of a message is `duplicated`. A message in several partitions is a finding
-    already and has no one place to compare.
+
+def placed_of(messages: pl.DataFrame) -> pl.DataFrame:
+    """run, session, topic, partition, seq, offset, t of messages whose order can be compared, by their first places.
+
+    A late copy of a message is `duplicated`. A message in several partitions is a finding already and has no one place to
+    compare. Messages without an attempt are left out: one phantom with a high number would accuse thousands.
     """
-    placed = messages.filter(sql(
-        "attempted AND (in_log OR in_committed) AND partition_min = partition_max AND topic_min = topic_max"
-    )).sort("offset_min", "seq")  # fmt: skip
-    lane = ["run", "session", "topic_min", "partition_min"]
+    return messages.filter(sql(_ONE_PLACE)).select(
+        "run", "session", pl.col("topic_min").alias("topic"), pl.col("partition_min").alias("partition"), "seq",
+        pl.col("offset_min").alias("offset"), "t",
+    )  # fmt: skip
+
+
+def pairs_of(placed: pl.DataFrame) -> pl.DataFrame:
+    """Each message with the latest-sent one before it in its partition, if that was sent later than it."""
+    lane = ["run", "session", "topic", "partition"]
     # seq     1 4 2 3 5      highest  1 4 4 4 5      ahead  - 1 4 4 4: 2 and 3 are behind 4
     highest = pl.col("seq").cum_max()
-    reached = pl.when(pl.col("seq") == highest).then(pl.col("offset_min")).forward_fill()
-    behind = placed.with_columns(
-        highest.shift(1).over(lane).alias("second_seq"), reached.shift(1).over(lane).alias("second_offset")
-    ).filter(sql("second_seq > seq"))
+    reached = pl.when(pl.col("seq") == highest).then(pl.col("offset")).forward_fill()
+    behind = (
+        placed.sort("offset", "seq")
+        .with_columns(
+            highest.shift(1).over(lane).alias("second_seq"),
+            reached.shift(1).over(lane).alias("second_offset"),
+        )
+        .filter(sql("second_seq > seq"))
+    )
     return behind.select(
-        "run", "session", pl.col("topic_min").alias("topic"), pl.col("partition_min").alias("partition"), "t",
-        pl.lit(None, pl.String).alias("scope"), pl.col("seq").alias("first_seq"), pl.col("offset_min").alias("first_offset"),
-        "second_seq", "second_offset",
+        *lane, "t", pl.lit(None, pl.String).alias("scope"), pl.col("seq").alias("first_seq"),
+        pl.col("offset").alias("first_offset"), "second_seq", "second_offset",
     )  # fmt: skip
 
 

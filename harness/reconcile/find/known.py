@@ -8,9 +8,12 @@ from dataclasses import dataclass
 import polars as pl
 import pyarrow as pa
 
-from harness.reconcile.fates import told
+from harness.reconcile.fates import TRANSACTION, told
+from harness.reconcile.find.findings import sql
 from harness.reconcile.schema import SCHEMAS
 from harness.reconcile.seal import Sealed
+
+COMMITTED, ABORTED, UNKNOWN = "committed", "aborted", "unknown"
 
 
 @dataclass(frozen=True)
@@ -23,10 +26,13 @@ class Known:
     )  # run, reader, reader_name, isolation, observes (an observer, not a member of the group)
     runs: pl.DataFrame  # run, reads_committed (its group does), unchanged (its number of partitions)
     bounds: pl.DataFrame  # as in harness.reconcile.schema
-    transactions: pl.DataFrame  # as harness.reconcile.fates tells
+    # run, session, txn, fate: committed (reported, or proven by E2), aborted (certainly not committed) or unknown; asked_at:
+    # before that it cannot have been committed (0: unknown).
+    fates: pl.DataFrame
 
     @classmethod
-    def of(cls, sealed: Sequence[Sealed], small: Mapping[str, pa.Table]) -> Known:
+    def of(cls, sealed: Sequence[Sealed], small: Mapping[str, pa.Table], proven: pa.Table | None) -> Known:
+        """`proven`: run, session, txn of transactions that a read_committed reader got a record of."""
         return cls(
             senders_table(
                 (one.run, s.session, s.producer, s.incarnation) for one in sealed for s in one.sessions
@@ -36,7 +42,7 @@ class Known:
                 (one.run, one.group_isolation == "read_committed", one.topic_unchanged) for one in sealed
             ),
             table_of(small["bounds"]),
-            table_of(told(small["transactions"])),
+            fates_of(table_of(told(small["transactions"])), table_of(proven) if proven is not None else None),
         )
 
     def named(self, rows: pl.DataFrame, session: str = "session", sender: str = "sender") -> pl.DataFrame:
@@ -46,6 +52,20 @@ class Known:
         return rows.join(names, on=["run", session], how="left").with_columns(
             pl.col(sender).fill_null(number)
         )
+
+
+_FATE = (
+    f"CASE WHEN committed THEN '{COMMITTED}' WHEN aborted OR NOT asked THEN '{ABORTED}' "
+    f"WHEN proven THEN '{COMMITTED}' ELSE '{UNKNOWN}' END"
+)
+
+
+def fates_of(transactions: pl.DataFrame, proven: pl.DataFrame | None) -> pl.DataFrame:
+    """What became of each transaction. Never asked to commit, or an acked abort: certainly aborted."""
+    # E2: a record of it that a read_committed reader got proves an unknown transaction committed.
+    found = transactions.select(TRANSACTION).clear() if proven is None else proven.unique()
+    asked = transactions.join(found.with_columns(proven=pl.lit(True)), on=TRANSACTION, how="left")
+    return asked.select(*TRANSACTION, sql(_FATE).alias("fate"), "asked_at")
 
 
 def senders_table(rows: Iterable[tuple[int, int, str, int]]) -> pl.DataFrame:

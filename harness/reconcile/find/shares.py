@@ -1,111 +1,42 @@
-"""Many rows in doubt: the same rounds inside Spark tasks, share by share.
-
-A share holds all rows of some sessions, or of some partitions, so that every question can be asked of it alone. What a
-round needs of an earlier one travels as pieces too, to the share that it belongs to.
-"""
+"""Answers as pieces on their way through Spark: findings for the driver, and rows for the shares of later rounds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from harness.reconcile.blocks import place_of
+from harness.reconcile.blocks import Ints, place_of
 from harness.reconcile.find.findings import to_arrow
-from harness.reconcile.find.known import table_of
-from harness.reconcile.find.rounds import (
-    FINDINGS,
-    HARMED,
-    KEY_PLACES,
-    KEYED,
-    PASSED_OVER,
-    Answers,
-    Questions,
-)
-from harness.reconcile.pieces import PIECE, Bag, Subject, piece, pieces, unpacked
-from harness.reconcile.select.select import share_of, with_all_tables
+from harness.reconcile.find.rounds import FINDINGS, Answers
+from harness.reconcile.pieces import Subject, near, piece, pieces, share_of
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-_NO_SESSION = -1  # a record that cannot say which message it is
+_UNKNOWN = -1  # a record that cannot say which message it is
 
 
-def of_shares(picked: DataFrame, questions: Questions, shares: int) -> DataFrame:
-    """The pieces for the driver (subject `result`) of all rounds, of the pieces that were picked."""
-
-    def positions(bags: dict[Subject, dict[str, pa.Table]]) -> Iterator[pa.RecordBatch]:
-        answers = questions.of_positions(with_all_tables(bags[Subject.POSITIONS]))
-        for name in (HARMED, PASSED_OVER):
-            yield from _sent(Subject.MESSAGES, name, answers.pop(name), "session", shares)
-        yield from results(answers)
-
-    def messages(bags: dict[Subject, dict[str, pa.Table]]) -> Iterator[pa.RecordBatch]:
-        bag = bags[Subject.MESSAGES]
-        crossing = [table_of(bag[name]) if name in bag else none for name, none in _NONE.items()]
-        answers = questions.of_messages(with_all_tables(bag), *crossing)
-        for name in (KEYED, KEY_PLACES):
-            if name in answers:
-                yield from _sent(Subject.KEYS, name, answers.pop(name), "key", shares)
-        yield from results(answers)
-
-    def keys(bags: dict[Subject, dict[str, pa.Table]]) -> Iterator[pa.RecordBatch]:
-        bag = bags[Subject.KEYS]
-        if KEYED in bag and KEY_PLACES in bag:
-            yield from results(questions.of_keys(table_of(bag[KEYED]), table_of(bag[KEY_PLACES])))
-
-    first = _round(picked, Subject.POSITIONS, positions)
-    second = _round(picked.unionAll(first), Subject.MESSAGES, messages)
-    every = first.unionAll(second)
-    if questions.about(Subject.KEYS):
-        every = every.unionAll(_round(second, Subject.KEYS, keys))
-    return every.where(f"subject = '{Subject.RESULT}'")
+def packed(answers: Answers, shares: int) -> Iterator[pa.RecordBatch]:
+    for name, rows in answers.results.items():
+        yield piece(Subject.RESULT, name, to_arrow(rows) if name == FINDINGS else rows.to_arrow())
+    for (subject, name), rows in answers.onward.items():
+        share = share_of(rows["run"].to_numpy(), *_together(subject, rows), shares)
+        for batch in rows.to_arrow().combine_chunks().to_batches():
+            yield from pieces(subject, name, batch, share)
 
 
-_POSITION = {"run": pl.Int64, "topic": pl.Int32, "partition": pl.Int32, "offset": pl.Int64}
-_MESSAGE = {"run": pl.Int64, "session": pl.Int64, "seq": pl.Int64}
-_NONE: dict[str, pl.DataFrame] = {
-    HARMED: pl.DataFrame(schema=_MESSAGE),
-    PASSED_OVER: pl.DataFrame(
-        schema={**_POSITION, "session": pl.Int64, "seq": pl.Int64, "acked": pl.Boolean}
-    ),
-}
+def _together(subject: Subject, rows: pl.DataFrame) -> tuple[Ints, Ints]:
+    """Two numbers: rows with the same ones have to be in one share. For messages as harness.reconcile.select has it."""
 
-Judge = Callable[[dict[Subject, dict[str, pa.Table]]], Iterator[pa.RecordBatch]]
+    def column(name: str) -> Ints:
+        return rows[name].fill_null(_UNKNOWN).to_numpy().astype(np.int64)
 
-
-def _round(packed: DataFrame, subject: Subject, judge: Judge) -> DataFrame:
-    from pyspark import StorageLevel
-
-    def of_share(table: pa.Table) -> pa.Table:
-        return pa.Table.from_batches(list(judge(unpacked(table.to_batches()))), schema=table.schema)
-
-    mine = packed.where(f"subject = '{subject}'").groupBy("share")
-    # On disk, since later rounds and the driver read it again, and it may be much.
-    return mine.applyInArrow(of_share, PIECE).persist(StorageLevel.DISK_ONLY)
-
-
-def results(answers: Answers) -> Iterator[pa.RecordBatch]:
-    """Pieces for the driver; findings and crashes always, so that there is a table of each."""
-    for name, rows in answers.items():
-        found = to_arrow(rows) if name == FINDINGS else rows.to_arrow()
-        yield piece(Subject.RESULT, name, found)
-
-
-def _sent(subject: Subject, name: str, rows: pl.DataFrame, by: str, shares: int) -> Iterator[pa.RecordBatch]:
-    """Rows for a later round, to the share of their session or key."""
-    run, number = rows["run"].to_numpy(), rows[by].fill_null(_NO_SESSION).to_numpy().astype(np.int64)
-    for batch in rows.to_arrow().combine_chunks().to_batches():
-        yield from pieces(subject, name, batch, share_of(run, number, shares))
-
-
-def with_shares(bag: Bag, shares: int) -> Iterator[pa.RecordBatch]:
-    """Rows that the driver found, for the round of positions."""
-    for name, table in bag.items():
-        c: dict[str, Any] = {column: table[column].to_numpy() for column in table.column_names}
-        place = c["place"] if "place" in c else place_of(c["to_topic"], c["to_partition"])
-        for batch in table.combine_chunks().to_batches():
-            yield from pieces(Subject.POSITIONS, name, batch, share_of(c["run"], place, shares))
+    if subject is Subject.MESSAGES:
+        return column("session"), near(column("seq"))
+    if subject is Subject.ORDER:
+        return column("session"), place_of(column("topic"), column("partition"))
+    if subject is Subject.KEYS:
+        # One message may be in several topics; its places go with the first.
+        return column("key"), column("key_topic" if "key_topic" in rows.columns else "topic")
+    assert subject is Subject.TRANSACTIONS, subject
+    return column("session"), column("txn")

@@ -27,13 +27,12 @@ ORIGIN = [
     "origin_seq",
 ]  # of an effect
 
-COMMITTED, ABORTED, UNKNOWN = "committed", "aborted", "unknown"
 ACKED, REJECTED = int(Outcome.ACKED), int(Outcome.REJECTED)
 
 
 @dataclass(frozen=True)
 class PositionTables:
-    """Every row at each position in doubt, and what readers and pipelines did there."""
+    """Every row at each position in doubt, and what pipelines made of it."""
 
     known: Known
     deliveries: pl.DataFrame
@@ -43,17 +42,26 @@ class PositionTables:
     positions: pl.DataFrame
     # run, session, seq, source (ack, final read or delivery), topic, partition, offset, t: who claims to be at a position.
     claims: pl.DataFrame
+    # Of pipelines. Inputs that the group has passed: run, topic, partition, offset, session, seq, effects (how many it has to
+    # have). Effects: the table of that name in harness.reconcile.schema.
+    inputs: pl.DataFrame
+    effects: pl.DataFrame
+
+
+@dataclass(frozen=True)
+class StepTables:
+    """What readers did in the partitions in doubt."""
+
+    known: Known
+    # From one record to the next that a reader got of a partition: run, topic, partition, reader, reader_name, scope (within
+    # one poll or between two), excused (by a rebalance), and of both records t, offset, session, seq as from_… and to_….
+    steps: pl.DataFrame
     # Records that the group could get: run, topic, partition, offset, session, seq (null: cannot say).
     readable: pl.DataFrame
-    # Steps of readers as in harness.reconcile.trails, with reader_name.
-    steps: pl.DataFrame
     # run, topic, partition, reader, reader_name, t, offset, given (null: nothing yet): commits beyond what the group was given.
-    overcommits: pl.DataFrame | None = None
+    overcommits: pl.DataFrame
     # run, topic, partition, first, second (names of readers), t, until: two members owned the partition at once.
-    shared: pl.DataFrame | None = None
-    # Of pipelines, as in harness.reconcile.provenance.
-    inputs: pl.DataFrame | None = None
-    effects: pl.DataFrame | None = None
+    shared: pl.DataFrame
     list_all: bool = False  # findings list everything that they concern, however much it is
 
     def steps_named(self, condition: str) -> pl.DataFrame:
@@ -64,14 +72,11 @@ class PositionTables:
 
 @dataclass(frozen=True)
 class MessageTables:
-    """Every row that names one of the messages in doubt; of one session all of them."""
+    """Every row that names one of the messages in doubt."""
 
     known: Known
     log: pl.DataFrame
     deliveries: pl.DataFrame
-    # run, session, txn, fate: committed (told, or proven by E2), aborted (certainly not committed) or unknown;
-    # asked_at: before that it cannot have been committed (0: unknown).
-    fates: pl.DataFrame
     # One row a message that was attempted, found or delivered. Of the attempt (null without one): attempted, t,
     # t_outcome, outcome, txn, key, intended_topic, intended_partition, acked_partition, acked_offset, fate.
     # Of the log: in_log, in_committed, promised, damaged (booleans), topic_min/max, partition_min/max, offset_min/max.
@@ -80,12 +85,19 @@ class MessageTables:
     # what was sent. owed: it must be in the log. visible: it is in the log that is owed.
     messages: pl.DataFrame
     places: pl.DataFrame  # run, session, seq, topic, partition, offset: where the log has it
+    passed_over: (
+        pl.DataFrame
+    )  # positions that the group passed and was never given: their columns, session, seq, acked
+
+
+@dataclass(frozen=True)
+class OrderTables:
+    """All messages in doubt of a session in a partition."""
+
+    known: Known
     # Two messages of one session in one partition, in the order of their sends: run, session, topic, partition, t,
     # scope, first_seq, first_offset, second_seq, second_offset. Only pairs that are worth comparing.
     pairs: pl.DataFrame
-    passed_over: pl.DataFrame | None = (
-        None  # positions that the group passed and was never given, as in PositionTables
-    )
 
 
 @dataclass(frozen=True)
@@ -106,9 +118,7 @@ class TransactionTables:
     """Committed transactions with lost records."""
 
     known: Known
-    # run, session, txn, sender, ids and offsets (lists) of its lost records, topic and partition of the first, missing
-    # (how many), t.
-    gone: pl.DataFrame
+    gone: pl.DataFrame  # its lost records: run, session, txn, seq, sender, topic, partition, acked_offset, t
     visible: pl.DataFrame  # run, session, txn, there: how many of its records are visible in the whole log
 
 

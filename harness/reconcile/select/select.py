@@ -15,28 +15,33 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from harness.reconcile.blocks import BITS, Bools, Columns, Facts, Ints, Space, mixed, place_of
+from harness.reconcile.blocks import BITS, Bools, Facts, Fate, Ints, Space, mixed, place_of
 from harness.reconcile.fates import TRANSACTION
 from harness.reconcile.owners import Shared
-from harness.reconcile.pieces import PIECE, Bag, Subject, pieces
+from harness.reconcile.pieces import PIECE, Bag, Subject, near, pieces, share_of
 from harness.reconcile.schema import EFFECTS, LARGE, SCHEMAS
 from harness.reconcile.screen import arrays_of, by_runs
 from harness.reconcile.select.across_tasks import Doubts, Overcommit
-from harness.reconcile.select.doubtful_steps import STEPS, Follower, Jumped, jumped_of
+from harness.reconcile.select.doubtful_steps import STEPS, Follower, Jumped, across_tasks, jumped_of
 from harness.reconcile.select.related_rows import HUNTED, NEEDED, Hunt, claimed_place, ours
 from harness.reconcile.select.row_keys import Kind, Wanted
 from harness.reconcile.source import Source, Work
 from harness.reconcile.steps import COLUMNS as STEP_COLUMNS
-from harness.transform import INPUT, Transform
+from harness.transform import INPUT
 
 _INPUT = ("topic", "partition", "offset", "session", "seq")
-# What finders get: `inputs` and `effects` are of pipelines; `overcommits` and `shared` were found while screening.
+_PLACE = ("topic", "partition")
+_RECORD = ["run", *_INPUT, "flags", "uncommitted", "committed"]
+# What finders get: `records` are those of the log between whose offsets readers stepped or committed; `inputs` and `effects` are of pipelines; `overcommits` and `shared` were found while screening.
 PICKED: Mapping[str, pa.Schema] = {
     **{name: SCHEMAS[name] for name in (*LARGE, EFFECTS)},
     "steps": STEPS,
     "inputs": pa.schema([(name, pa.int64()) for name in ("run", *_INPUT, "effects")]),
-    "overcommits": pa.schema([(field.name, pa.int64()) for field in fields(Overcommit)]),
-    "shared": pa.schema([(field.name, pa.int64()) for field in fields(Shared)]),
+    "records": pa.schema([SCHEMAS["log"].field(name) for name in _RECORD]),
+    "overcommits": pa.schema(
+        [(name, pa.int64()) for name in (*(f.name for f in fields(Overcommit)), *_PLACE)]
+    ),
+    "shared": pa.schema([(name, pa.int64()) for name in (*(f.name for f in fields(Shared)), *_PLACE)]),
 }
 
 
@@ -69,17 +74,18 @@ class Picker:
 
     wanted: Wanted
     jumped: Jumped | None  # None: no step of a reader is in doubt
+    ranges: bool  # records between two offsets are asked for, by steps or commits
     effects: Wanted  # blocks of inputs whose effects are in doubt
-    transforms: Mapping[int, Transform]
+    facts: Mapping[int, Facts]
     shares: int  # 1: all rows together
 
     @classmethod
     def of(cls, wanted: Wanted, doubts: Doubts, facts: Sequence[Facts], shares: int = 1) -> Picker:
         effects, s = Wanted(), doubts.screened.doubtful(Space.EFFECT)
         effects.add(Kind.POSITIONS, s["run"], s["a"], s["b"])
-        transforms = {fact.run: fact.transform for fact in facts if fact.transform is not None}
         jumped = jumped_of(doubts) if doubts.about_steps else None
-        return cls(wanted, jumped, effects, transforms, shares)
+        ranges = jumped is not None or bool(doubts.overcommits)
+        return cls(wanted, jumped, ranges, effects, {fact.run: fact for fact in facts}, shares)
 
     def pick(self, source: Source) -> Any:
         """The pieces, as a DataFrame of Spark."""
@@ -95,49 +101,71 @@ class Picker:
         follower = Follower(self.jumped) if table == "deliveries" and self.jumped is not None else None
         for batch in batches:
             messages, positions = (np.zeros(batch.num_rows, dtype=np.bool_) for _ in range(2))
-            session_share, place_share = (np.zeros(batch.num_rows, dtype=np.int64) for _ in range(2))
+            by_message, by_position, by_place = (np.zeros(batch.num_rows, dtype=np.int64) for _ in range(3))
             runs = batch.column("run").to_numpy()
             for run, c in by_runs([batch], needed):
-                mine, place = runs == run, claimed_place(table, c)
+                mine, place, offset = runs == run, claimed_place(table, c), c["offset"]
                 messages[mine] = self.wanted.message(run, c["session"], c["seq"])
-                positions[mine] = self.wanted.position(run, place, c["offset"])
-                session_share[mine], place_share[mine] = (
-                    self._share(run, c["session"]),
-                    self._share(run, place),
-                )
-            yield from self._taken(Subject.MESSAGES, table, batch, messages, session_share)
-            yield from self._taken(Subject.POSITIONS, table, batch, positions, place_share)
-            if table == "log" and self.effects.blocks:
-                yield from self._inputs(batch)
+                positions[mine] = self.wanted.position(run, place, offset)
+                if self.shares > 1:
+                    by_message[mine] = self._share(run, c["session"], near(c["seq"]))
+                    by_position[mine] = self._share(run, place, near(offset))
+                    by_place[mine] = self._share(run, place, np.zeros_like(place))
+            yield from self._taken(Subject.MESSAGES, table, batch, messages, by_message)
+            yield from self._taken(Subject.POSITIONS, table, batch, positions, by_position)
+            if table == "log":
+                if self.ranges:
+                    yield from self._taken(
+                        Subject.STEPS, "records", batch.select(_RECORD), positions, by_place
+                    )
+                if self.effects.blocks:
+                    yield from self._inputs(batch)
+            if table != "attempts":
+                yield from self._proven(table, batch)
             if follower is not None:
                 for run, c in by_runs([batch], STEP_COLUMNS):
-                    steps = follower.steps(run, c)
-                    yield from self._at_places(
-                        Subject.POSITIONS, "steps", steps, run, "to_topic", "to_partition"
+                    yield from self._at(
+                        Subject.STEPS, "steps", follower.steps(run, c), "to_topic", "to_partition"
                     )
         if follower is not None:
             for edges in follower.edges():
-                yield from pieces(Subject.EDGES, "edges", edges)
+                yield from pieces(Subject.FIRST, "edges", edges)
 
     def _taken(
-        self, subject: Subject, table: str, batch: pa.RecordBatch, chosen: Bools, share: Ints
+        self, subject: Subject, name: str, batch: pa.RecordBatch, chosen: Bools, share: Ints
     ) -> Iterator[pa.RecordBatch]:
         at = np.flatnonzero(chosen)
         if len(at):
-            yield from pieces(subject, table, batch.take(pa.array(at)), self._shared(share[at]))
+            yield from pieces(subject, name, batch.take(pa.array(at)), share[at] if self.shares > 1 else None)
+
+    def _proven(self, table: str, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Transactions of unknown end that a read_committed reader got a record of (E2)."""
+        if not any((fact.fates == Fate.OPEN).any() for fact in self.facts.values()):
+            return
+        reads = "committed" if table == "log" else "reader"
+        for run, c in by_runs([batch], ("session", "txn", "flags", reads)):
+            facts = self.facts[run]
+            committed = c[reads] if table == "log" else reads_committed(c["reader"], facts)
+            proven = committed & ours(c) & (c["txn"] > 0)
+            proven[proven] = facts.fate_of(c["session"][proven], c["txn"][proven]) == Fate.OPEN
+            pairs = np.unique(np.stack([c["session"][proven], c["txn"][proven]]), axis=1)
+            rows = (np.full(pairs.shape[1], run, dtype=np.int64), pairs[0], pairs[1])
+            yield from pieces(
+                Subject.FIRST, "proven", pa.RecordBatch.from_arrays(list(map(pa.array, rows)), TRANSACTION)
+            )
 
     def _inputs(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Inputs of pipelines in doubtful blocks, with how many effects each has to have."""
         for run, c in by_runs([batch], (*_INPUT, "passed", "flags")):
-            place = place_of(c["topic"], c["partition"])
+            transform, place = self.facts[run].transform, place_of(c["topic"], c["partition"])
             mine = c["passed"] & (c["topic"] == INPUT) & ours(c)
             mine &= self.effects.holds(run, Kind.POSITIONS, place, c["offset"] >> BITS)
-            if run in self.transforms and mine.any():
+            if transform is not None and mine.any():
                 rows: dict[str, Any] = {"run": np.full(int(mine.sum()), run, dtype=np.int64)}
                 rows |= {name: c[name][mine] for name in _INPUT}
-                rows["effects"] = self.transforms[run].effects(rows["session"], rows["seq"])
+                rows["effects"] = transform.effects(rows["session"], rows["seq"])
                 made = pa.RecordBatch.from_pydict(rows)
-                yield from self._at_places(Subject.POSITIONS, "inputs", made, run, "topic", "partition")
+                yield from self._at(Subject.POSITIONS, "inputs", made, "topic", "partition", "offset")
 
     def _effects(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Effects of inputs in doubtful blocks."""
@@ -147,66 +175,74 @@ class Picker:
             rows = {"run": np.full(int(mine.sum()), run, dtype=np.int64)}
             rows |= {name: values[mine] for name, values in c.items()}
             made = pa.RecordBatch.from_pydict(rows)
-            yield from self._at_places(
-                Subject.POSITIONS, EFFECTS, made, run, "origin_topic", "origin_partition"
-            )
+            origin = ("origin_topic", "origin_partition", "origin_offset")
+            yield from self._at(Subject.POSITIONS, EFFECTS, made, *origin)
 
-    def _at_places(
-        self, subject: Subject, name: str, rows: pa.RecordBatch, run: int, topic: str, partition: str
+    def _at(
+        self,
+        subject: Subject,
+        name: str,
+        rows: pa.RecordBatch,
+        topic: str,
+        partition: str,
+        offset: str | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Rows of one run by the share of a place."""
-        place = place_of(rows.column(topic).to_numpy(), rows.column(partition).to_numpy())
-        yield from pieces(subject, name, rows, self._shared(self._share(run, place)))
+        """Rows by the share of their partition, or of their position if they have an offset."""
+        run, place = (
+            rows.column("run").to_numpy(),
+            place_of(*(rows.column(n).to_numpy() for n in (topic, partition))),
+        )
+        at = np.zeros_like(place) if offset is None else near(rows.column(offset).to_numpy())
+        yield from pieces(subject, name, rows, self._share(run, place, at) if self.shares > 1 else None)
 
-    def _share(self, run: int, number: Ints) -> Ints:
-        return share_of(run, number, self.shares)
+    def found_here(self, doubts: Doubts, edges: pa.Table | None) -> Iterator[pa.RecordBatch]:
+        """Pieces of what the driver found: commits beyond what the group was given, partitions with two owners, and steps from one
+        task to the next."""
+        found: dict[str, Sequence[Any]] = {"overcommits": doubts.overcommits, "shared": doubts.shared}
+        for name, rows in found.items():
+            listed = [
+                {**vars(one), "topic": one.place >> 32, "partition": one.place & 0xFFFF_FFFF} for one in rows
+            ]
+            made = pa.Table.from_pylist(listed, schema=PICKED[name])
+            for batch in made.to_batches():
+                yield from self._at(Subject.STEPS, name, batch, "topic", "partition")
+        if edges is not None and self.jumped is not None:
+            for batch in across_tasks(edges, self.jumped).combine_chunks().to_batches():
+                yield from self._at(Subject.STEPS, "steps", batch, "to_topic", "to_partition")
 
-    def _shared(self, share: Ints) -> Ints | None:
-        return share if self.shares > 1 else None
-
-
-def found_already(doubts: Doubts) -> dict[str, pa.Table]:
-    """Commits beyond what the group was given, and partitions with two owners: screening found them one by one."""
-    found: dict[str, Sequence[Any]] = {"overcommits": doubts.overcommits, "shared": doubts.shared}
-    return {
-        name: pa.Table.from_pylist([vars(one) for one in rows], schema=PICKED[name])
-        for name, rows in found.items()
-    }
-
-
-def share_of(run: int | Ints, number: Ints, shares: int) -> Ints:
-    """The share of a session or place: rows with the same one are judged together."""
-    runs = np.broadcast_to(np.asarray(run, dtype=np.int64), number.shape)
-    share: Ints = (mixed(runs, number).view(np.uint64) % np.uint64(shares)).astype(np.int64)
-    return share
+    def _share(self, run: int | Ints, x: Ints, y: Ints) -> Ints:
+        return share_of(run, x, y, self.shares)
 
 
-def visible_of(source: Source, transactions: pa.Table) -> pa.Table:
-    """How many records of each of these transactions the log that is owed has, as `there`: a pass over the log.
+def visible(source: Source, transactions: pa.Table | None, shares: int) -> Any:
+    """How many records of transactions the log that is owed has, as pieces: a pass over the log, in a DataFrame of Spark.
 
-    The rest of a transaction in doubt may be in sound blocks.
+    Of these transactions, or of all (None). The rest of a transaction in doubt may be in sound blocks.
     """
-    wanted = np.unique(_transaction_key(*(transactions[name].to_numpy() for name in TRANSACTION)))
+    wanted = None
+    if transactions is not None:
+        wanted = np.unique(mixed(*(transactions[name].to_numpy() for name in TRANSACTION)))
 
     def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for run, c in by_runs(batches, ("session", "txn", "promised")):
-            there = _of_any(run, c, wanted) & c["promised"]
+            runs, there = np.full(len(c["txn"]), run, dtype=np.int64), c["promised"] & (c["txn"] > 0)
+            if wanted is not None:
+                there &= np.isin(mixed(runs, c["session"], c["txn"]), wanted)
             pairs, counts = np.unique(
                 np.stack([c["session"][there], c["txn"][there]]), axis=1, return_counts=True
             )
-            rows = (np.full(len(counts), run, dtype=np.int64), pairs[0], pairs[1], counts.astype(np.int64))
-            yield pa.RecordBatch.from_arrays(list(map(pa.array, rows)), [*TRANSACTION, "there"])
+            rows = (runs[: len(counts)], pairs[0], pairs[1], counts.astype(np.int64))
+            batch = pa.RecordBatch.from_arrays(list(map(pa.array, rows)), [*TRANSACTION, "there"])
+            share = share_of(run, pairs[0], pairs[1], shares) if shares > 1 else None
+            yield from pieces(Subject.TRANSACTIONS, "visible", batch, share)
 
-    schema = ", ".join(f"{name} bigint" for name in (*TRANSACTION, "there"))
-    counted = source.each({"log": (("session", "txn", "promised"), count)}, schema).toArrow()
-    return counted.group_by(TRANSACTION).aggregate([("there", "sum")]).rename_columns([*TRANSACTION, "there"])
-
-
-def _transaction_key(run: Ints, session: Ints, txn: Ints) -> Ints:
-    return mixed(run, session, txn)
+    return source.each({"log": (("session", "txn", "promised"), count)}, PIECE)
 
 
-def _of_any(run: int, c: Columns, wanted: Ints) -> Bools:
-    runs = np.full(len(c["txn"]), run, dtype=np.int64)
-    found: Bools = np.isin(_transaction_key(runs, c["session"], c["txn"]), wanted)
-    return found
+def reads_committed(reader: Ints, facts: Facts) -> Bools:
+    """Rows of readers that were promised committed records only."""
+    observed = {number: one.reads_committed for number, one in facts.observers.items()}
+    committed: Bools = np.full(len(reader), facts.group_reads_committed)
+    for number, reads in observed.items():
+        committed[reader == number] = reads
+    return committed
