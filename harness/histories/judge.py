@@ -83,7 +83,7 @@ def _ask(
         asked = tables(mine, ww_deps=ww_deps)
         for field in fields(asked):
             answers = Answers(ask(questions(finders, field.name), getattr(asked, field.name)))
-            yield from packed(answers, 1)
+            yield from packed(answers)
 
     tasks = min(len(histories), spark.sparkContext.defaultParallelism)
     judged = spark.range(0, len(histories), 1, tasks).mapInArrow(judge_some, PIECE).toArrow()

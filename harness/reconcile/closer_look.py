@@ -19,7 +19,7 @@ from harness.reconcile.find.findings import to_arrow
 from harness.reconcile.find.known import Known, table_of
 from harness.reconcile.find.rounds import CRASHED, FINDINGS, UNJUDGED, Questions
 from harness.reconcile.find.shares import packed
-from harness.reconcile.pieces import PIECE, ROUNDS, Subject, unpacked
+from harness.reconcile.pieces import PIECE, ROUNDS, Shares, Subject, unpacked
 from harness.reconcile.seal import Sealed
 from harness.reconcile.select.across_tasks import Doubts
 from harness.reconcile.select.select import Picker, related, visible
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FEW_BLOCKS = 1 << 13  # of 64 messages or positions: their rows are judged in the driver
-ROWS_A_SHARE = 1 << 18  # about
+ROWS_A_SHARE = 1 << 18  # messages and positions, about
+STRETCH_BITS = 14  # 2 ** 14 neighbouring messages or positions are in one share
 MOST_SHARES = 1 << 10
 
 
@@ -68,9 +69,9 @@ def look(
         first = unpacked(pieces)[Subject.FIRST]
         pieces += picker.found_here(doubts, first.get("edges"))
         return _in_driver(source, asked(first), pieces)
-    shares = min(
-        MOST_SHARES, max(2 * spark.sparkContext.defaultParallelism, 64 * wanted.blocks // ROWS_A_SHARE)
-    )
+    at_least = 2 * spark.sparkContext.defaultParallelism
+    count = min(MOST_SHARES, max(at_least, 64 * wanted.blocks // ROWS_A_SHARE))
+    shares = Shares(count, STRETCH_BITS)
     picker = Picker.of(wanted, doubts, facts, shares)
     picked = picker.pick(source).persist(StorageLevel.DISK_ONLY)
     first = unpacked(picked.where(f"subject = '{Subject.FIRST}'").toArrow().to_batches())[Subject.FIRST]
@@ -87,7 +88,7 @@ def _in_driver(source: Source, questions: Questions, pieces: Sequence[pa.RecordB
     answers = []
     for subject in ROUNDS:
         if subject is Subject.TRANSACTIONS and "gone" in bags[subject]:
-            counted = visible(source, bags[subject]["gone"], 1).toArrow().to_batches()
+            counted = visible(source, bags[subject]["gone"]).toArrow().to_batches()
             bags[subject] |= unpacked(counted)[subject]
         if not bags[subject]:
             continue
@@ -104,7 +105,7 @@ def _in_driver(source: Source, questions: Questions, pieces: Sequence[pa.RecordB
     return Looked(findings, crashed, _unjudged(tables[UNJUDGED]))
 
 
-def _in_tasks(source: Source, questions: Questions, picked: DataFrame, shares: int) -> Looked:
+def _in_tasks(source: Source, questions: Questions, picked: DataFrame, shares: Shares) -> Looked:
     from pyspark import StorageLevel
 
     if questions.about(Subject.TRANSACTIONS):

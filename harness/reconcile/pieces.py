@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
@@ -45,19 +46,25 @@ ROUNDS = (
     Subject.KEYS,
     Subject.TRANSACTIONS,
 )
-_RANGE = 18  # bits: so many neighbouring messages or positions are in one share
 
 
-def share_of(run: int | Ints, x: Ints, y: Ints, shares: int) -> Ints:
-    """The share of each row, by two numbers: rows with the same ones are judged together."""
-    runs = np.broadcast_to(np.asarray(run, dtype=np.int64), x.shape)
-    share: Ints = (mixed(runs, x, y).view(np.uint64) % np.uint64(shares)).astype(np.int64)
-    return share
+@dataclass(frozen=True)
+class Shares:
+    """How rows are divided: by a number, such as a session or a place, and by stretches of seqs or offsets within it."""
+
+    count: int = 1
+    bits: int = 14  # a stretch is 2 ** bits seqs or offsets; rows of one stretch are in one share
+
+    def of(self, run: int | Ints, number: Ints, within: Ints | None = None) -> Ints | None:
+        """The share of each row, None if there is one only. Without `within`, rows with the same number are judged together."""
+        if self.count == 1:
+            return None
+        runs = np.broadcast_to(np.asarray(run, dtype=np.int64), number.shape)
+        parts = (runs, number) if within is None else (runs, number, within >> self.bits)
+        return (mixed(*parts).view(np.uint64) % np.uint64(self.count)).astype(np.int64)
 
 
-def near(number: Ints) -> Ints:
-    """The same number for neighbours."""
-    return number >> _RANGE
+ALL_TOGETHER = Shares()
 
 
 def piece(subject: Subject, name: str, rows: pa.Table | pa.RecordBatch, share: int = 0) -> pa.RecordBatch:

@@ -8,35 +8,41 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from harness.reconcile.blocks import Ints, place_of
+from harness.reconcile.blocks import Ints, mixed, place_of
 from harness.reconcile.find.findings import to_arrow
 from harness.reconcile.find.rounds import FINDINGS, Answers
-from harness.reconcile.pieces import Subject, near, piece, pieces, share_of
+from harness.reconcile.pieces import ALL_TOGETHER, Shares, Subject, piece, pieces
 
 _UNKNOWN = -1  # a record that cannot say which message it is
 
 
-def packed(answers: Answers, shares: int) -> Iterator[pa.RecordBatch]:
+ROWS_A_PIECE = 1 << 15  # of a result: the driver and the JVM hold one piece at a time
+
+
+def packed(answers: Answers, shares: Shares = ALL_TOGETHER) -> Iterator[pa.RecordBatch]:
     for name, rows in answers.results.items():
-        yield piece(Subject.RESULT, name, to_arrow(rows) if name == FINDINGS else rows.to_arrow())
+        found = to_arrow(rows) if name == FINDINGS else rows.to_arrow()
+        for first in range(0, max(1, found.num_rows), ROWS_A_PIECE):
+            yield piece(Subject.RESULT, name, found.slice(first, ROWS_A_PIECE))
     for (subject, name), rows in answers.onward.items():
-        share = share_of(rows["run"].to_numpy(), *_together(subject, rows), shares)
         for batch in rows.to_arrow().combine_chunks().to_batches():
-            yield from pieces(subject, name, batch, share)
+            yield from pieces(subject, name, batch, _shares_of(subject, rows, shares))
 
 
-def _together(subject: Subject, rows: pl.DataFrame) -> tuple[Ints, Ints]:
-    """Two numbers: rows with the same ones have to be in one share. For messages as harness.reconcile.select has it."""
+def _shares_of(subject: Subject, rows: pl.DataFrame, shares: Shares) -> Ints | None:
+    """Which rows have to be in one share; for messages as harness.reconcile.select has it."""
 
     def column(name: str) -> Ints:
         return rows[name].fill_null(_UNKNOWN).to_numpy().astype(np.int64)
 
     if subject is Subject.MESSAGES:
-        return column("session"), near(column("seq"))
+        return shares.of(column("run"), column("session"), column("seq"))
     if subject is Subject.ORDER:
-        return column("session"), place_of(column("topic"), column("partition"))
+        place = place_of(column("topic"), column("partition"))
+        return shares.of(column("run"), mixed(column("session"), place))
     if subject is Subject.KEYS:
         # One message may be in several topics; its places go with the first.
-        return column("key"), column("key_topic" if "key_topic" in rows.columns else "topic")
+        topic = column("key_topic" if "key_topic" in rows.columns else "topic")
+        return shares.of(column("run"), place_of(topic, column("key")))
     assert subject is Subject.TRANSACTIONS, subject
-    return column("session"), column("txn")
+    return shares.of(column("run"), mixed(column("session"), column("txn")))

@@ -23,6 +23,8 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     "deliveries": ("session", "seq", "topic", "partition", "offset", "flags"),
 }
 _NAMES = ["kind", "run", "x", "y"]
+WHOLE = {Kind.MESSAGE: Kind.MESSAGES, Kind.POSITION: Kind.POSITIONS}
+DENSE = 16  # single ones of a block of 64: from here on the block is wanted
 
 
 def claimed_place(table: str, c: Columns) -> Ints:
@@ -83,10 +85,7 @@ class Hunt:
         def hunt(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for run, c in by_runs(batches, NEEDED[table]):
                 for kind, x, y in (*self._of_blocks(table, run, c), *self._of_ranges(table, run, c)):
-                    pairs = np.unique(np.stack([x, y]), axis=1)
-                    same = np.ones(pairs.shape[1], dtype=np.int64)
-                    columns = (same * kind, same * run, pairs[0], pairs[1])
-                    yield pa.RecordBatch.from_arrays(list(map(pa.array, columns)), _NAMES)
+                    yield from _batches(run, kind, x, y)
 
         return hunt
 
@@ -126,6 +125,22 @@ class Hunt:
                     np.r_[session[behind], stretch["session"]],
                     np.r_[seq[behind], ahead] >> BITS,
                 )
+
+
+def _batches(run: int, kind: Kind, x: Ints, y: Ints) -> Iterator[pa.RecordBatch]:
+    """What was found, once each; many of one block as the block, since millions of single ones would fill the driver."""
+    pairs = np.unique(np.stack([x, y]), axis=1)
+    parts = [(kind, pairs)]
+    if kind in WHOLE:
+        blocks = np.stack([pairs[0], pairs[1] >> BITS])  # in order, as the pairs are
+        starts = np.flatnonzero(np.r_[True, (blocks[:, 1:] != blocks[:, :-1]).any(axis=0)][: pairs.shape[1]])
+        counts = np.diff(np.r_[starts, pairs.shape[1]])
+        dense = counts >= DENSE
+        parts = [(WHOLE[kind], blocks[:, starts[dense]]), (kind, pairs[:, np.repeat(~dense, counts)])]
+    for of_kind, found in parts:
+        same = np.ones(found.shape[1], dtype=np.int64)
+        columns = (same * of_kind, same * run, found[0], found[1])
+        yield pa.RecordBatch.from_arrays(list(map(pa.array, columns)), _NAMES)
 
 
 def _ranges(ranges: Sequence[Range]) -> dict[tuple[int, int], tuple[Ints, Ints]]:

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from harness.reconcile.blocks import BITS, Bools, Facts, Fate, Ints, Space, mixed, place_of
+from harness.reconcile.blocks import BITS, Bools, Columns, Facts, Fate, Ints, Space, mixed, place_of
 from harness.reconcile.fates import TRANSACTION
 from harness.reconcile.owners import Shared
-from harness.reconcile.pieces import PIECE, Bag, Subject, near, pieces, share_of
+from harness.reconcile.pieces import ALL_TOGETHER, PIECE, Bag, Shares, Subject, pieces
 from harness.reconcile.schema import EFFECTS, LARGE, SCHEMAS
 from harness.reconcile.screen import arrays_of, by_runs
 from harness.reconcile.select.across_tasks import Doubts, Overcommit
@@ -77,10 +77,12 @@ class Picker:
     ranges: bool  # records between two offsets are asked for, by steps or commits
     effects: Wanted  # blocks of inputs whose effects are in doubt
     facts: Mapping[int, Facts]
-    shares: int  # 1: all rows together
+    shares: Shares
 
     @classmethod
-    def of(cls, wanted: Wanted, doubts: Doubts, facts: Sequence[Facts], shares: int = 1) -> Picker:
+    def of(
+        cls, wanted: Wanted, doubts: Doubts, facts: Sequence[Facts], shares: Shares = ALL_TOGETHER
+    ) -> Picker:
         effects, s = Wanted(), doubts.screened.doubtful(Space.EFFECT)
         effects.add(Kind.POSITIONS, s["run"], s["a"], s["b"])
         jumped = jumped_of(doubts) if doubts.about_steps else None
@@ -97,29 +99,23 @@ class Picker:
         return self._effects if table == EFFECTS else lambda batches: self._rows(table, batches)
 
     def _rows(self, table: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        needed = NEEDED[table][:5]  # which message it is and where it is
         follower = Follower(self.jumped) if table == "deliveries" and self.jumped is not None else None
         for batch in batches:
-            messages, positions = (np.zeros(batch.num_rows, dtype=np.bool_) for _ in range(2))
-            by_message, by_position, by_place = (np.zeros(batch.num_rows, dtype=np.int64) for _ in range(3))
-            runs = batch.column("run").to_numpy()
-            for run, c in by_runs([batch], needed):
-                mine, place, offset = runs == run, claimed_place(table, c), c["offset"]
-                messages[mine] = self.wanted.message(run, c["session"], c["seq"])
-                positions[mine] = self.wanted.position(run, place, offset)
-                if self.shares > 1:
-                    by_message[mine] = self._share(run, c["session"], near(c["seq"]))
-                    by_position[mine] = self._share(run, place, near(offset))
-                    by_place[mine] = self._share(run, place, np.zeros_like(place))
-            yield from self._taken(Subject.MESSAGES, table, batch, messages, by_message)
-            yield from self._taken(Subject.POSITIONS, table, batch, positions, by_position)
-            if table == "log":
-                if self.ranges:
-                    yield from self._taken(
-                        Subject.STEPS, "records", batch.select(_RECORD), positions, by_place
+            for run, rows, c in _by_runs(batch, NEEDED[table][:5]):  # which message it is and where it is
+                place = claimed_place(table, c)
+                messages = self.wanted.message(run, c["session"], c["seq"])
+                positions = self.wanted.position(run, place, c["offset"])
+                by_message = self.shares.of(run, c["session"], c["seq"])
+                by_position = self.shares.of(run, place, c["offset"])
+                yield from _taken(Subject.MESSAGES, table, rows, messages, by_message)
+                yield from _taken(Subject.POSITIONS, table, rows, positions, by_position)
+                if table == "log" and self.ranges:
+                    records = rows.select(_RECORD)
+                    yield from _taken(
+                        Subject.STEPS, "records", records, positions, self.shares.of(run, place)
                     )
-                if self.effects.blocks:
-                    yield from self._inputs(batch)
+            if table == "log" and self.effects.blocks:
+                yield from self._inputs(batch)
             if table != "attempts":
                 yield from self._proven(table, batch)
             if follower is not None:
@@ -130,13 +126,6 @@ class Picker:
         if follower is not None:
             for edges in follower.edges():
                 yield from pieces(Subject.FIRST, "edges", edges)
-
-    def _taken(
-        self, subject: Subject, name: str, batch: pa.RecordBatch, chosen: Bools, share: Ints
-    ) -> Iterator[pa.RecordBatch]:
-        at = np.flatnonzero(chosen)
-        if len(at):
-            yield from pieces(subject, name, batch.take(pa.array(at)), share[at] if self.shares > 1 else None)
 
     def _proven(self, table: str, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Transactions of unknown end that a read_committed reader got a record of (E2)."""
@@ -192,8 +181,8 @@ class Picker:
             rows.column("run").to_numpy(),
             place_of(*(rows.column(n).to_numpy() for n in (topic, partition))),
         )
-        at = np.zeros_like(place) if offset is None else near(rows.column(offset).to_numpy())
-        yield from pieces(subject, name, rows, self._share(run, place, at) if self.shares > 1 else None)
+        within = None if offset is None else rows.column(offset).to_numpy()
+        yield from pieces(subject, name, rows, self.shares.of(run, place, within))
 
     def found_here(self, doubts: Doubts, edges: pa.Table | None) -> Iterator[pa.RecordBatch]:
         """Pieces of what the driver found: commits beyond what the group was given, partitions with two owners, and steps from one
@@ -210,11 +199,24 @@ class Picker:
             for batch in across_tasks(edges, self.jumped).combine_chunks().to_batches():
                 yield from self._at(Subject.STEPS, "steps", batch, "to_topic", "to_partition")
 
-    def _share(self, run: int | Ints, x: Ints, y: Ints) -> Ints:
-        return share_of(run, x, y, self.shares)
+
+def _by_runs(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch, Columns]]:
+    """The rows of each run, whole and as arrays of these columns."""
+    runs = batch.column("run").to_numpy()
+    for run, c in by_runs([batch], columns):
+        rows = batch if len(c["offset"]) == batch.num_rows else batch.filter(pa.array(runs == run))
+        yield run, rows, c
 
 
-def visible(source: Source, transactions: pa.Table | None, shares: int) -> Any:
+def _taken(
+    subject: Subject, name: str, rows: pa.RecordBatch, chosen: Bools, share: Ints | None
+) -> Iterator[pa.RecordBatch]:
+    at = np.flatnonzero(chosen)
+    if len(at):
+        yield from pieces(subject, name, rows.take(pa.array(at)), None if share is None else share[at])
+
+
+def visible(source: Source, transactions: pa.Table | None, shares: Shares = ALL_TOGETHER) -> Any:
     """How many records of transactions the log that is owed has, as pieces: a pass over the log, in a DataFrame of Spark.
 
     Of these transactions, or of all (None). The rest of a transaction in doubt may be in sound blocks.
@@ -233,8 +235,9 @@ def visible(source: Source, transactions: pa.Table | None, shares: int) -> Any:
             )
             rows = (runs[: len(counts)], pairs[0], pairs[1], counts.astype(np.int64))
             batch = pa.RecordBatch.from_arrays(list(map(pa.array, rows)), [*TRANSACTION, "there"])
-            share = share_of(run, pairs[0], pairs[1], shares) if shares > 1 else None
-            yield from pieces(Subject.TRANSACTIONS, "visible", batch, share)
+            yield from pieces(
+                Subject.TRANSACTIONS, "visible", batch, shares.of(run, mixed(pairs[0], pairs[1]))
+            )
 
     return source.each({"log": (("session", "txn", "promised"), count)}, PIECE)
 
