@@ -52,6 +52,7 @@ def prove(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]
         kind: str = "memory",
         violated: bool = False,
         words: Sequence[str] = ("--json",),
+        archive: Any = None,
     ) -> int:
         made = iter([*broken, *held] if violated else held)
         number = iter(range(99))
@@ -81,7 +82,7 @@ def prove(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]
         parser = argparse.ArgumentParser()
         _proving.add_arguments(parser)
         args = parser.parse_args(["--runs", str(tmp_path / "runs"), *words])
-        proof = _proving.Proof(args, Progress(len(scenarios)))
+        proof = _proving.Proof(args, Progress(len(scenarios)), _archive=archive)
         args.runs.mkdir()
         return proof.carry_out([(Choice(), scenarios, lambda s: s.name)], "prove", "./onceproof prove")
 
@@ -107,6 +108,38 @@ def test_an_interruption_reports_what_was_done(  # TRUST R7
     report = json.loads((tmp_path / "runs/report.json").read_text())
     assert (report["ended"], len(report["runs"])) == ("interrupted", 3)
     assert "interrupted after 3 of 5 runs; 3 in the report" in (tmp_path / "runs/report.html").read_text()
+
+
+class Archive:
+    """Spark's class archive in the making; notes what was printed when it was waited for."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self.capsys, self.calls, self.printed = capsys, list[str](), ""
+
+    def finish(self) -> None:
+        self.calls.append("finish")
+        self.printed = self.capsys.readouterr().out
+
+    def give_up(self) -> None:
+        self.calls.append("give_up")
+
+
+def test_spark_s_archive_is_waited_for_after_the_results(
+    prove: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    archive = Archive(capsys)
+    assert prove(archive=archive) == 0
+    assert archive.calls == ["finish"]
+    assert json.loads(archive.printed)["ended"] == "complete"
+
+
+def test_an_interrupted_prove_gives_spark_s_archive_up(
+    prove: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    archive = Archive(capsys)
+    with pytest.raises(KeyboardInterrupt):
+        prove(raising(3, KeyboardInterrupt("SIGTERM")), archive=archive)
+    assert archive.calls == ["give_up"]
 
 
 def test_an_interruption_before_the_first_run_is_done_leaves_the_last_report(

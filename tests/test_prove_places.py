@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
 import pytest
 
 from harness import provision
 from harness.cli import main
+from harness.commands import _proving
+from harness.progress import Progress
+from harness.provision import background_archive
 
 
 @pytest.fixture(autouse=True)
@@ -57,3 +61,20 @@ def test_a_report_that_cannot_be_written_is_said_before_hours_of_runs(
     place = report.format(file=tmp_path / "file", folder=tmp_path)
     line = refused(["prove", "--quick", "--runs", str(tmp_path / "runs"), "--report", place], capsys)
     assert line.startswith(f"onceproof: --report {place}: ")
+
+
+@pytest.mark.parametrize("cluster", [None, "existing"])
+def test_preparing_begins_spark_s_archive_when_all_else_is_there(
+    cluster: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+    monkeypatch.setenv("ONCEPROOF_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("harness.clusters._undo.undo_left", lambda _: None)
+    monkeypatch.setattr("harness.clusters._containers_left.sweep_containers", list)
+    monkeypatch.setattr("harness.clusters._stale.sweep_stale", lambda: None)
+    monkeypatch.setattr(provision, "ensure_all", lambda _: steps.append("fetched"))
+    monkeypatch.setattr(provision, "java", lambda _: steps.append("fetched"))
+    monkeypatch.setattr(background_archive, "make_in_background", lambda _: steps.append("archive"))
+    args = argparse.Namespace(runs=tmp_path / "runs", report=None, cluster=cluster)
+    _proving.Proof(args, Progress(1)).prepare()
+    assert steps == ["fetched", "archive"]

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from harness.campaign import Campaign, Result
     from harness.contracts import Cluster
     from harness.progress import Progress
+    from harness.provision.background_archive import Making
     from harness.rundir import RunDir
     from harness.scenario import Scenario
 
@@ -58,15 +59,17 @@ class Proof:
     _skipped: dict[str, str] = field(default_factory=dict)  # by scenario: why
     _errors: list[str] = field(default_factory=list)
     _unforeseen: list[BaseException] = field(default_factory=list)
+    _archive: Making | None = None
     _began: float = field(default_factory=time.monotonic)
     _started: str = field(default_factory=lambda: time.strftime("%Y-%m-%d %H:%M:%S %z"))
 
     def prepare(self) -> None:
-        """Undo and sweep what crashed runs left, and fetch what is missing."""
+        """Undo and sweep what crashed runs left, fetch what is missing, begin to make Spark's class archive."""
         from harness import owned, provision
         from harness.clusters._containers_left import sweep_containers
         from harness.clusters._stale import sweep_stale
         from harness.clusters._undo import undo_left
+        from harness.provision.background_archive import make_in_background
 
         need_open_files()
         self._must_be_writable()
@@ -78,6 +81,7 @@ class Proof:
             provision.java(self.progress.note)  # for reconciling; nothing is started
         else:
             provision.ensure_all(self.progress.note)
+        self._archive = make_in_background(self.progress.note)
 
     def _must_be_writable(self) -> None:
         """Raise UsageError before anything is started where run folders or the report could not be written."""
@@ -121,6 +125,11 @@ class Proof:
                 self._fail(str(error) if isinstance(error, OnceproofError) else _of_ours(error))
         code = self._publish(title, command, ended)
         failed = [*([ended] if ended is not None else []), *self._unforeseen]
+        if self._archive is not None:
+            if failed:
+                self._archive.give_up()
+            else:
+                self._archive.finish()
         if failed and (code != 1 or isinstance(ended, KeyboardInterrupt)):
             raise failed[0]
         return code

@@ -46,10 +46,14 @@ def run(args: argparse.Namespace) -> int:
     # All files are read before Spark is started: bad input is told at once.
     histories = [read_history(path) for path in args.files]
     from harness.histories.judge import judge_histories
-    from harness.reconcile.session import spark
+    from harness.reconcile import gateway, session
 
     print(f"judging {len(histories)} histories in one job", file=sys.stderr)
-    judged = judge_histories(histories, spark(), args.guarantee, ww_deps=args.ww_deps, closed=args.closed)
+    first = not session.started()
+    spark = session.spark()
+    if first:
+        gateway.report_missing_archive(session.MASTER)
+    judged = judge_histories(histories, spark, args.guarantee, ww_deps=args.ww_deps, closed=args.closed)
     for one in judged:
         if args.json:
             print(json.dumps(one.to_json()))

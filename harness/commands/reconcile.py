@@ -69,15 +69,17 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _judge(args: argparse.Namespace, more: dict[str, str]) -> int:
-    from harness.reconcile import places, session
+    from harness.reconcile import gateway, places, session
     from harness.reconcile.submit import judge_runs
     from harness.rundir import find_runs
 
     # What is no run folder is said before Spark starts.
     find_runs([Path(text) for text in args.runs if not places.is_url(text)])
-    spark = session.spark(
-        args.master or session.MASTER, args.memory or session.MEMORY, python=args.python, more=more
-    )
+    master = args.master or session.MASTER
+    first = not session.started()
+    spark = session.spark(master, args.memory or session.MEMORY, python=args.python, more=more)
+    if first:
+        gateway.report_missing_archive(master)
     return judge_runs(args.runs, spark, as_json=args.json)
 
 

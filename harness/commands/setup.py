@@ -24,7 +24,7 @@ def run(args: argparse.Namespace) -> int:
 
     there = ensure_all()
     compile_packages()
-    archive = spark_archive()
+    archive = spark_archive(again=True)
     if args.json:
         made = {"spark_archive": archive.classes if archive else None, "cache": cache_dir()}
         print(json.dumps({**dataclasses.asdict(there), **made}, default=str, indent=2))

@@ -1,7 +1,9 @@
-"""A class archive (AppCDS) for Spark's JVM, made once at set-up: later sessions load their classes ready to use.
+"""A class archive (AppCDS) for Spark's JVM, made once: later sessions load their classes ready to use.
+
+`./onceproof setup` makes it, and so does the first `prove` or `matrix` without one (harness.provision.background_archive).
 
 Also the compiled form of the Python packages that a session imports: an installer does not always make it, and where
-`PYTHONDONTWRITEBYTECODE` is set, every process, Spark's Python workers too, would compile them anew.
+`PYTHONDONTWRITEBYTECODE` is set, every process, Spark's Python workers too, would compile them again.
 Measured in turn on two cores, a verdict on a run of 10,000 records in a new process: docs/performance.md.
 """
 
@@ -25,8 +27,10 @@ from harness.provision.java import find_java, java_version
 
 CLASSES, COMMAND, FAILED = "classes.jsa", "command.json", "failed.txt"
 TRAINING_LIMIT_S = 900.0  # half a minute on an idle machine
-_NAME = "spark-archive"
-_TRAINING = 1  # counted up when what the training does, or what it writes down, changes
+LAUNCHER_LIMIT_S = 300.0  # a second, but not with the lowest priority on a busy machine
+ROOM_NEEDED = 400 << 20  # bytes: twice of what an archive takes
+NAME = "spark-archive"  # in the cache folder, and of the log
+_TRAINING = 2  # counted up when what the training does, or what it writes down, changes
 _COMPILED = ("pyspark", "py4j", "pandas", "numpy", "pyarrow")
 # Never imported by a session, and more than all the rest.
 _NOT_COMPILED = r"/(tests?|testing/connectutils|examples|connect|mllib|ml|pipelines)/"
@@ -41,14 +45,19 @@ class SparkArchive:
     options: tuple[str, ...]  # what Spark's own launcher says that its JVM needs
 
 
-def spark_archive(progress: Progress = to_stderr) -> SparkArchive | None:
-    """The archive, made first when it is missing: half a minute. None where none can be made; sessions work without."""
+def spark_archive(progress: Progress = to_stderr, *, again: bool = False) -> SparkArchive | None:
+    """The archive, made first when it is missing: half a minute. None where none can be made; sessions work without.
+
+    A failure is remembered and not repeated, unless `again` asks for that.
+    """
     java = find_java()
     if java is None:
         return None
     name = _key(java)
     _forget_older(name)
-    provide(_NAME, name, lambda into: _train(into, java, progress), whole=_whole, progress=silent)
+    if again:
+        (place_of(NAME, name) / FAILED).unlink(missing_ok=True)
+    provide(NAME, name, lambda into: _train(into, java, progress), whole=_tried, progress=silent)
     return find_spark_archive()
 
 
@@ -58,12 +67,32 @@ def find_spark_archive() -> SparkArchive | None:
         java = find_java()
         if java is None:
             return None
-        folder = place_of(_NAME, _key(java))
+        folder = place_of(NAME, _key(java))
         command = json.loads((folder / COMMAND).read_text(encoding="utf-8"))
         found = SparkArchive(folder / CLASSES, str(command["classpath"]), tuple(command["options"]))
     except (OnceproofError, OSError, ValueError, LookupError, TypeError):
         return None  # whatever is wrong with it, Spark starts without
     return found if found.classes.is_file() else None
+
+
+def obstacle() -> str | None:
+    """The reason why the archive is missing and would not be made now, or None where it can be made."""
+    try:
+        java = find_java()
+        if java is None:
+            return "there is no Java yet"
+        folder = place_of(NAME, _key(java))
+        if (folder / FAILED).is_file():
+            words = (folder / FAILED).read_text(encoding="utf-8", errors="replace").split()
+            return f"making it failed before: {' '.join(words)[:300] or 'without a reason'}"
+        there = next(above for above in folder.parents if above.exists())
+        if not os.access(there, os.W_OK | os.X_OK):
+            return f"{there} cannot be written"
+        if (free := shutil.disk_usage(there).free) < ROOM_NEEDED:
+            return f"{there}: {free >> 20} MiB free, {ROOM_NEEDED >> 20} are needed"
+    except (OnceproofError, OSError) as error:
+        return str(error)
+    return None
 
 
 def classpath() -> str:
@@ -83,7 +112,7 @@ def compile_packages(progress: Progress = to_stderr) -> bool:
     command = [sys.executable, "-m", "compileall", "-q", "-j", "0", "-x", _NOT_COMPILED, *map(str, folders)]
     try:
         with timed("compiling Python packages, once", progress):
-            tool.run(command, log=_NAME, timeout_s=TRAINING_LIMIT_S)
+            tool.run(command, log=NAME, timeout_s=TRAINING_LIMIT_S)
     except OnceproofError:
         return False  # a read-only installation: each start compiles for itself, as before
     return True
@@ -96,7 +125,7 @@ def launcher_options(java: Path) -> tuple[str, ...]:
         ["env", f"SPARK_HOME={home}", "SPARK_SCALA_VERSION=2.13", f"JAVA_HOME={java.parent.parent}", java, "-cp",
          f"{home / 'jars'}/*", "org.apache.spark.launcher.Main", "org.apache.spark.deploy.SparkSubmit",
          "pyspark-shell"],
-        timeout_s=60,
+        timeout_s=LAUNCHER_LIMIT_S,
     )  # fmt: skip
     words = (answer or "").strip("\0\n").split("\0")
     try:
@@ -108,7 +137,7 @@ def launcher_options(java: Path) -> tuple[str, ...]:
 
 
 def _train(into: Path, java: Path, progress: Progress) -> None:
-    """Runs a session that leaves its classes behind. A failure is kept, so that not every set-up tries again."""
+    """Run a session that leaves its classes behind. A failure is kept, so that not every command tries again."""
     options = launcher_options(java)
     command = {"classpath": classpath(), "options": options, "jars": str(_jars())}
     (into / COMMAND).write_text(json.dumps(command, indent=1) + "\n", encoding="utf-8")
@@ -118,8 +147,8 @@ def _train(into: Path, java: Path, progress: Progress) -> None:
         with timed("making a class archive for Spark, once", progress):
             tool.run(
                 [sys.executable, "-m", "harness.reconcile.training", into],
-                log=_NAME,
-                env={"JAVA_HOME": str(java.parent.parent), "PYTHONPATH": _with_harness()},
+                log=NAME,
+                env={"JAVA_HOME": str(java.parent.parent), "PYTHONPATH": with_harness()},
                 timeout_s=TRAINING_LIMIT_S,
             )
     except OnceproofError as error:
@@ -129,7 +158,7 @@ def _train(into: Path, java: Path, progress: Progress) -> None:
         (into / FAILED).touch()
 
 
-def _whole(folder: Path) -> bool:
+def _tried(folder: Path) -> bool:
     return (folder / CLASSES).is_file() or (folder / FAILED).is_file()
 
 
@@ -155,7 +184,7 @@ def _forget_older(name: str) -> None:
 
 
 def _siblings(name: str) -> Sequence[Path]:
-    root = place_of(_NAME, name).parent
+    root = place_of(NAME, name).parent
     return [f for f in root.glob("pyspark-*") if f.name != name] if root.is_dir() else []
 
 
@@ -172,6 +201,7 @@ def _package(name: str) -> Path | None:
     return Path(spec.origin).parent if spec is not None and spec.origin else None
 
 
-def _with_harness() -> str:
+def with_harness() -> str:
+    """A PYTHONPATH on which another process finds this project first."""
     root = str(Path(__file__).parents[2])
     return os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from harness import tether
 from harness.errors import ClusterError, OnceproofError, SetupError
-from harness.provision import spark_archive
+from harness.provision import background_archive, spark_archive
+from harness.provision.cache import to_stderr
 from harness.provision.spark_archive import SparkArchive
 from harness.provision.tool import last_words
 from harness.reconcile.masters import first_line, on_cluster
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 START_LIMIT_S = 60.0
+TRAINING_START_LIMIT_S = 600.0  # with the lowest priority, beside a cluster that starts
 MAIN = "org.apache.spark.deploy.SparkSubmit"
 # What makes Spark's launcher put more into the command line than the archive's options tell.
 _LEFT_TO_SPARK = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
@@ -40,9 +42,8 @@ def launch(settings: Mapping[str, str], scratch: Path, train: Path | None = None
     _ignore_another_spark()
     if train is not None:
         found = spark_archive.launcher_options(Path(os.environ["JAVA_HOME"], "bin", "java"))
-        return _direct(
-            settings, scratch, spark_archive.classpath(), found, [f"-XX:ArchiveClassesAtExit={train}"]
-        )
+        dump = [f"-XX:ArchiveClassesAtExit={train}"]
+        return _direct(settings, scratch, spark_archive.classpath(), found, dump, TRAINING_START_LIMIT_S)
     archive = _usable(settings)
     if archive is not None:
         shared = [f"-XX:SharedArchiveFile={archive.classes}", "-Xshare:auto"]
@@ -66,6 +67,14 @@ def not_started(error: Exception, master: str, scratch: Path) -> OnceproofError:
     if on_cluster(master):
         return ClusterError(f"{master}: no session there: {reason}")
     return SetupError(f"Spark did not start: {reason}; see ./onceproof doctor and docs/spark.md")
+
+
+def report_missing_archive(master: str) -> None:
+    """Print one line for a session of this machine that could have started sooner with a class archive."""
+    if on_cluster(master) or any(os.environ.get(name) for name in _LEFT_TO_SPARK):
+        return
+    if spark_archive.find_spark_archive() is None:
+        to_stderr(background_archive.without(spark_archive.obstacle() or "none was made yet"))
 
 
 def _ignore_another_spark() -> None:
@@ -107,7 +116,12 @@ def _by_submit(settings: Mapping[str, str], scratch: Path) -> Any:
 
 
 def _direct(
-    settings: Mapping[str, str], scratch: Path, classpath: str, options: tuple[str, ...], shared: list[str]
+    settings: Mapping[str, str],
+    scratch: Path,
+    classpath: str,
+    options: tuple[str, ...],
+    shared: list[str],
+    limit_s: float = START_LIMIT_S,
 ) -> Any:
     """The command that Spark's launcher would come to, without shell scripts and a JVM to find it."""
     java = Path(os.environ["JAVA_HOME"], "bin", "java")
@@ -128,7 +142,7 @@ def _direct(
         )
         try:
             _import_meanwhile()
-            port, secret = _told(process, told)
+            port, secret = _told(process, told, limit_s)
             return _connected(process, port, secret)
         except BaseException:
             process.kill()
@@ -142,14 +156,14 @@ def _import_meanwhile() -> None:
     import pyspark.testing.utils  # noqa: F401
 
 
-def _told(process: subprocess.Popen[bytes], told: Path) -> tuple[int, str]:
+def _told(process: subprocess.Popen[bytes], told: Path, limit_s: float) -> tuple[int, str]:
     """The JVM writes the file whole: under another name first."""
-    deadline = time.monotonic() + START_LIMIT_S
+    deadline = time.monotonic() + limit_s
     while not told.is_file():
         if process.poll() is not None:
             raise SetupError(f"Spark's JVM ended with {process.returncode} before it was ready")
         if time.monotonic() > deadline:
-            raise SetupError(f"Spark's JVM was not ready within {START_LIMIT_S:.0f} s")
+            raise SetupError(f"Spark's JVM was not ready within {limit_s:.0f} s")
         time.sleep(0.01)
     content = told.read_bytes()
     port, length = int.from_bytes(content[:4], "big"), int.from_bytes(content[4:8], "big")

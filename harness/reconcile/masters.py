@@ -23,6 +23,13 @@ _PARTS = "spark.sql.shuffle.partitions"
 _LONGEST_SOCKET = 107  # bytes of a path, by the kernel
 _SOCKET_NAME = len("/.") + 36 + len(".sock")
 _ON_LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+# Python workers of this machine are forked from a process of ours, which finds this project whatever the current folder
+# contains. Executors of a cluster get the project only with their first task.
+_FORKED_READY = {
+    "spark.python.daemon.module": "harness.reconcile.daemon",
+    "spark.executorEnv.PYTHONPATH": str(Path(__file__).parents[2]),
+    "spark.executorEnv.PYTHONSAFEPATH": "1",
+}
 
 
 def on_cluster(master: str) -> bool:
@@ -37,6 +44,7 @@ def place(master: str, memory: str, scratch: Path) -> dict[str, str]:
         return {
             **_ON_LOOPBACK,
             **_closed(scratch),
+            **_FORKED_READY,
             "spark.local.dir": str(scratch / "local"),
             _PARTS: str(LEAST_PARTS),
         }

@@ -49,6 +49,8 @@ FOR_THE_JOB = {
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
     # The default of 100 compiled classes is fewer than one run's questions need: each run would compile all again.
     "spark.sql.codegen.cache.maxEntries": "4000",
+    # Of Python workers: there is one for each core already.
+    "spark.executorEnv.POLARS_MAX_THREADS": "1",
 }
 
 # Errors only. Warnings of a healthy local session (no native Hadoop library, the host's name) help nobody.

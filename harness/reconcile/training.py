@@ -1,8 +1,9 @@
 """`python -m harness.reconcile.training FOLDER`: a session whose classes become the archive of later ones.
 
-It does once what reconciling does: real runs, sound and unsound, go through the real job. Should that fail, plain
-queries of the same kinds have loaded most of the classes already; an archive that lacks some is still good. What
-failed is in the log of the set-up.
+It does once what Spark does for reconciling: pieces of tables are mapped and grouped as Arrow, then real runs, sound and
+unsound, go through the real job, once with few rows in doubt, which the driver judges, and once as if they were many,
+which tasks merge and judge. An archive that lacks some classes is still good, so a failure of one step does not end the
+others; it is in the log of the set-up. Tables that Spark itself reads, those of other file systems, are left out.
 """
 
 from __future__ import annotations
@@ -15,55 +16,85 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from harness.provision import spark_archive
+from harness.provision.background_archive import yield_to_others
 from harness.reconcile import session
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-DUMP_LIMIT_S = 120.0
+    from harness.rundir import RunDir
+
+DUMP_LIMIT_S = 600.0  # seconds on an idle machine; in the background it has the lowest priority
+MEMORY = "700m"  # the archive serves any size, and a cluster may be running beside this
 
 
 def main(folder: Path) -> int:
-    spark = session.spark(train=folder / spark_archive.CLASSES)
+    spark = session.spark(memory=MEMORY, train=folder / spark_archive.CLASSES)
     process = spark.sparkContext._gateway.proc  # type: ignore[union-attr]
+    yield_to_others(process.pid)
     with TemporaryDirectory(prefix="onceproof-training-") as scratch:
-        for work in (plain_queries, whole_runs):
+        for work in (moved_pieces, judged_in_driver, judged_in_tasks):
             try:
-                work(spark, Path(scratch))
+                work(spark, Path(scratch, work.__name__))
             except Exception:  # noqa: BLE001  what it loaded so far is worth keeping
                 traceback.print_exc()
     session.stop(DUMP_LIMIT_S)  # the JVM writes the archive on its way out
     return int(process.returncode)
 
 
-def plain_queries(spark: SparkSession, scratch: Path) -> None:
-    def again(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from batches
+def moved_pieces(spark: SparkSession, _scratch: Path) -> None:
+    """All that is asked of Spark, without the job: map, group, keep, filter, unite and collect pieces."""
+    from pyspark import StorageLevel
 
-    rows = spark.range(2000).selectExpr(
-        "id", "id % 7 AS k", "CAST(id AS string) AS text", "id % 3 = 0 AS flag"
-    )
-    rows.write.mode("overwrite").partitionBy("k").parquet(str(scratch / "rows"))
-    stored = spark.read.parquet(str(scratch / "rows"))
-    mapped = stored.select("id", "k").mapInArrow(again, "id bigint, k int")
-    summed = mapped.groupBy("k").agg({"id": "sum"}).withColumnRenamed("sum(id)", "total")
-    joined = stored.join(summed, on="k", how="left").selectExpr(
-        "*", "row_number() OVER (PARTITION BY k ORDER BY id) AS rank", "collect_list(text) OVER (PARTITION BY k) AS all"
-    )  # fmt: skip
-    joined.where("rank <= 5 AND flag").collect()
-    joined.distinct().toArrow()
+    from harness.reconcile.pieces import PIECE, Subject, piece
+
+    def packed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield piece(Subject.RESULT, "rows", batch, share=batch.num_rows % 3)
+
+    def same(table: pa.Table) -> pa.Table:
+        return table
+
+    mapped = spark.range(0, 2000, 1, 4).mapInArrow(packed, PIECE)
+    mapped.toArrow()
+    kept = mapped.groupBy("share").applyInArrow(same, PIECE).persist(StorageLevel.DISK_ONLY)
+    more = spark.createDataFrame(kept.toArrow(), kept.schema)
+    list(kept.unionAll(more).where(f"subject = '{Subject.RESULT}'").select("rows").toLocalIterator())
 
 
-def whole_runs(spark: SparkSession, scratch: Path) -> None:
+def judged_in_driver(spark: SparkSession, scratch: Path) -> None:
     from harness.assess import assess_many
+
+    assess_many([_sound(scratch, "sound"), _unsound(scratch)], spark)
+
+
+def judged_in_tasks(spark: SparkSession, scratch: Path) -> None:
+    """As many runs as are sealed by tasks; from now on summaries are merged and rows judged by tasks, however few."""
+    from harness.assess import assess_many
+    from harness.reconcile import closer_look, screen
+    from harness.reconcile.places import MANY
+
+    runs = [_unsound(scratch), *(_sound(scratch, f"sound-{number}") for number in range(MANY))]
+    closer_look.FEW_BLOCKS = screen.MERGED_HERE = -1
+    assess_many(runs, spark)
+
+
+def _sound(scratch: Path, name: str) -> RunDir:
     from harness.contracts import Mode
     from harness.testing.ledgers import LiteralRun
 
-    sound = LiteralRun(scratch, name="sound", mode=Mode.EXACTLY_ONCE)
+    sound = LiteralRun(scratch, name=name, mode=Mode.EXACTLY_ONCE)
     sound.session(1)
     sound.write(1, 30, 0, txn=1)
     sound.end(1, 1)
+    return sound.finish()
+
+
+def _unsound(scratch: Path) -> RunDir:
+    """A run with a lost, a duplicated and a reordered message."""
+    from harness.testing.ledgers import LiteralRun
+
     unsound = LiteralRun(scratch, name="unsound", scheduled=1)
     unsound.session(1)
     unsound.write(1, 30, 0)
@@ -71,7 +102,7 @@ def whole_runs(spark: SparkSession, scratch: Path) -> None:
     unsound.write(1, 30, 1)
     unsound.log.remove(next(record for record in unsound.log if record.seq == 40))
     unsound.log.append(unsound.sent[7].at(0, 40))
-    assess_many([sound.finish(), unsound.finish()], spark)
+    return unsound.finish()
 
 
 if __name__ == "__main__":

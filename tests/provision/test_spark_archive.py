@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -97,8 +100,83 @@ def test_a_failed_training_is_remembered_and_no_error(
     assert spark_archive.spark_archive(cache.silent) is None
     assert spark_archive.spark_archive(cache.silent) is None
     assert len(asked) == 1
+    assert "no JVM today" in (spark_archive.obstacle() or "")
     (told,) = own_cache.glob(f"spark-archive/*/{spark_archive.FAILED}")
     assert told.read_text(encoding="utf-8") == "no JVM today\n"
+
+
+def test_the_set_up_tries_again_after_a_failure(trained: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(command: list[str | Path], **_: object) -> None:
+        raise SetupError("no JVM today")
+
+    with monkeypatch.context() as failing:
+        failing.setattr(tool, "run", fail)
+        assert spark_archive.spark_archive(cache.silent) is None
+    assert spark_archive.spark_archive(cache.silent) is None
+    assert trained == []
+    assert spark_archive.spark_archive(cache.silent, again=True) is not None
+    assert spark_archive.spark_archive(cache.silent, again=True) is not None
+    assert len(trained) == 1
+    assert spark_archive.obstacle() is None
+
+
+def test_two_at_once_make_it_once_and_half_of_it_is_never_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    found_meanwhile: list[object] = []
+    both = threading.Barrier(2, timeout=30)
+
+    def train(command: list[str | Path], **_: object) -> None:
+        (Path(command[-1]) / spark_archive.CLASSES).write_bytes(b"half")
+        found_meanwhile.append(spark_archive.find_spark_archive())
+        (Path(command[-1]) / spark_archive.CLASSES).write_bytes(b"whole")
+
+    def make() -> None:
+        both.wait()
+        made.append(spark_archive.spark_archive(cache.silent))
+
+    made: list[spark_archive.SparkArchive | None] = []
+    monkeypatch.setattr(tool, "run", train)
+    threads = [threading.Thread(target=make) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert found_meanwhile == [None]
+    assert [one.classes.read_bytes() if one else b"" for one in made] == [b"whole", b"whole"]
+
+
+def test_what_a_killed_maker_left_is_not_used_and_removed(trained: list[Path]) -> None:
+    first = spark_archive.spark_archive(cache.silent)
+    assert first is not None
+    place = first.classes.parent
+    left = place.with_name(f".{place.name}.x.building")
+    place.rename(left)
+    assert spark_archive.find_spark_archive() is None
+    assert spark_archive.spark_archive(cache.silent) == first
+    assert not left.exists()
+
+
+def test_nothing_keeps_it_from_being_made_in_a_new_cache_folder(own_cache: Path) -> None:
+    assert not own_cache.exists()
+    assert spark_archive.obstacle() is None
+    assert not own_cache.exists()
+
+
+def test_obstacles_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with monkeypatch.context() as full:
+        full.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=7 << 20))
+        assert spark_archive.obstacle() == f"{tmp_path}: 7 MiB free, 400 are needed"
+    with monkeypatch.context() as read_only:
+        read_only.setattr(os, "access", lambda *_: False)
+        assert spark_archive.obstacle() == f"{tmp_path} cannot be written"
+    with monkeypatch.context() as bare:
+        bare.setattr(spark_archive, "find_java", lambda: None)
+        assert spark_archive.obstacle() == "there is no Java yet"
+    monkeypatch.setattr(spark_archive, "place_of", _refused)
+    assert spark_archive.obstacle() == "the cache folder belongs to user 7"
+
+
+def _refused(name: str, version: str) -> Path:
+    raise SetupError("the cache folder belongs to user 7")
 
 
 def test_a_damaged_folder_is_as_good_as_none(trained: list[Path]) -> None:

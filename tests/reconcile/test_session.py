@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from harness.reconcile import session
+from harness.reconcile import gateway, session
 from harness.reconcile.masters import place
 from harness.testing.ledgers import LiteralRun
 from harness.waiting import wait_until
@@ -98,6 +98,28 @@ def test_a_session_starts_all_the_same_when_its_archive_is_unusable(unusable: st
     assert len(notes) == (2 if refused else 0)
 
 
+def test_a_session_of_this_machine_without_an_archive_is_reported_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from harness.provision import spark_archive
+
+    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
+    monkeypatch.delenv("YARN_CONF_DIR", raising=False)
+    monkeypatch.setattr(spark_archive, "find_spark_archive", lambda: None)
+    monkeypatch.setattr(spark_archive, "obstacle", lambda: "/cache cannot be written")
+    gateway.report_missing_archive("spark://127.0.0.1:7077")
+    assert capsys.readouterr().err == ""
+    gateway.report_missing_archive("local[*]")
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.count("\n") == 1
+    assert "/cache cannot be written" in told.err
+    assert "./onceproof setup" in told.err
+    monkeypatch.setattr(spark_archive, "find_spark_archive", lambda: object())
+    gateway.report_missing_archive("local[*]")
+    assert capsys.readouterr().err == ""
+
+
 # Masters.
 
 
@@ -130,7 +152,9 @@ def test_where_the_driver_listens_follows_the_master(tmp_path: Path, monkeypatch
     for name in ("SPARK_LOCAL_IP", "SPARK_CONF_DIR", "SPARK_LOCAL_DIRS"):
         monkeypatch.setenv(name, "theirs")  # so that it is put back, whatever happens to it here
     on_loopback = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    assert place("local[2]", "1g", tmp_path).items() >= on_loopback.items()
+    local = place("local[2]", "1g", tmp_path)
+    assert local.items() >= on_loopback.items()
+    assert local["spark.python.daemon.module"] == "harness.reconcile.daemon"
     assert place("spark://127.0.0.1:7077", "1g", tmp_path) == {**on_loopback, "spark.executor.memory": "1g"}
     assert place("spark://127.0.0.1:7077,10.1.2.3:7077", "1g", tmp_path) == {"spark.executor.memory": "1g"}
     assert place("yarn", "2g", tmp_path) == {"spark.executor.memory": "2g"}
