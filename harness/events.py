@@ -114,14 +114,15 @@ def check_event(event: Mapping[str, Any], writer: str) -> None:
 
 def read_events(path: Path) -> Iterator[tuple[int, Event]]:
     """All events of a writer with the numbers of their lines, checked. A torn last line is an event `torn`."""
+    writer = path.stem
     for number, event in enumerate(ledger.read_events(path), start=1):
-        if event == ledger.torn(path, number):
+        if event["event"] == "torn" and event == ledger.torn(path, number):
             yield number, event
             continue
         try:
-            check_event(event, path.stem)
+            check_event(event, writer)
         except Wrong as wrong:
             known = isinstance(event["event"], str) and event["event"] in KINDS
             what = f"{event['event']} event" if known else "not a ledger line"
             raise LedgerError(f"{path}:{number}: {what}: {wrong}") from wrong
-        yield number, {**event, "writer": path.stem}
+        yield number, {**event, "writer": writer}

@@ -24,7 +24,7 @@ import os
 import struct
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
@@ -344,6 +344,22 @@ class JournalRows:
 
     def read(self, first: int, count: int) -> npt.NDArray[np.void]:
         return np.fromfile(self.path, dtype=self._dtype, count=count, offset=first * self._dtype.itemsize)
+
+    def gather(
+        self, stretches: Sequence[tuple[int, int]], after: npt.NDArray[np.void]
+    ) -> npt.NDArray[np.void]:
+        """Return the rows `after`, then those of each stretch, which is its first row and its number of rows."""
+        size = self._dtype.itemsize
+        made = np.empty(len(after) + sum(count for _, count in stretches), dtype=self._dtype)
+        made[: len(after)] = after
+        room = made.view(np.uint8).data[len(after) * size :]
+        with self.path.open("rb", buffering=0) as file:
+            for first, count in stretches:
+                file.seek(first * size)
+                if file.readinto(room[: count * size]) != count * size:
+                    raise LedgerError(f"{self.path}: it became shorter while it was read")
+                room = room[count * size :]
+        return made
 
     def pieces(self, rows_each: int) -> Iterator[tuple[int, npt.NDArray[np.void]]]:
         """All rows in order, some at a time, each time with the number of the first one."""

@@ -15,6 +15,7 @@ from harness.contracts import Outcome
 from harness.manifest import ISOLATIONS
 from harness.message import message_id
 from harness.reconcile.fates import FENCED
+from harness.reconcile.merge import joined, taken
 from harness.reconcile.schema import SCHEMAS
 from harness.transform import INPUT
 
@@ -39,10 +40,13 @@ def attempts(
         "session": np.full(len(rows), session, dtype=np.int64),
         "seq": np.arange(first, first + len(rows), dtype=np.int64),
         "t": rows["t_attempt"],
-        **{name: _wide(rows[name]) for name in ("topic", "partition", "key", "txn", "outcome", "error")},
+        **{
+            name: _column("attempts", rows, name)
+            for name in ("topic", "partition", "key", "txn", "outcome", "error")
+        },
         "t_outcome": pa.array(rows["t_outcome"], mask=rows["t_outcome"] < 0),
         "told_partition": pa.array(
-            _wide(rows["told_partition"]), mask=rows["told_partition"] < 0, type=pa.int32()
+            _column("attempts", rows, "told_partition"), mask=rows["told_partition"] < 0
         ),
         "offset": pa.array(rows["offset"], mask=~placed),
         "phase": _phase(rows["t_outcome"], span),
@@ -58,7 +62,8 @@ def _phase(t: npt.NDArray[np.int64], span: tuple[int, int] | None) -> Any:
 
 def records(rows: npt.NDArray[np.void]) -> Columns:
     """The columns that a record of the log and a delivery share."""
-    return {name: _wide(rows[name]) for name in SCHEMAS["log"].names if name in (rows.dtype.names or ())}
+    shared = [name for name in SCHEMAS["log"].names if name in (rows.dtype.names or ())]
+    return {name: _column("log", rows, name) for name in shared}
 
 
 def deliveries(rows: npt.NDArray[np.void], reader: int, touched: Touched) -> Columns:
@@ -81,7 +86,11 @@ def touched(assignments: list[Columns], reader: int) -> Touched:
 
 
 def effects(rows: npt.NDArray[np.void], *, late: bool = False) -> Columns:
-    columns = {name: _wide(rows[name]) for name in SCHEMAS["effects"].names if name not in ("run", "late")}
+    columns = {
+        name: _column("effects", rows, name)
+        for name in SCHEMAS["effects"].names
+        if name not in ("run", "late")
+    }
     return {**columns, "late": np.full(len(rows), int(late), dtype=np.int64)}
 
 
@@ -94,41 +103,56 @@ def behind(rows: npt.NDArray[np.void], stable: Reach) -> npt.NDArray[np.void]:
     return rows[late]
 
 
-_SAME = ("topic", "partition", "offset", "session", "seq", "txn", "key", "flags")
+_SAME = ("offset", "session", "seq", "txn", "key", "flags")
 
 
 def log(
     readings: Mapping[str, npt.NDArray[np.void]], owed: str, group: str, passed: Reach
 ) -> tuple[npt.NDArray[np.void], Columns]:
-    """Both final readings as one table: a record that both found is one row. Gives the records and their columns.
+    """Both final readings of one partition as one table: a record that both found is one row. Return records and columns.
 
     `readings` are by isolation; `owed` is the isolation whose log is promised, `group` the one that the group reads.
     """
     uncommitted, committed = readings["read_uncommitted"], readings["read_committed"]
-    both = np.concatenate([uncommitted, committed])
-    strict = np.arange(len(both)) >= len(uncommitted)
-    order = np.lexsort(
-        (strict, both["seq"], both["session"], both["offset"], both["partition"], both["topic"])
-    )
-    both, strict = both[order], strict[order]
+    both = joined([uncommitted, committed])
+    order = _by_offset(both, len(uncommitted))
     again = np.zeros(len(both), dtype=bool)
-    again[1:] = np.logical_and.reduce([both[name][1:] == both[name][:-1] for name in _SAME])
-    first = np.flatnonzero(~again)
-    rows = both[first]
+    again[1:] = np.logical_and.reduce([_next_is_same(both[name][order]) for name in _SAME])
+    first, strict = np.flatnonzero(~again), order >= len(uncommitted)
+    rows = taken(both, order[first])
     # Copies of one record stand side by side, so a sum over each stretch tells which readings found it.
     found = {
         "read_uncommitted": np.add.reduceat(~strict, first, dtype=np.int64) > 0 if len(first) else strict,
         "read_committed": np.add.reduceat(strict, first, dtype=np.int64) > 0 if len(first) else strict,
     }
-    limit = np.zeros(len(rows), dtype=np.int64)
-    for (topic, partition), offset in passed.items():
-        limit[(rows["topic"] == topic) & (rows["partition"] == partition)] = offset
+    limit = passed.get((int(rows["topic"][0]), int(rows["partition"][0])), 0) if len(rows) else 0
     return rows, {
         "uncommitted": found["read_uncommitted"],
         "committed": found["read_committed"],
         "promised": found[owed],
         "passed": found[group] & (rows["offset"] < limit),
     }
+
+
+def _next_is_same(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    same: npt.NDArray[np.bool_] = values[1:] == values[:-1]
+    return same
+
+
+def _by_offset(rows: npt.NDArray[np.void], strict_from: int) -> npt.NDArray[np.int64]:
+    """Return the order by offset, session and sequence number; of equal rows those from `strict_from` on come last.
+
+    Readings are sorted by offset already, so putting them together is a merge and far quicker than sorting by all keys.
+    Only offsets that more than one record claims need the other keys.
+    """
+    order = np.argsort(rows["offset"], kind="stable")
+    offset, session, seq = (rows[name][order] for name in ("offset", "session", "seq"))
+    other = _next_is_same(offset) & ~(_next_is_same(session) & _next_is_same(seq))
+    if other.any():
+        unsure = np.flatnonzero(np.isin(offset, offset[1:][other]))
+        some = order[unsure]
+        order[unsure] = some[np.lexsort((some >= strict_from, seq[unsure], session[unsure], offset[unsure]))]
+    return order
 
 
 def reach(commits: list[Columns], drained: list[Columns], whole: Callable[[tuple[int, int]], bool]) -> Reach:
@@ -152,9 +176,9 @@ def drain(e: Event) -> list[Columns]:
     return [{"topic": topic, "partition": int(p), "offset": int(end)} for p, end in e.get("ends", {}).items()]
 
 
-def _wide(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Contiguous and signed, as Arrow and Spark want it."""
-    return np.ascontiguousarray(values, dtype=np.int64)
+def _column(table: str, rows: npt.NDArray[np.void], name: str) -> npt.NDArray[Any]:
+    """Return a field of all rows, contiguous and in the type of the table's column, so that Arrow takes it as it is."""
+    return np.ascontiguousarray(rows[name], dtype=SCHEMAS[table].field(name).type.to_pandas_dtype())
 
 
 def session(e: Event) -> Columns:

@@ -19,8 +19,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from harness import ledger
 from harness.contracts import Mode
@@ -31,17 +29,17 @@ from harness.message import run_number
 from harness.packed import readable
 from harness.reconcile import rows as make
 from harness.reconcile import wholeness
-from harness.reconcile.merge import PIECE, side_by_side
+from harness.reconcile.merge import PIECE, Reading, side_by_side
 from harness.reconcile.observers import Observed, behind_of, isolation_of
 from harness.reconcile.readings import NotAsked, Readings, readings_of
 from harness.reconcile.rows import Columns, Event, Reach
 from harness.reconcile.schema import SCHEMAS
+from harness.reconcile.sealed_files import SealedFiles
 from harness.reconcile.sound import LONGEST_NS, NO_CLOCK, need_during, need_sound, need_whole_regions
 from harness.reconcile.wholeness import Wholeness
 from harness.rundir import RunDir, write_json
 from harness.scenario import compacts
 
-GROUP_ROWS = 1 << 16  # at least, in each group of a file but the last
 _COMPARED_TIMES = 1000  # rows of a piece whose time is compared with that of their attempt
 COUNTED_ONLY = (
     "txn",
@@ -180,13 +178,14 @@ class _Sealing:
     """One sealing: reads the events first, since they say how the other journals are to be read."""
 
     def __init__(self, run: RunDir, manifest: Mapping[str, Any], into: Path) -> None:
-        self._run, self._manifest, self._into = run, manifest, into
+        self._run, self._manifest = run, manifest
         self._scenario = manifest["scenario"]
         run_id = manifest.get("run_id", run.run_id)
         zero_ns = manifest["clock"]["monotonic_ns"]
-        self._number = int(np.uint64(run_number(run_id)).astype(np.int64))
+        number = int(np.uint64(run_number(run_id)).astype(np.int64))
+        self._files = SealedFiles(into, number)
         self._sealed = Sealed(
-            run=self._number,
+            run=number,
             run_id=run_id,
             scenario=self._scenario.get("name", ""),
             zero_ns=zero_ns,
@@ -194,6 +193,7 @@ class _Sealing:
             topic_unchanged=manifest.get("topic_unchanged", True),
             topic_names=manifest.get("topics", [manifest.get("topic", "topic-0")]),
             transform=manifest.get("transform"),
+            rows=self._files.rows,
         )
         self._events: dict[str, list[Event]] = defaultdict(list)  # by kind
         self._torn: list[tuple[str, str]] = []  # writer, what
@@ -208,19 +208,16 @@ class _Sealing:
         self._span: tuple[int, int] | None = None
 
     def all(self) -> Sealed:
-        for name in SCHEMAS:
-            (self._into / name).mkdir(parents=True)
-        self._read_events()
-        self._need_whole()
-        self._seal_events()
-        self._seal_attempts()
-        self._seal_deliveries()
-        self._seal_log()
-        self._seal_effects()
-        self._judge_torn()
-        for name, schema in SCHEMAS.items():
-            if not any((self._into / name).iterdir()):
-                self._write(name, "none", [{column: [] for column in schema.names}])
+        with self._files:
+            self._read_events()
+            self._need_whole()
+            self._seal_events()
+            self._seal_attempts()
+            self._seal_deliveries()
+            self._seal_log()
+            self._seal_effects()
+            self._judge_torn()
+            self._files.write_empty()
         if not self._manifest.get("complete", False):
             self._sealed.gaps.append("the run did not come to its end: its harness was stopped")
         return self._sealed
@@ -232,16 +229,17 @@ class _Sealing:
         if not files:
             raise LedgerError(f"{self._run.ledger}: no *.events file is there (is this a whole run folder?)")
         for path in files:
+            writer = path.stem
             for number, event in _once(read_events(path)):
                 kind = event["event"]
                 if kind == "torn":
-                    self._torn.append((path.stem, f"{path.name}: line {event['line']} is torn"))
+                    self._torn.append((writer, f"{path.name}: line {event['line']} is torn"))
                     continue
                 if abs(event["t"] - self._sealed.zero_ns) > LONGEST_NS:
                     raise LedgerError(
                         f"{path}:{number}: time {event['t']} is more than a week from the manifest's clock: {NO_CLOCK}"
                     )
-                self._lines[path.stem] += 1
+                self._lines[writer] += 1
                 self._events[kind].append({**event, "_at": f"{path}:{number}"})
 
     def _need_whole(self) -> None:
@@ -343,7 +341,7 @@ class _Sealing:
             if session is not None:
                 self._attempted.add(int(number))
                 acks = str(session.get("acks"))
-                count = self._write("attempts", path.stem, (
+                count = self._files.write("attempts", path.stem, (
                     make.attempts(_in_time(path, first, rows, self._sealed.zero_ns), first, int(number), acks, self._span)
                     for first, rows in pieces
                 ))  # fmt: skip
@@ -367,7 +365,7 @@ class _Sealing:
                 pieces = map(observed.add, pieces)
             else:
                 self._sealed.readers += 1
-            self._write(
+            self._files.write(
                 "deliveries", path.stem, (make.deliveries(piece, reader, touched) for piece in pieces)
             )
         self._sealed.reader_names = list(self._readers)
@@ -395,13 +393,13 @@ class _Sealing:
                 raise LedgerError(
                     f"{self._run.ledger}: no *.{event.get('isolation')}.log, but {event['_at']} read it"
                 )
-        self._write("log", "final", self._log_pieces(found))
+        self._files.write("log", "final", self._log_pieces(found))
 
     def _seal_effects(self) -> None:
         """What the records of the log that is owed were made of, by pipelines."""
         for path in self._run.journals(f"*.{self._owed_isolation}.effects"):
             journal = self._rows_of(path, path.stem.rpartition(".")[0], ledger.EFFECT)
-            self._write(
+            self._files.write(
                 "effects",
                 path.stem,
                 (make.effects(need_sound(path, first, rows)) for first, rows in journal.pieces(PIECE)),
@@ -413,13 +411,16 @@ class _Sealing:
             stable = {place: bounds[2] for place, bounds in self._readings.bounds.items()}
             sound = (need_sound(path, first, rows) for first, rows in journal.pieces(PIECE))
             pieces = (make.behind(rows, stable) for rows in sound)
-            self._write("effects", path.stem, (make.effects(late, late=True) for late in pieces if len(late)))
+            self._files.write(
+                "effects", path.stem, (make.effects(late, late=True) for late in pieces if len(late))
+            )
 
     def _log_pieces(self, found: Mapping[str, Sequence[ledger.JournalRows]]) -> Iterator[Columns]:
-        for journal in (journal for journals in found.values() for journal in journals):
-            for _ in self._own(journal):
-                pass
-        for readings in side_by_side(found):
+        checked = {
+            isolation: [Reading(journal, self._own(journal)) for journal in journals]
+            for isolation, journals in found.items()
+        }
+        for readings in side_by_side(checked):
             rows, more = make.log(readings, self._owed_isolation, self._sealed.group_isolation, self._reach)
             self._sealed.in_log += int(np.count_nonzero(more["promised"]))
             self._sealed.in_log_uncommitted += int(np.count_nonzero(more["uncommitted"]))
@@ -486,37 +487,6 @@ class _Sealing:
                 else f"{what}, and nobody killed its writer"
             )
 
-    # --- Parquet ---
-
     def _rows(self, table: str, rows: list[Columns]) -> None:
-        self._write(
-            table, "events", [{name: [row.get(name) for row in rows] for name in SCHEMAS[table].names}]
-        )
-
-    def _write(self, table: str, part: str, pieces: Iterable[Columns]) -> int:
-        """One file of a table, some pieces at a time: memory follows their size. Gives the number of rows."""
-        schema, before = SCHEMAS[table], self._sealed.rows[table]
-        with pq.ParquetWriter(self._into / table / f"{part}.parquet", schema) as file:
-            for rows in _in_groups(self._tables(schema, pieces)):
-                file.write_table(rows)
-                self._sealed.rows[table] += rows.num_rows
-        return self._sealed.rows[table] - before
-
-    def _tables(self, schema: pa.Schema, pieces: Iterable[Columns]) -> Iterator[pa.Table]:
-        for columns in pieces:
-            count = len(columns[schema.names[-1]])
-            made = {**columns, "run": np.full(count, self._number, dtype=np.int64)}
-            arrays = [pa.array(made[column.name], type=column.type) for column in schema]
-            yield pa.Table.from_arrays(arrays, schema=schema)
-
-
-def _in_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Small pieces together: each group of rows in a file costs its readers as much as thousands of rows."""
-    waiting: list[pa.Table] = []
-    for table in tables:
-        waiting.append(table)
-        if sum(one.num_rows for one in waiting) >= GROUP_ROWS:
-            yield pa.concat_tables(waiting)
-            waiting = []
-    if waiting:
-        yield pa.concat_tables(waiting)
+        columns = {name: [row.get(name) for row in rows] for name in SCHEMAS[table].names}
+        self._files.write(table, "events", [columns])
