@@ -20,7 +20,8 @@ from harness.message import run_number
 from harness.reconcile import rows as make
 from harness.reconcile.readings import readings_of
 from harness.reconcile.schema import SCHEMAS
-from harness.reconcile.seal import COUNTED_ONLY, GROUP_ROWS, Sealed, Session
+from harness.reconcile.seal import COUNTED_ONLY, Sealed, Session
+from harness.reconcile.sealed_files import GROUP_ROWS
 from harness.rundir import write_json
 
 FILE_ROWS = 10_000_000
