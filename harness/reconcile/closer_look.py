@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -12,6 +12,7 @@ import pyarrow as pa
 from harness.contracts import Finder
 from harness.reconcile.blocks import Facts, Space, Why
 from harness.reconcile.find.findings import to_arrow
+from harness.reconcile.find.missing import joined_gone
 from harness.reconcile.find.rounds import (
     CRASHED,
     FINDINGS,
@@ -27,7 +28,7 @@ from harness.reconcile.find.rounds import (
 from harness.reconcile.find.shares import of_shares, with_shares
 from harness.reconcile.find.sql import sql
 from harness.reconcile.find.tables import Known, table_of
-from harness.reconcile.pieces import Bag, Subject, unpacked
+from harness.reconcile.pieces import Bag, Shares, Subject, unpacked
 from harness.reconcile.seal import Sealed
 from harness.reconcile.select.across_tasks import Doubts
 from harness.reconcile.select.doubtful_steps import across_tasks
@@ -40,7 +41,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FEW_BLOCKS = 1 << 13  # of 64 messages or positions: their rows are judged in the driver
-ROWS_A_SHARE = 1 << 18  # about; a session or a partition is never divided
+ROWS_A_SHARE = 1 << 18  # messages and positions, about
+STRETCH_BITS = 14  # of a session or a partition 2 ** 14 seqs or offsets are never divided
 MOST_SHARES = 1 << 10
 
 
@@ -79,7 +81,9 @@ def _in_driver(
     picker = Picker.of(wanted, doubts, facts)
     bags = unpacked(picker.pick(source).toArrow().to_batches())
     messages = with_all_tables(bags[Subject.MESSAGES])
-    positions = with_all_tables({**bags[Subject.POSITIONS], **found_already(doubts)})
+    positions = with_all_tables(
+        {**bags[Subject.POSITIONS], **bags[Subject.READINGS], **found_already(doubts)}
+    )
     positions["steps"] = pa.concat_tables([positions["steps"], _steps_across(picker, bags[Subject.EDGES])])
     narrowed, still = narrow(messages, positions, doubts.screened, facts, sure)
     at_positions = questions.of_positions(still)
@@ -105,12 +109,13 @@ def _in_tasks(
 ) -> Looked:
     from pyspark import StorageLevel
 
-    shares = min(
-        MOST_SHARES, max(2 * spark.sparkContext.defaultParallelism, 64 * wanted.blocks // ROWS_A_SHARE)
-    )
+    at_least = 2 * spark.sparkContext.defaultParallelism
+    shares = Shares(min(MOST_SHARES, max(at_least, 64 * wanted.blocks // ROWS_A_SHARE)), STRETCH_BITS)
     picker = Picker.of(wanted, doubts, facts, shares)
     picked = picker.pick(source).persist(StorageLevel.DISK_ONLY)
     edges = unpacked(picked.where(f"subject = '{Subject.EDGES}'").toArrow().to_batches())[Subject.EDGES]
+    if "proofs" in edges:
+        questions = replace(questions, known=questions.known.with_proofs(table_of(edges["proofs"])))
     here = {**found_already(doubts), "steps": _steps_across(picker, edges)}
     pieces = list(with_shares(here, shares))
     if pieces:
@@ -121,7 +126,7 @@ def _in_tasks(
     small = unpacked(results.where(f"name != '{FINDINGS}'").toArrow().to_batches())[Subject.RESULT]
     answers: list[Answers] = []
     if GONE in small:
-        answers.append(_of_transactions(source, questions, table_of(small[GONE])))
+        answers.append(_of_transactions(source, questions, joined_gone(table_of(small[GONE]))))
     crashed = _crashed([table_of(small[CRASHED]), *(each[CRASHED] for each in answers)])
     unjudged = _unjudged(table_of(small[UNJUDGED])) if UNJUDGED in small else []
     return Looked(_all_findings(results, answers, crashed), crashed, unjudged)
@@ -138,7 +143,7 @@ def _all_findings(
 
 
 def _steps_across(picker: Picker, edges: Bag) -> pa.Table:
-    if picker.jumped is None or not edges:
+    if picker.jumped is None or "edges" not in edges:
         return with_all_tables({})["steps"]
     return across_tasks(edges["edges"], picker.jumped)
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
 import pyarrow as pa
 
-from harness.reconcile.blocks import Ints
+from harness.reconcile.blocks import Ints, mixed
 
 PIECE = "share bigint, subject string, name string, rows binary"
 _ARROW = pa.schema(
@@ -28,11 +29,30 @@ class Subject(StrEnum):
     """What rows are for: the questions of one subject are asked of all rows of a share together."""
 
     POSITIONS = "positions"
+    READINGS = "readings"  # steps and commits of readers, and the records that they may have passed over
     MESSAGES = "messages"
+    ORDER = "order"  # messages of one session in one partition
     KEYS = "keys"
     TRANSACTIONS = "transactions"
-    EDGES = "edges"  # first and last rows of readers in a task: for the driver, to find steps across tasks
+    EDGES = (
+        "edges"  # for the driver: first and last rows of readers in a task, and transactions proven committed
+    )
     RESULT = "result"  # findings and the like: for the driver
+
+
+@dataclass(frozen=True)
+class Shares:
+    """How rows are divided: by a number, such as a session or a place, and by stretches of seqs or offsets within it."""
+
+    count: int = 1
+    bits: int = 14  # a stretch is 2 ** bits seqs or offsets; rows of one stretch are in one share
+
+    def of(self, run: int | Ints, number: Ints, within: Ints | None = None) -> Ints:
+        """The share of each row; without `within`, rows with the same number are judged together."""
+        runs = np.broadcast_to(np.asarray(run, dtype=np.int64), number.shape)
+        parts = (runs, number) if within is None else (runs, number, within >> self.bits)
+        share: Ints = (mixed(*parts).view(np.uint64) % np.uint64(self.count)).astype(np.int64)
+        return share
 
 
 def piece(subject: Subject, name: str, rows: pa.Table | pa.RecordBatch, share: int = 0) -> pa.RecordBatch:

@@ -34,6 +34,9 @@ def test_shares_find_what_the_driver_finds(
     assert sum(map(len, found)) > 200
     monkeypatch.setattr(screen, "MERGED_HERE", -1)
     monkeypatch.setattr(closer_look, "FEW_BLOCKS", -1)
+    monkeypatch.setattr(
+        closer_look, "STRETCH_BITS", 1
+    )  # two messages or positions: sessions are divided, too
     in_tasks = reconcile_many(runs, spark)
     for run, one, other, before in zip(runs, in_driver, in_tasks, found, strict=True):
         assert rows(run) == before, run.path

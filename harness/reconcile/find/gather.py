@@ -63,8 +63,7 @@ class Gathered:
             return
         for row in found.group_by(_KIND).aggregate([([], "count_all")]).to_pylist():
             self.counts[row["run"], row["anomaly"], row["excuse"]] += row["count_all"]
-        at = pc.list_element(_padded(found["offsets"]), 0)
-        found = _dressed(found.append_column("at", at).sort_by(_ORDER), self._sealed)
+        found = _dressed(found.append_column("at", _first(found["offsets"])).sort_by(_ORDER), self._sealed)
         self._keep_worst(found)
         kept = self._within_limit(found).select(_DRESSED.names).cast(_DRESSED)
         for number in pc.unique(kept["run"]).to_pylist():
@@ -96,10 +95,12 @@ class Gathered:
         return found if chosen.all() else found.filter(pa.array(chosen))
 
 
-def _padded(lists: pa.ChunkedArray) -> Any:
-    """Lists of at least one element: null where there is none."""
-    first = [values[0] if values else None for values in lists.to_pylist()]
-    return pa.array([[value] for value in first], pa.list_(pa.int64()))
+def _first(lists: pa.ChunkedArray) -> Any:
+    """The first element of each list; null where there is none."""
+    together = lists.combine_chunks()
+    lengths = pc.fill_null(pc.list_value_length(together), 0).to_numpy(zero_copy_only=False)
+    first = pa.array(np.asarray(together.offsets)[:-1], mask=lengths == 0)
+    return together.values.take(first)
 
 
 def _rank_in_kind(table: pa.Table) -> Any:

@@ -80,8 +80,17 @@ def gone_of(messages: pl.DataFrame, known: Known) -> pl.DataFrame:
     return known.named(lost).group_by(*TRANSACTION, "sender").agg(
         sql(ID).alias("ids"),
         pl.col("acked_offset").drop_nulls().alias("offsets"),
-        pl.col("topic").first(),
-        pl.col("partition").first(),
+        pl.col("topic", "partition", "seq").first(),
         pl.len().cast(pl.Int64).alias("missing"),
         sql("coalesce(t_outcome, t)").min().alias("t"),
+    )  # fmt: skip
+
+
+def joined_gone(gone: pl.DataFrame) -> pl.DataFrame:
+    """One row a transaction: its records may have been in several shares."""
+    return gone.sort("seq").group_by(*TRANSACTION, "sender").agg(
+        pl.col("ids", "offsets").explode().drop_nulls(),
+        pl.col("topic", "partition", "seq").first(),
+        pl.col("missing").sum(),
+        pl.col("t").min(),
     )  # fmt: skip

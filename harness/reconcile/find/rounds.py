@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from harness.contracts import Finder
 from harness.message import BAD_PAYLOAD, FOREIGN_RUN
+from harness.reconcile.blocks import Space, Why
 from harness.reconcile.find import tables as make
 from harness.reconcile.find.findings import COLUMNS
 from harness.reconcile.find.missing import gone_of, unjudged
@@ -28,11 +29,13 @@ from harness.reconcile.find.tables import (
     table_of,
 )
 from harness.reconcile.pieces import Bag, Subject
+from harness.reconcile.schema import LARGE, SCHEMAS
 
 FINDINGS, CRASHED, UNJUDGED = "findings", "crashed", "unjudged"
 HARMED, PASSED_OVER = "harmed", "passed_over"  # positions for the round of messages
 KEYED, KEY_PLACES = "keyed", "key_places"
 GONE, VISIBLE = "gone", "visible"
+PLACED = "placed"  # for the round of order
 
 _CRASHED = pl.Schema({"finder": pl.String, "reason": pl.String})
 
@@ -78,23 +81,28 @@ class Questions:
             PASSED_OVER: passed_over.select(*make.POSITION, "session", "seq", "acked"),
         }
 
-    def of_messages(self, bag: Bag, harmed: pl.DataFrame, passed_over: pl.DataFrame) -> Answers:
-        """Findings about messages, and what the rounds of keys and transactions need of them."""
+    @property
+    def about_order(self) -> bool:
+        return any(x.woken_by.get(Space.MESSAGE, Why(0)) & Why.OVERTAKEN for x in self.finders)
+
+    def of_messages(
+        self, bag: Bag, harmed: pl.DataFrame, passed_over: pl.DataFrame, *, whole: bool = True
+    ) -> Answers:
+        """Findings about messages, and what the rounds of order, keys and transactions need of them.
+
+        `whole`: all messages of each session are in the bag, so that order can be judged now.
+        """
         known, rows = self.known, self._prepared(bag)
         fates = make.fates_of(known.transactions, rows["log"], rows["deliveries"])
         messages = make.messages_of(rows, fates, known.bounds, harmed)
-        places = make.places_of(rows["log"])
+        places, placed = make.places_of(rows["log"]), make.placed_of(messages)
+        pairs = make.pairs_of(placed if whole else placed.clear())
         asked = MessageTables(
-            known,
-            rows["log"],
-            rows["deliveries"],
-            fates,
-            messages,
-            places,
-            make.pairs_of(messages),
-            passed_over,
+            known, rows["log"], rows["deliveries"], fates, messages, places, pairs, passed_over
         )
         answers = ask(self.about(Subject.MESSAGES), asked)
+        if not whole and self.about_order:
+            answers[PLACED] = placed
         if self.missing:
             answers[UNJUDGED] = unjudged(messages, known)
         if self.about(Subject.KEYS):
@@ -103,6 +111,24 @@ class Questions:
         if self.about(Subject.TRANSACTIONS):
             answers[GONE] = gone_of(messages, known)
         return answers
+
+    def of_order(self, placed: pl.DataFrame) -> Answers:
+        """Findings about the order of messages; all of each session and partition are there."""
+        rows = self._prepared({name: SCHEMAS[name].empty_table() for name in LARGE})
+        fates = make.fates_of(self.known.transactions, rows["log"], rows["deliveries"])
+        messages, places = make.messages_of(rows, fates, self.known.bounds), make.places_of(rows["log"])
+        nothing = make.positions_of(rows).select(*make.POSITION, "session", "seq", "acked")
+        asked = MessageTables(
+            self.known,
+            rows["log"],
+            rows["deliveries"],
+            fates,
+            messages,
+            places,
+            make.pairs_of(placed),
+            nothing,
+        )
+        return ask(self.about(Subject.MESSAGES), asked)
 
     def of_keys(self, keyed: pl.DataFrame, places: pl.DataFrame) -> Answers:
         return ask(self.about(Subject.KEYS), KeyTables(self.known, keyed, places))

@@ -10,7 +10,7 @@ Conditions are SQL text: they read like the question.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 import pyarrow as pa
@@ -65,6 +65,23 @@ class Known:
             table_of(small["bounds"]),
             table_of(told(small["transactions"])),
         )
+
+    def with_proofs(self, proofs: pl.DataFrame) -> Known:
+        """Transactions of which a read_committed reader got a record are committed unless certainly not (E2).
+
+        `proofs`: run, session, txn, reader (-1: the final read_committed reading).
+        """
+        reading = self.readers.filter(sql("isolation = 'read_committed'")).select("run", "reader")
+        given = proofs.with_columns(pl.col("reader").cast(pl.Int32)).join(
+            reading, on=["run", "reader"], how="semi"
+        )
+        found = proofs.filter(sql("reader < 0"))
+        proven = pl.concat([found.select(TRANSACTION), given.select(TRANSACTION)]).unique()
+        transactions = self.transactions.join(
+            proven.with_columns(proven=pl.lit(True)), on=TRANSACTION, how="left"
+        )
+        committed = sql("committed OR proven IS NOT NULL AND asked AND NOT aborted").alias("committed")
+        return replace(self, transactions=transactions.with_columns(committed).drop("proven"))
 
     def named(self, rows: pl.DataFrame, session: str = "session", sender: str = "sender") -> pl.DataFrame:
         """The rows with the sender's name; a session without a session event is called by its number."""
@@ -339,15 +356,20 @@ def places_of(log: pl.DataFrame) -> pl.DataFrame:
     return log.filter("ours").select(*MESSAGE, "topic", "partition", "offset").unique()
 
 
-def pairs_of(messages: pl.DataFrame) -> pl.DataFrame:
-    """Each message with the latest-sent one that stands before it in its partition.
+def placed_of(messages: pl.DataFrame) -> pl.DataFrame:
+    """Messages whose order can be compared, each with its first place.
 
-    First places are compared: a late copy of a message is `duplicated`. A message in several partitions is a finding
-    already and has no one place to compare.
+    A late copy of a message is `duplicated`. A message in several partitions is a finding already and has no one place
+    to compare.
     """
-    placed = messages.filter(sql(
+    return messages.filter(sql(
         "attempted AND (in_log OR in_committed) AND partition_min = partition_max AND topic_min = topic_max"
-    )).sort("offset_min", "seq")  # fmt: skip
+    )).select(*MESSAGE, "topic_min", "partition_min", "offset_min", "t")  # fmt: skip
+
+
+def pairs_of(placed: pl.DataFrame) -> pl.DataFrame:
+    """Each message with the latest-sent one of its session that is before it in its partition."""
+    placed = placed.sort("offset_min", "seq")
     lane = ["run", "session", "topic_min", "partition_min"]
     # seq     1 4 2 3 5      highest  1 4 4 4 5      ahead  - 1 4 4 4: 2 and 3 are behind 4
     highest = pl.col("seq").cum_max()
@@ -403,8 +425,8 @@ class TransactionTables:
     """Committed transactions with lost records."""
 
     known: Known
-    # run, session, txn, sender, ids and offsets (lists) of its lost records, topic and partition of the first, missing
-    # (how many), t.
+    # run, session, txn, sender, ids and offsets (lists) of its lost records, topic, partition and seq of the first,
+    # missing (how many), t.
     gone: pl.DataFrame
     visible: pl.DataFrame  # run, session, txn, there: how many of its records are visible in the whole log
 

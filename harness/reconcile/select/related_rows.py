@@ -23,6 +23,8 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     "deliveries": ("session", "seq", "topic", "partition", "offset", "flags"),
 }
 _NAMES = ["kind", "run", "x", "y", "sure"]
+WHOLE = {Kind.MESSAGE: Kind.MESSAGES, Kind.POSITION: Kind.POSITIONS}
+DENSE = 16  # single ones of a block of 64: from here on the block is wanted
 
 
 def claimed_place(table: str, c: Columns) -> Ints:
@@ -84,10 +86,7 @@ class Hunt:
             for run, c in by_runs(batches, NEEDED[table]):
                 for sure, found in ((0, self._of_blocks(table, run, c)), (1, self._of_ranges(table, run, c))):
                     for kind, x, y in found:
-                        pairs = np.unique(np.stack([x, y]), axis=1)
-                        same = np.ones(pairs.shape[1], dtype=np.int64)
-                        columns = (same * kind, same * run, pairs[0], pairs[1], same * sure)
-                        yield pa.RecordBatch.from_arrays(list(map(pa.array, columns)), _NAMES)
+                        yield from _batches(run, sure, kind, x, y)
 
         return hunt
 
@@ -104,10 +103,10 @@ class Hunt:
         if table != "log":
             return
         session, seq, place, offset = c["session"], c["seq"], claimed_place(table, c), c["offset"]
-        passed = _in_ranges(run, place, offset, self.passed)
+        passed = in_ranges(run, place, offset, self.passed)
         yield Kind.RECORDS, place[passed], offset[passed] >> BITS
         keyed = ours(c) & (c["key"] >= 0) & (c["intended_partition"] < 0)
-        mixed_up = keyed & _in_ranges(run, place, offset, self.keyed)
+        mixed_up = keyed & in_ranges(run, place, offset, self.keyed)
         if run in self.split:
             mixed_up |= keyed & isin(place_of(c["topic"], c["key"]), self.split[run])
         yield Kind.MESSAGE, session[mixed_up], seq[mixed_up]
@@ -126,6 +125,25 @@ class Hunt:
                 )
 
 
+def _batches(run: int, sure: int, kind: Kind, x: Ints, y: Ints) -> Iterator[pa.RecordBatch]:
+    """What was found, once each; many of one block as the block.
+
+    Millions of single positions would fill the driver. Narrowing knows what is sure by its kind, so that stays single.
+    """
+    pairs = np.unique(np.stack([x, y]), axis=1)
+    parts = [(kind, pairs)]
+    if kind in WHOLE and not sure:
+        blocks = np.stack([pairs[0], pairs[1] >> BITS])  # in order, as the pairs are
+        starts = np.flatnonzero(np.r_[True, (blocks[:, 1:] != blocks[:, :-1]).any(axis=0)][: pairs.shape[1]])
+        counts = np.diff(np.r_[starts, pairs.shape[1]])
+        dense = counts >= DENSE
+        parts = [(WHOLE[kind], blocks[:, starts[dense]]), (kind, pairs[:, np.repeat(~dense, counts)])]
+    for of_kind, found in parts:
+        same = np.ones(found.shape[1], dtype=np.int64)
+        columns = (same * of_kind, same * run, found[0], found[1], same * sure)
+        yield pa.RecordBatch.from_arrays(list(map(pa.array, columns)), _NAMES)
+
+
 def _ranges(ranges: Sequence[Range]) -> dict[tuple[int, int], tuple[Ints, Ints]]:
     """By run and place the first offsets in order, and up to where the ranges so far reach."""
     found = {}
@@ -137,7 +155,7 @@ def _ranges(ranges: Sequence[Range]) -> dict[tuple[int, int], tuple[Ints, Ints]]
     return found
 
 
-def _in_ranges(
+def in_ranges(
     run: int, place: Ints, offset: Ints, ranges: Mapping[tuple[int, int], tuple[Ints, Ints]]
 ) -> Bools:
     inside = np.zeros(len(offset), dtype=np.bool_)

@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from harness.reconcile.blocks import BITS, Bools, Columns, Facts, Ints, Space, mixed, place_of
+from harness.reconcile.blocks import BITS, Bools, Columns, Facts, Fate, Ints, Space, mixed, place_of
 from harness.reconcile.fates import TRANSACTION
 from harness.reconcile.owners import Shared
-from harness.reconcile.pieces import PIECE, Bag, Subject, pieces
+from harness.reconcile.pieces import PIECE, Bag, Shares, Subject, pieces
 from harness.reconcile.schema import EFFECTS, LARGE, SCHEMAS
 from harness.reconcile.screen import arrays_of, by_runs
 from harness.reconcile.select.across_tasks import Doubts, Overcommit
 from harness.reconcile.select.doubtful_steps import STEPS, Follower, Jumped, jumped_of
-from harness.reconcile.select.related_rows import HUNTED, NEEDED, Hunt, claimed_place, ours
+from harness.reconcile.select.related_rows import HUNTED, NEEDED, Hunt, claimed_place, in_ranges, ours
 from harness.reconcile.select.row_keys import Kind, Wanted
 from harness.reconcile.source import Source, Work
 from harness.reconcile.steps import COLUMNS as STEP_COLUMNS
@@ -75,15 +75,21 @@ class Picker:
     jumped: Jumped | None  # None: no step of a reader is in doubt
     effects: Wanted  # blocks of inputs whose effects are in doubt
     transforms: Mapping[int, Transform]
-    shares: int  # 1: all rows together
+    shares: Shares
+    open: Mapping[int, Ints]  # transactions of unknown fate, as in Facts
 
     @classmethod
-    def of(cls, wanted: Wanted, doubts: Doubts, facts: Sequence[Facts], shares: int = 1) -> Picker:
+    def of(
+        cls, wanted: Wanted, doubts: Doubts, facts: Sequence[Facts], shares: Shares | None = None
+    ) -> Picker:
+        """`shares`: None to judge all rows together."""
         effects, s = Wanted(), doubts.screened.doubtful(Space.EFFECT)
         effects.add(Kind.POSITIONS, s["run"], s["a"], s["b"])
         transforms = {fact.run: fact.transform for fact in facts if fact.transform is not None}
         jumped = jumped_of(doubts) if doubts.about_steps else None
-        return cls(wanted, jumped, effects, transforms, shares)
+        unknown = {fact.run: fact.transactions[fact.fates == Fate.OPEN] for fact in facts}
+        unknown = {run: numbers for run, numbers in unknown.items() if len(numbers)}
+        return cls(wanted, jumped, effects, transforms, shares or Shares(), unknown)
 
     def pick(self, source: Source) -> Any:
         """The pieces, as a DataFrame of Spark."""
@@ -99,29 +105,30 @@ class Picker:
         follower = Follower(self.jumped) if table == "deliveries" and self.jumped is not None else None
         for batch in batches:
             messages, positions, records = (np.zeros(batch.num_rows, dtype=np.bool_) for _ in range(3))
-            session_share, place_share = (np.zeros(batch.num_rows, dtype=np.int64) for _ in range(2))
+            of_message, of_position, of_place = (np.zeros(batch.num_rows, dtype=np.int64) for _ in range(3))
             runs = batch.column("run").to_numpy()
             for run, c in by_runs([batch], needed):
                 mine, place = runs == run, claimed_place(table, c)
                 messages[mine] = self.wanted.message(run, c["session"], c["seq"])
                 positions[mine] = self.wanted.position(run, place, c["offset"])
                 if table == "log":
-                    records[mine] = self.wanted.record(run, place, c["offset"])
-                session_share[mine], place_share[mine] = (
-                    self._share(run, c["session"]),
-                    self._share(run, place),
-                )
-            yield from self._taken(Subject.MESSAGES, table, batch, messages, session_share)
-            yield from self._taken(Subject.POSITIONS, table, batch, positions, place_share)
-            yield from self._taken(Subject.POSITIONS, "records", batch, records & ~positions, place_share)
+                    records[mine] = self._records(run, place, c["offset"], positions[mine])
+                of_message[mine] = self.shares.of(run, c["session"], c["seq"])
+                of_position[mine] = self.shares.of(run, place, c["offset"])
+                of_place[mine] = self.shares.of(run, place)
+            yield from self._taken(Subject.MESSAGES, table, batch, messages, of_message)
+            yield from self._taken(Subject.POSITIONS, table, batch, positions, of_position)
+            yield from self._taken(Subject.READINGS, "records", batch, records, of_place)
+            if table != "attempts" and self.open and self.shares.count > 1:
+                yield from self._proofs(table, batch.filter(pa.array(messages)))
             if table == "log" and self.effects.blocks:
                 yield from self._inputs(batch)
             if follower is not None:
                 for run, c in by_runs([batch], STEP_COLUMNS):
                     steps = follower.steps(run, c)
-                    yield from self._at_places(
-                        Subject.POSITIONS, "steps", steps, run, "to_topic", "to_partition"
-                    )
+                    place = place_of(steps["to_topic"].to_numpy(), steps["to_partition"].to_numpy())
+                    share = self._shared(self.shares.of(run, place))
+                    yield from pieces(Subject.READINGS, "steps", steps, share)
         if follower is not None:
             for edges in follower.edges():
                 yield from pieces(Subject.EDGES, "edges", edges)
@@ -132,6 +139,28 @@ class Picker:
         at = np.flatnonzero(chosen)
         if len(at):
             yield from pieces(subject, table, batch.take(pa.array(at)), self._shared(share[at]))
+
+    def _records(self, run: int, place: Ints, offset: Ints, position: Bools) -> Bools:
+        """Records that readers or commits may have passed over.
+
+        With shares also those at positions in doubt: all of a partition are needed in one share, and nothing else of it.
+        """
+        found = self.wanted.record(run, place, offset)
+        if self.shares.count == 1:
+            return found & ~position
+        return found | (position & in_ranges(run, place, offset, self.jumped or {}))
+
+    def _proofs(self, table: str, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Transactions of unknown fate that somebody got a record of, with the reader; -1: the final reading got it."""
+        reader = ("reader",) if table == "deliveries" else ("committed",)
+        for run, c in by_runs([batch], ("session", "txn", "flags", *reader)):
+            got = np.isin(c["session"] << 32 | c["txn"], self.open.get(run, ())) & ours(c)
+            got &= c["committed"] if table == "log" else True
+            by = c["reader"] if table == "deliveries" else np.full(len(got), -1)
+            rows = np.unique(np.stack([c["session"][got], c["txn"][got], by[got]]), axis=1)
+            columns = (np.full(rows.shape[1], run, dtype=np.int64), *rows)
+            made = pa.RecordBatch.from_arrays(list(map(pa.array, columns)), [*TRANSACTION, "reader"])
+            yield from pieces(Subject.EDGES, "proofs", made)
 
     def _inputs(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Inputs of pipelines in doubtful blocks, with how many effects each has to have."""
@@ -144,7 +173,7 @@ class Picker:
                 rows |= {name: c[name][mine] for name in _INPUT}
                 rows["effects"] = self.transforms[run].effects(rows["session"], rows["seq"])
                 made = pa.RecordBatch.from_pydict(rows)
-                yield from self._at_places(Subject.POSITIONS, "inputs", made, run, "topic", "partition")
+                yield from self._at_origins("inputs", made, run, "")
 
     def _effects(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Effects of inputs in doubtful blocks."""
@@ -154,22 +183,18 @@ class Picker:
             rows = {"run": np.full(int(mine.sum()), run, dtype=np.int64)}
             rows |= {name: values[mine] for name, values in c.items()}
             made = pa.RecordBatch.from_pydict(rows)
-            yield from self._at_places(
-                Subject.POSITIONS, EFFECTS, made, run, "origin_topic", "origin_partition"
-            )
+            yield from self._at_origins(EFFECTS, made, run, "origin_")
 
-    def _at_places(
-        self, subject: Subject, name: str, rows: pa.RecordBatch, run: int, topic: str, partition: str
-    ) -> Iterator[pa.RecordBatch]:
-        """Rows of one run by the share of a place."""
-        place = place_of(rows.column(topic).to_numpy(), rows.column(partition).to_numpy())
-        yield from pieces(subject, name, rows, self._shared(self._share(run, place)))
-
-    def _share(self, run: int, number: Ints) -> Ints:
-        return share_of(run, number, self.shares)
+    def _at_origins(self, name: str, rows: pa.RecordBatch, run: int, prefix: str) -> Iterator[pa.RecordBatch]:
+        """Rows of one run by the share of an input's position."""
+        topic, partition, offset = (
+            rows.column(f"{prefix}{column}").to_numpy() for column in ("topic", "partition", "offset")
+        )
+        share = self.shares.of(run, place_of(topic, partition), offset)
+        yield from pieces(Subject.POSITIONS, name, rows, self._shared(share))
 
     def _shared(self, share: Ints) -> Ints | None:
-        return share if self.shares > 1 else None
+        return share if self.shares.count > 1 else None
 
 
 def found_already(doubts: Doubts) -> dict[str, pa.Table]:
@@ -179,13 +204,6 @@ def found_already(doubts: Doubts) -> dict[str, pa.Table]:
         name: pa.Table.from_pylist([vars(one) for one in rows], schema=PICKED[name])
         for name, rows in found.items()
     }
-
-
-def share_of(run: int | Ints, number: Ints, shares: int) -> Ints:
-    """The share of a session or place: rows with the same one are judged together."""
-    runs = np.broadcast_to(np.asarray(run, dtype=np.int64), number.shape)
-    share: Ints = (mixed(runs, number).view(np.uint64) % np.uint64(shares)).astype(np.int64)
-    return share
 
 
 def visible_of(source: Source, transactions: pa.Table) -> pa.Table:
