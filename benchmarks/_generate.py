@@ -120,14 +120,19 @@ def generate(
     """Write `folder/<scenario>/made`; `plants` of each kind, 0: a clean run."""
     if records < SMALLEST:
         raise ValueError(f"{records} records: at least {SMALLEST} are needed")
+    return Generation(new_run(folder, scenario), records, plants, base_offset, seed).all()
+
+
+def new_run(folder: Path, scenario: str) -> RunDir:
+    """An empty run folder, `folder/<scenario>/made`."""
     run = RunDir((folder / scenario / "made").resolve())
     run.ledger.mkdir(parents=True)
     run.logs.mkdir()
-    return _Generation(run, records, plants, base_offset, seed).all()
+    return run
 
 
 @dataclass
-class _Generation:
+class Generation:
     run: RunDir
     records: int
     plants: int
@@ -618,7 +623,7 @@ class _Generation:
     def _manifest(self) -> dict[str, Any]:
         scenario = {
             "name": self.run.path.parent.name, "mode": Mode.EXACTLY_ONCE, "guarantee": Mode.EXACTLY_ONCE,
-            "judged_as": None, "expected": Verdict.VIOLATED if self.plants else Verdict.HELD, "control": False,
+            "judged_as": None, "expected": Verdict.VIOLATED if any(self.expected.values()) else Verdict.HELD, "control": False,
             "schedule": [{"fault": {"name": "kill"}}] * 2, "consumers": {"isolation": "read_committed"},
             "topic": {"partitions": PARTITIONS},
         }  # fmt: skip
