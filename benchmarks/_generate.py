@@ -443,6 +443,18 @@ class Generation:
             self.files[name] = (self.run.ledger / name).open("wb")
         return self.files[name]
 
+    def _store_attempts(self, session: int, rows: Rows) -> None:
+        name = f"producer-{session}.0.{session}.attempts"
+        self._file(name).write(rows.tobytes())
+        self.attempted[name] += len(rows)
+
+    def _store_deliveries(self, reader: int, name: str, rows: Rows) -> None:
+        self._file(f"{name}.deliveries").write(rows.tobytes())
+
+    def _store_log(self, readings: dict[str, Rows]) -> None:
+        for isolation, rows in readings.items():
+            self._file(f"final-reader.{isolation}.log").write(rows.tobytes())
+
     def _event(self, t: int, writer: str, kind: str, **fields: Any) -> None:
         line = json.dumps({"t": int(t), "event": kind, "writer": writer, **fields}) + "\n"
         self._file(f"{writer}.events").write(line.encode())
@@ -460,9 +472,7 @@ class Generation:
             made["offset"], made["outcome"] = mine["acked_offset"], Outcome.ACKED
             made["flags"] = np.where(mine["owed"], 0, ABORT_INTENDED)
             made["attempt_mark"], made["outcome_mark"] = ledger.ATTEMPT_MARK, ledger.OUTCOME_MARK
-            name = f"producer-{session}.0.{session}.attempts"
-            self._file(name).write(made.tobytes())
-            self.attempted[name] += len(made)
+            self._store_attempts(session, made)
 
     def _records(self, rows: Rows, t: Ints) -> npt.NDArray[np.void]:
         made = np.zeros(len(rows), dtype=ledger.DELIVERY)
@@ -476,19 +486,19 @@ class Generation:
         for reader, name in enumerate(READERS):
             mine = given.kept(given.reader == reader)
             mine = mine.kept(np.argsort(mine.t, kind="stable"))
-            self._file(f"{name}.deliveries").write(self._records(rows[mine.row], mine.t).tobytes())
+            self._store_deliveries(reader, name, self._records(rows[mine.row], mine.t))
 
     def _write_log(self, rows: Rows) -> None:
         fetched = rows[np.argsort(rows["round"] // FETCH_ROUNDS, kind="stable")]
+        readings = {}
         for isolation, found in (
             ("read_uncommitted", fetched[fetched["in_log"]]),
             ("read_committed", fetched[fetched["in_committed"]]),
         ):
             polls = (self.polled[isolation] + np.arange(len(found))) // 1000
             self.polled[isolation] += len(found)
-            self._file(f"final-reader.{isolation}.log").write(
-                self._records(found, self.end_t + polls * MS).tobytes()
-            )
+            readings[isolation] = self._records(found, self.end_t + polls * MS)
+        self._store_log(readings)
 
     def _write_transactions(self, first: int, stop: int) -> None:
         for session in TRANSACTIONAL:
@@ -582,12 +592,14 @@ class Generation:
                 **life,
             )
 
-    def _end(self) -> None:
+    def _pad_attempts(self) -> None:
+        """Space for attempts is set aside by whole regions; the rest of the last one was not used."""
         for session in SESSIONS:
-            # Space for attempts is set aside by whole regions; the rest of the last one was not used.
             file = self._file(f"producer-{session}.0.{session}.attempts")
             file.flush()
             os.truncate(file.fileno(), -(-file.tell() // ledger.REGION_BYTES) * ledger.REGION_BYTES)
+
+    def _end(self) -> None:
         self._event(self.end_t, "harness", "step", step="stopped")
         ends = {partition: int(self.base[partition]) for partition in range(PARTITIONS)}
         self._event(self.end_t, "harness", "drain", complete=True, detail="", topic=0, ends=ends)
@@ -604,6 +616,7 @@ class Generation:
                     t, "final-reader", "reading", isolation=isolation, partition=partition, reached=end, until=end
                 )  # fmt: skip
             self._event(t, "final-reader", "read", isolation=isolation, complete=True, detail="")
+        self._pad_attempts()
         self._close()
         write_json(self.run.manifest, self._manifest())
 
