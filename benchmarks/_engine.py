@@ -83,12 +83,47 @@ def many_runs(folders: Sequence[Path], sample: int) -> dict[str, Any]:
     return {"one_by_one_s": alone, "sample": sample, "together_s": seconds, "counts": found, "same": same}
 
 
+def same_run_again(run: RunDir, times: int) -> dict[str, Any]:
+    """The whole product on one run, several times in one session: seconds and CPU seconds of each."""
+    from benchmarks._process import family_cpu_s
+    from harness.assess import assess
+    from harness.reconcile.session import spark
+
+    counts, seconds, cpu_s = [], [], []
+    for _ in range(times):
+        began, used = time.perf_counter(), family_cpu_s()
+        counts.append(assess(run, spark())[0]["counts"])
+        seconds.append(round(time.perf_counter() - began, 3))
+        cpu_s.append(round(family_cpu_s() - used, 2))
+    return {"counts": counts, "seconds": seconds, "cpu_s": cpu_s, "crashed": {}}
+
+
+def reconcile_tables(run: RunDir) -> dict[str, Any]:
+    """A run that has only its sealed tables."""
+    from harness.reconcile.job import reconcile_many
+    from harness.reconcile.seal import Sealed
+    from harness.reconcile.session import spark
+
+    sealed = Sealed.from_json(read_json(run.tables / "sealed.json", "is it sealed?"))
+    (found,) = reconcile_many([run], spark(), sealed=[sealed])
+    return {name: found[name] for name in ("counts", "crashed")} | {
+        "seconds": {"reconcile": found["seconds"]}
+    }
+
+
 def main(argv: list[str]) -> int:
     what, folders = argv[0], [Path(folder) for folder in argv[1:]]
     if what == "many":
         result = many_runs([Path(line) for line in folders[0].read_text().splitlines()], int(argv[2]))
+    elif what == "again":
+        result = same_run_again(RunDir(folders[0]), int(argv[2]))
     else:
-        asked = {"seal": seal_alone, "reconcile": reconcile_sealed, "duckdb": query_duckdb}
+        asked = {
+            "seal": seal_alone,
+            "reconcile": reconcile_sealed,
+            "duckdb": query_duckdb,
+            "tables": reconcile_tables,
+        }
         result = asked[what](RunDir(folders[0]))
     print(json.dumps(result), flush=True)
     return 0

@@ -110,6 +110,11 @@ class _Watch:
             self.together = max(self.together, now)
 
 
+def family_cpu_s() -> float:
+    """CPU seconds of this process and all that it started and that still run."""
+    return sum(_ticks(pid) for pid, _ in _family(os.getpid())) / os.sysconf("SC_CLK_TCK")
+
+
 def _family(root: int) -> list[tuple[int, int]]:
     """A process and all that it started, each with its parent."""
     found: list[tuple[int, int]] = []

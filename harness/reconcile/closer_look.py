@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FEW_BLOCKS = 1 << 13  # of 64 messages or positions: their rows are judged in the driver
-ROWS_A_SHARE = 1 << 18  # messages and positions, about
+ROWS_A_SHARE = 1 << 17  # messages and positions, about
 STRETCH_BITS = 14  # of a session or a partition 2 ** 14 seqs or offsets are never divided
 MOST_SHARES = 1 << 10
 

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
+import pytest
 
+from benchmarks._doubtful import generate_doubtful
 from benchmarks._generate import Made, generate
 from benchmarks.reconcile import differences
-from harness.reconcile import blocks, screen, stored
+from harness.reconcile import blocks, closer_look, screen, stored
 from harness.reconcile.job import reconcile_many
 from harness.reconcile.seal import seal
 from harness.reconcile.source import Files
@@ -30,6 +32,19 @@ def test_what_was_planted_is_found_at_low_and_high_offsets(spark: SparkSession, 
     for one, result in zip(made, reconcile_many([one.run for one in made], spark), strict=True):
         assert result["crashed"] == {}
         assert differences(one.expected, result["counts"]) == {}
+
+
+def test_many_in_doubt_are_counted_exactly_when_sessions_are_divided(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = generate_doubtful(tmp_path, 20_000)
+    monkeypatch.setattr(closer_look, "FEW_BLOCKS", -1)
+    monkeypatch.setattr(closer_look, "STRETCH_BITS", 9)  # a transaction is in two or three shares
+    (result,) = reconcile_many([made.run], spark)
+    assert result["crashed"] == {}
+    assert differences(made.expected, result["counts"]) == {}
+    torn = [one for one in result["findings"] if one["anomaly"] == "torn"]
+    assert all(len(one["messages"]) == int(one["evidence"]["missing"]) > 400 for one in torn)
 
 
 def test_memory_follows_the_records_not_their_offsets(spark: SparkSession, tmp_path: Path) -> None:
