@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness import packed
 from harness.contracts import Mode
@@ -25,34 +25,44 @@ def assess(run: RunDir, spark: SparkSession) -> tuple[dict[str, Any], Judgement]
     return assess_many([run], spark)[0]
 
 
-def assess_each(
-    runs: Sequence[RunDir], spark: SparkSession
-) -> list[tuple[dict[str, Any], Judgement] | OnceproofError]:
-    """Of each run the same, or why it cannot be read: one bad run does not keep the others from their verdicts."""
-    from harness.reconcile.places import numbered, sealed_or_refused
+Assessed = tuple[dict[str, Any], Judgement]
+Failure = TypeVar("Failure", bound=Exception)
 
-    answers: dict[RunDir, tuple[dict[str, Any], Judgement] | OnceproofError] = {}
-    good: dict[RunDir, Sealed] = {}
-    for run, sealed in zip(runs, sealed_or_refused(runs, spark), strict=True):
+
+def assess_each(
+    runs: Sequence[RunDir], spark: SparkSession, catch: type[Failure]
+) -> list[Assessed | Failure]:
+    """For each run the same, or the error that kept it from a verdict: one bad run does not hide the others.
+
+    All runs that can be sealed are reconciled in one job. If that fails with an error of the class `catch`, each is
+    reconciled by itself.
+    """
+    from harness.reconcile.places import need_another, sealed_or_refused
+
+    answers: dict[int, Assessed | Failure] = {}  # by place in `runs`
+    good: dict[int, Sealed] = {}
+    numbers: dict[int, RunDir] = {}
+    for place, sealed in enumerate(sealed_or_refused(runs, spark)):
         try:
             if isinstance(sealed, OnceproofError):
                 raise sealed
-            numbered([*good, run], [*good.values(), sealed])
-        except OnceproofError as error:
-            answers[run] = error
+            need_another(numbers, runs[place], sealed)
+        except catch as error:
+            answers[place] = error
         else:
-            good[run] = sealed
-    try:
-        assessed = assess_many([*good], spark, [*good.values()]) if good else []
-    except OnceproofError:
-        for run, one in good.items():  # which of them was it?
-            try:
-                answers |= {run: assess_many([run], spark, [one])[0]}
-            except OnceproofError as error:
-                answers[run] = error
-    else:
-        answers |= zip(good, assessed, strict=True)
-    return [answers[run] for run in runs]
+            good[place] = sealed
+    for together in [[*good], *([place] for place in good)]:
+        if all(place in answers for place in together):
+            continue
+        try:
+            assessed = assess_many(
+                [runs[place] for place in together], spark, [good[place] for place in together]
+            )
+            answers |= dict(zip(together, assessed, strict=True))
+        except catch as error:
+            if len(together) == 1:
+                answers[together[0]] = error
+    return [answers[place] for place in range(len(runs))]
 
 
 @names_full_disks

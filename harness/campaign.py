@@ -10,10 +10,10 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from harness import packed
-from harness.assess import assess_many
+from harness.assess import assess_each
 from harness.contracts import Cluster, Verdict
 from harness.execute import BrokenRun, execute
 from harness.expectation import told
@@ -160,19 +160,15 @@ class Campaign:
         from harness.reconcile.session import spark
 
         try:
-            assessed = assess_many([one.run for one in batch], spark())
-        except Exception as error:  # noqa: BLE001  whatever it is, it belongs to those who wait for a result
-            if len(batch) > 1:
-                for one in batch:  # a ledger that cannot be read must not hide the other runs
-                    self._reconcile([one])
-            else:
-                batch[0].future.set_exception(batch[0].broken or error)
-            return
-        for one, (reconciled, judgement) in zip(batch, assessed, strict=True):
-            if one.broken is not None:
-                one.future.set_exception(one.broken)
+            # Any error of one run belongs to the caller that waits for it, and must not hide the other runs.
+            answers = assess_each([one.run for one in batch], spark(), Exception)
+        except Exception as error:  # noqa: BLE001  Spark itself failed
+            answers = [error for _ in batch]
+        for one, answer in zip(batch, answers, strict=True):
+            if one.broken is not None or isinstance(answer, Exception):
+                one.future.set_exception(one.broken or cast(Exception, answer))
                 continue
-            result = Result(one.run, one.scenario, reconciled, judgement)
+            result = Result(one.run, one.scenario, *answer)
             self._to_pack[one.run.path] = result
             if self._pack_at_once:
                 self.pack(result)

@@ -617,7 +617,7 @@ class Finder(Protocol):
     of these counts of the screening, which sees every row.
 
     Its questions are methods from the tables of a subject (harness.reconcile.find.tables) to a table of findings, one or
-    several of: of_positions, of_messages, of_keys, of_transactions, of_history.
+    several of: of_positions, of_steps, of_messages, of_order, of_keys, of_transactions, of_history.
     """
 
     anomaly: ClassVar[str]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import sys
 import time
 import traceback
@@ -88,6 +89,7 @@ def execute(
     more_topics = dict(workload.more_topics())
     for name in (topic, *more_topics):
         if len(name) > LONGEST_TOPIC:
+            shutil.rmtree(run.path)  # nothing is in it yet
             raise UsageError(
                 f"{name}: topics have at most {LONGEST_TOPIC} letters; choose a shorter name or --prefix"
             )

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +17,7 @@ from harness.errors import NoRoom, OnceproofError
 from harness.execute import execute
 from harness.rundir import RunDir
 from harness.scenario import ConsumerSettings, ProducerSettings, Scenario, Timings, TopicSettings
+from harness.testing.small_disk import fill, mounted_small_disk
 from harness.waiting import wait_until
 
 SIZE_MB = 24
@@ -43,32 +41,8 @@ SCENARIO = Scenario(
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of a few megabytes."""
-    if os.geteuid() != 0:
-        pytest.skip("NOT TESTED: a full disk needs root, to mount a small one")
-    place = tmp_path / "disk"
-    place.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={SIZE_MB}m", "tmpfs", place],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if mounted.returncode:
-        pytest.skip(f"NOT TESTED: a full disk; no tmpfs can be mounted: {mounted.stderr.strip()}")
-    try:
+    with mounted_small_disk(tmp_path / "disk", SIZE_MB) as place:
         yield place
-    finally:
-        subprocess.run(["umount", "-l", place], check=True)
-
-
-def fill(place: Path) -> None:
-    """Take all that is left, to the last byte."""
-    with suppress(OSError), (place / "filler").open("ab", buffering=0) as file:
-        for size in (1 << 20, 4096, 1):
-            with suppress(OSError):
-                while True:
-                    file.write(bytes(size))
 
 
 def filled_at_the_first_delivery(runs: Path) -> threading.Thread:

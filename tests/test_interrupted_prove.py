@@ -66,16 +66,18 @@ def prove(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]
                 raise BrokenRun(folder, error) from error
             return folder
 
-        def assess(runs: Sequence[RunDir], _spark: object) -> list[Any]:
+        def assess(runs: Sequence[RunDir], _spark: object, catch: type[Exception]) -> list[Any]:
+            answers: list[Any] = []
             for each in runs:
-                reconciles(each)
-            return [
-                ({"counts": {}}, cast(Any, argparse.Namespace(as_expected=True, verdict="HELD")))
-                for _ in runs
-            ]
+                try:
+                    reconciles(each)
+                    answers.append(({"counts": {}}, argparse.Namespace(as_expected=True, verdict="HELD")))
+                except catch as error:
+                    answers.append(error)
+            return answers
 
         monkeypatch.setattr(campaign, "execute", execute)
-        monkeypatch.setattr(campaign, "assess_many", assess)
+        monkeypatch.setattr(campaign, "assess_each", assess)
         parser = argparse.ArgumentParser()
         _proving.add_arguments(parser)
         args = parser.parse_args(["--runs", str(tmp_path / "runs"), *words])

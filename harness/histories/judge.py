@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import pyarrow as pa
@@ -15,8 +15,8 @@ from harness.guarantees import TABLE
 from harness.histories.parse import History
 from harness.histories.tables import Numbered, number, tables
 from harness.reconcile.find.findings import HISTORY
-from harness.reconcile.find.rounds import CRASHED, FINDINGS, ask, questions
-from harness.reconcile.find.shares import results
+from harness.reconcile.find.rounds import CRASHED, FINDINGS, Answers, ask, questions
+from harness.reconcile.find.shares import packed
 from harness.reconcile.job import all_finders
 from harness.reconcile.pieces import PIECE, Subject, unpacked
 from harness.verdict import Judgement, Settings, judge
@@ -81,16 +81,13 @@ def _ask(
     def judge_some(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         mine = {number: histories[number] for batch in batches for number in batch.column(0).to_pylist()}
         asked = tables(mine, ww_deps=ww_deps)
-        for subject, about in (
-            ("positions", asked.positions),
-            ("messages", asked.messages),
-            ("history", asked.history),
-        ):
-            yield from results(ask(questions(finders, subject), about))
+        for field in fields(asked):
+            answers = Answers(ask(questions(finders, field.name), getattr(asked, field.name)))
+            yield from packed(answers)
 
     tasks = min(len(histories), spark.sparkContext.defaultParallelism)
-    packed = spark.range(0, len(histories), 1, tasks).mapInArrow(judge_some, PIECE).toArrow()
-    answers = unpacked(packed.to_batches())[Subject.RESULT]
+    judged = spark.range(0, len(histories), 1, tasks).mapInArrow(judge_some, PIECE).toArrow()
+    answers = unpacked(judged.to_batches())[Subject.RESULT]
     crashed |= {row["finder"]: row["reason"] for row in answers[CRASHED].to_pylist()}
     found = answers[FINDINGS].to_pylist()
     return [

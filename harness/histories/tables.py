@@ -18,21 +18,26 @@ import pyarrow as pa
 from harness.contracts import Outcome
 from harness.histories.parse import ASSIGN, SUBSCRIBE, History, Label, Operation
 from harness.reconcile.fates import TRANSACTION, told
-from harness.reconcile.find import tables as ledger
-from harness.reconcile.find.sql import sql
-from harness.reconcile.find.tables import (
+from harness.reconcile.find import derive
+from harness.reconcile.find.derive import prepared
+from harness.reconcile.find.findings import sql
+from harness.reconcile.find.known import (
     COMMITTED,
-    MESSAGE,
-    POSITION,
-    HistoryTables,
     Known,
-    MessageTables,
-    PositionTables,
-    prepared,
+    fates_of,
     readers_table,
     runs_table,
     table_of,
     without_rows,
+)
+from harness.reconcile.find.tables import (
+    MESSAGE,
+    POSITION,
+    HistoryTables,
+    MessageTables,
+    OrderTables,
+    PositionTables,
+    StepTables,
 )
 from harness.reconcile.schema import SCHEMAS
 
@@ -84,7 +89,9 @@ class Asked:
     """The tables of histories, by subject."""
 
     positions: PositionTables
+    steps: StepTables
     messages: MessageTables
+    order: OrderTables
     history: HistoryTables
 
 
@@ -100,35 +107,34 @@ def tables(histories: Mapping[int, Numbered], *, ww_deps: bool) -> Asked:
         for name in ("attempts", "deliveries", "bounds")
     }
     processes = {run: range(len(one.history.processes)) for run, one in histories.items()}
+    readers = [(run, p, str(p), "read_committed", False) for run, all_of in processes.items() for p in all_of]
+    transactions = table_of(told(pa.Table.from_pylist(rows["transactions"], schema=SCHEMAS["transactions"])))
+    # E2: whatever was read of another operation has happened.
+    proven = made["deliveries"].filter(sql("txn > 0 AND op != txn")).select(TRANSACTION)
     known = Known(
         _senders(processes),
-        readers_table(
-            (run, p, str(p), "read_committed", False) for run, all_of in processes.items() for p in all_of
-        ),
+        readers_table(readers),
         runs_table((run, True, True) for run in histories),
         made["bounds"],
-        table_of(told(pa.Table.from_pylist(rows["transactions"], schema=SCHEMAS["transactions"]))),
+        fates_of(transactions, proven),
     )
-    no_log = without_rows("log")
-    read = prepared({**made, "log": no_log}, known)
-    reads, no_log = read["deliveries"], read["log"]
-    fates = ledger.fates_of(known.transactions, no_log, reads.filter(sql("op != txn")))
-    attempts = _testifying(made["attempts"], fates)
-    all_rows = prepared(
-        {"attempts": attempts, "log": _log(attempts, reads), "deliveries": made["deliveries"]}, known
-    )
-    log = all_rows["log"]
-    messages = _owed_when_passed(ledger.messages_of(all_rows, fates, known.bounds), reads)
+    attempts = _testifying(made["attempts"], known.fates)
+    read = {"attempts": attempts, "log": _log(attempts, made["deliveries"]), "deliveries": made["deliveries"]}
+    all_rows = prepared(read, known)
+    log, reads = all_rows["log"], all_rows["deliveries"]
+    none = {name: without_rows(name) for name in ("log", "effects")}
+    harmed = log.select(MESSAGE).clear()
+    messages = _owed_when_passed(derive.messages_of(all_rows, known, harmed), reads)
     places = log.select(*MESSAGE, "topic", "partition", "offset")
-    neighbours = _consecutive(attempts, log)
+    consecutive = _consecutive(attempts, log)
+    claims = derive.claims_of({**all_rows, "log": prepared({**read, "log": none["log"]}, known)["log"]})
     return Asked(
-        PositionTables(
-            known, reads, ledger.positions_of(all_rows), ledger.claims_of({**all_rows, "log": no_log}), places, _steps(reads),
-            list_all=True,
-        ),
-        MessageTables(known, log, reads, fates, messages, places, _pairs(neighbours)),
-        HistoryTables(known, log, _neighbours(neighbours), _edges(log, reads, fates, ww_deps=ww_deps)),
-    )  # fmt: skip
+        PositionTables(known, reads, derive.positions_of(all_rows), claims, none["effects"], none["effects"]),
+        StepTables(known, _steps(reads), places, reads.clear(), reads.clear(), list_all=True),
+        MessageTables(known, log, reads, messages, places, reads.clear()),
+        OrderTables(known, _pairs(consecutive)),
+        HistoryTables(known, log, _neighbours(consecutive), _edges(log, reads, known.fates, ww_deps=ww_deps)),
+    )
 
 
 def _senders(processes: Mapping[int, range]) -> pl.DataFrame:

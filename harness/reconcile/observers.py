@@ -8,13 +8,13 @@ saw and that is gone, one that it was never given, and another one at its offset
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from harness.reconcile.blocks import BITS, Bools, Columns, Facts, Ints, mixed
+from harness.reconcile.blocks import Bools, Columns, Facts, Ints, mixed
 
 if TYPE_CHECKING:
     from harness.reconcile.rows import Event
@@ -80,10 +80,6 @@ class Observer:
             spans[:, 2][order].copy(),
             spans[:, 3][order].copy(),
         )
-
-    def with_a_block_each(self) -> Observer:
-        """With numbers of offsets 64 times as large, as harness.reconcile.select.narrow has them."""
-        return replace(self, first=self.first << BITS, reach=self.reach << BITS)
 
     def passed(self, place: Ints, offset: Ints) -> Bools:
         """Where it was: between the first and the last that it was given."""

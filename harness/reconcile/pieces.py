@@ -28,16 +28,24 @@ Bag = Mapping[str, pa.Table]  # tables by name
 class Subject(StrEnum):
     """What rows are for: the questions of one subject are asked of all rows of a share together."""
 
-    POSITIONS = "positions"
-    READINGS = "readings"  # steps and commits of readers, and the records that they may have passed over
-    MESSAGES = "messages"
-    ORDER = "order"  # messages of one session in one partition
+    POSITIONS = "positions"  # every row at some positions
+    STEPS = "steps"  # what readers did in some partitions
+    MESSAGES = "messages"  # every row that names some messages
+    ORDER = "order"  # messages of a session in a partition
     KEYS = "keys"
     TRANSACTIONS = "transactions"
-    EDGES = (
-        "edges"  # for the driver: first and last rows of readers in a task, and transactions proven committed
-    )
-    RESULT = "result"  # findings and the like: for the driver
+    FIRST = "first"  # for the driver, before anything is asked
+    RESULT = "result"  # for the driver: findings and the like
+
+
+ROUNDS = (
+    Subject.POSITIONS,
+    Subject.STEPS,
+    Subject.MESSAGES,
+    Subject.ORDER,
+    Subject.KEYS,
+    Subject.TRANSACTIONS,
+)
 
 
 @dataclass(frozen=True)
@@ -47,12 +55,16 @@ class Shares:
     count: int = 1
     bits: int = 14  # a stretch is 2 ** bits seqs or offsets; rows of one stretch are in one share
 
-    def of(self, run: int | Ints, number: Ints, within: Ints | None = None) -> Ints:
-        """The share of each row; without `within`, rows with the same number are judged together."""
+    def of(self, run: int | Ints, number: Ints, within: Ints | None = None) -> Ints | None:
+        """The share of each row, None if there is one only. Without `within`, rows with the same number are judged together."""
+        if self.count == 1:
+            return None
         runs = np.broadcast_to(np.asarray(run, dtype=np.int64), number.shape)
         parts = (runs, number) if within is None else (runs, number, within >> self.bits)
-        share: Ints = (mixed(*parts).view(np.uint64) % np.uint64(self.count)).astype(np.int64)
-        return share
+        return (mixed(*parts).view(np.uint64) % np.uint64(self.count)).astype(np.int64)
+
+
+ALL_TOGETHER = Shares()
 
 
 def piece(subject: Subject, name: str, rows: pa.Table | pa.RecordBatch, share: int = 0) -> pa.RecordBatch:

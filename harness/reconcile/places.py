@@ -144,15 +144,17 @@ def _sealed_or_why_not(run: RunDir) -> Sealed | OnceproofError:
 
 
 def numbered(runs: Sequence[RunDir], saw: Sequence[Sealed]) -> dict[int, RunDir]:
-    """The runs by their numbers in all tables. Two copies of one run would be taken for one with twice the rows."""
+    """The runs by their numbers in all tables."""
     by_number: dict[int, RunDir] = {}
     for run, one in zip(runs, saw, strict=True):
-        if one.run in by_number:
-            raise UsageError(
-                f"{place_of(run)}: the same run as {place_of(by_number[one.run])}, {one.run_id}; give one"
-            )
-        by_number[one.run] = run
+        need_another(by_number, run, one)
     return by_number
+
+
+def need_another(by_number: dict[int, RunDir], run: RunDir, sealed: Sealed) -> None:
+    """Add the run by its number. Raise for a second copy of one: both would be taken for one run with twice the rows."""
+    if (same := by_number.setdefault(sealed.run, run)) is not run:
+        raise UsageError(f"{place_of(run)}: the same run as {place_of(same)}, {sealed.run_id}; give one")
 
 
 def need_whole(tables: Mapping[str, DataFrame], runs: Sequence[RunDir], saw: Sequence[Sealed]) -> None:

@@ -36,7 +36,7 @@ def judge_runs(texts: Sequence[str], spark: SparkSession, *, as_json: bool) -> i
     with places.opened(texts, spark) as runs:
         print(f"reconciling {len(runs)} run(s) in one job", file=sys.stderr)
         rows = []
-        for one, assessed in zip(runs, assess_each(runs, spark), strict=True):
+        for one, assessed in zip(runs, assess_each(runs, spark, OnceproofError), strict=True):
             place = places.place_of(one)
             if isinstance(assessed, OnceproofError):
                 if len(runs) == 1:

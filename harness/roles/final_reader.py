@@ -15,10 +15,10 @@ from typing import Any, Self
 from harness.board import Board
 from harness.contracts import Client, Consumer, ConsumerSpec, Mode
 from harness.ledger import Ledger, RowJournal
+from harness.manifest import ISOLATIONS
 
 STANDS_STILL_S = 0.3
 OPEN_TRANSACTIONS_LIMIT_S = 15.0  # how long to wait for a last stable offset below the end
-ISOLATIONS = ("read_uncommitted", "read_committed")
 
 
 class FinalReader:

@@ -15,6 +15,7 @@ from typing import Any
 from harness.contracts import Mode
 from harness.rundir import RunDir
 from harness.scenario import ProducerSettings, Scenario
+from harness.testing.small_disk import fill
 from harness.waiting import wait_until
 
 # Enough records that reading them all takes many polls: a reader that is killed after its first rows has not finished.
@@ -108,17 +109,6 @@ def fill_disk(mount: Path) -> Callable[[RunDir], str]:
 
     def act(run: RunDir) -> str:
         wait_until(lambda: while_producing(run), LIMIT_S, "it never produced")
-        ballast = os.open(mount / "ballast", os.O_WRONLY | os.O_CREAT)
-        written = 0
-        try:
-            for size in (1 << 16, 1 << 12, 1):
-                while True:
-                    try:
-                        written += os.write(ballast, bytes(size))
-                    except OSError:
-                        break
-        finally:
-            os.close(ballast)
-        return f"wrote {written} bytes of ballast"
+        return f"wrote {fill(mount, 'ballast').stat().st_size} bytes of ballast"
 
     return act

@@ -27,6 +27,7 @@ from harness.ledger import DELIVERY, REGION_BYTES
 from harness.reconcile.session import spark
 from harness.rundir import RunDir
 from harness.scenario import Scenario
+from harness.testing.small_disk import mounted_small_disk
 from suites.checks.harness_failures import (
     CLEAN,
     after_first_rows,
@@ -108,16 +109,9 @@ def test_a_worker_killed_from_outside_makes_the_run_inconclusive(
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 48 MiB; workers set aside 3 MiB for each session."""
-    if os.geteuid() != 0:
-        pytest.skip("mounting a small file system needs root")
-    mount = tmp_path / "small"
-    mount.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m", "onceproof-test", str(mount)], check=True)
-    try:
-        yield mount
-    finally:
-        subprocess.run(["umount", "--lazy", str(mount)], check=True)
+    """Workers set aside 3 MiB for each session."""
+    with mounted_small_disk(tmp_path / "small", 48) as place:
+        yield place
 
 
 @pytest.mark.smoke

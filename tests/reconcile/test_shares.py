@@ -34,9 +34,7 @@ def test_shares_find_what_the_driver_finds(
     assert sum(map(len, found)) > 200
     monkeypatch.setattr(screen, "MERGED_HERE", -1)
     monkeypatch.setattr(closer_look, "FEW_BLOCKS", -1)
-    monkeypatch.setattr(
-        closer_look, "STRETCH_BITS", 1
-    )  # two messages or positions: sessions are divided, too
+    monkeypatch.setattr(closer_look, "STRETCH_BITS", 1)  # two neighbours: sessions and partitions are divided
     in_tasks = reconcile_many(runs, spark)
     for run, one, other, before in zip(runs, in_driver, in_tasks, found, strict=True):
         assert rows(run) == before, run.path

@@ -12,8 +12,9 @@ import pytest
 from harness.cli import main
 from harness.reconcile.fates import told
 from harness.reconcile.find.findings import finding
-from harness.reconcile.find.tables import (
+from harness.reconcile.find.known import (
     Known,
+    fates_of,
     readers_table,
     runs_table,
     senders_table,
@@ -33,7 +34,7 @@ def test_names_of_a_run_are_data_and_never_part_of_an_expression() -> None:
         readers_table([(1, 3, CODE, "read_committed", False)]),
         runs_table([(1, True, True)]),
         without_rows("bounds"),
-        table_of(told(SCHEMAS["transactions"].empty_table())),
+        fates_of(table_of(told(SCHEMAS["transactions"].empty_table())), None),
     )
     rows = pl.DataFrame({"run": [1, 1], "session": [7, 8], "seq": [0, 1], "t": [0, 0]})
     found = finding(

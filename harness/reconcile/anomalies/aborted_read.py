@@ -12,9 +12,18 @@ from typing import Any, ClassVar
 import polars as pl
 
 from harness.reconcile.blocks import Space, Why
-from harness.reconcile.find.findings import HISTORY, LEDGER, READ_UNCOMMITTED, finding, first, place, when
-from harness.reconcile.find.sql import sql
-from harness.reconcile.find.tables import ABORTED, MESSAGE, MessageTables
+from harness.reconcile.find.findings import (
+    HISTORY,
+    LEDGER,
+    READ_UNCOMMITTED,
+    finding,
+    first,
+    place,
+    sql,
+    when,
+)
+from harness.reconcile.find.known import ABORTED
+from harness.reconcile.find.tables import MESSAGE, MessageTables
 
 _ABORTED = f"txn > 0 AND fate = '{ABORTED}'"
 

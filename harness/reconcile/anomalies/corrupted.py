@@ -9,8 +9,7 @@ import polars as pl
 
 from harness.message import BAD_HEADER, BAD_KEY, BAD_PAYLOAD, BAD_TIMESTAMP
 from harness.reconcile.blocks import Space, Why
-from harness.reconcile.find.findings import LEDGER, finding, place
-from harness.reconcile.find.sql import sql
+from harness.reconcile.find.findings import LEDGER, finding, place, sql
 from harness.reconcile.find.tables import MessageTables, PositionTables
 
 _BAD = {"payload": BAD_PAYLOAD, "key": BAD_KEY, "header": BAD_HEADER, "timestamp": BAD_TIMESTAMP}

@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from harness.reconcile.blocks import Space, Why
-from harness.reconcile.find.findings import PIPELINE, finding
-from harness.reconcile.find.sql import sql
+from harness.reconcile.find.findings import PIPELINE, finding, sql
 from harness.reconcile.find.tables import ORIGIN, PositionTables
 
 
@@ -22,7 +21,6 @@ class DoubleEffect:
     def of_positions(self, tables: PositionTables) -> pl.DataFrame:
         """One finding for each effect of an input that is there more than once; one that was copied by a retry of
         the producer (the same message at two offsets) is `duplicated` instead."""
-        assert tables.effects is not None
         first = [pl.col(name).min() for name in ("topic", "partition", "offset")]
         made = (
             tables.effects.filter(pl.col("late") == 0)

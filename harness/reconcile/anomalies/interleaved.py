@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from harness.reconcile.blocks import Space, Why
-from harness.reconcile.find.findings import HISTORY, finding
-from harness.reconcile.find.sql import sql
+from harness.reconcile.find.findings import HISTORY, finding, sql
 from harness.reconcile.find.tables import PARTITION, HistoryTables
 
 _BETWEEN = "offset > least(first_offset, second_offset) AND offset < greatest(first_offset, second_offset)"

@@ -13,8 +13,7 @@ import polars as pl
 
 from harness.contracts import Outcome
 from harness.reconcile.blocks import CONCURRENT_NS, Space, Why
-from harness.reconcile.find.findings import LEDGER, finding, when
-from harness.reconcile.find.sql import sql
+from harness.reconcile.find.findings import LEDGER, finding, sql, when
 from harness.reconcile.find.tables import KeyTables
 
 _KEY = ["run", "topic", "key"]

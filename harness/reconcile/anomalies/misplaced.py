@@ -12,8 +12,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from harness.reconcile.blocks import Space, Why
-from harness.reconcile.find.findings import ID, LEDGER, finding, first, when
-from harness.reconcile.find.sql import sql
+from harness.reconcile.find.findings import ID, LEDGER, finding, first, sql, when
 from harness.reconcile.find.tables import KeyTables, MessageTables
 
 _ELSEWHERE = (

@@ -19,8 +19,6 @@ class MissingEffect:
     woken_by: ClassVar[Mapping[Space, Why]] = {Space.EFFECT: Why.MISSING}
 
     def of_positions(self, tables: PositionTables) -> pl.DataFrame:
-        assert tables.inputs is not None
-        assert tables.effects is not None
         inputs = tables.inputs.rename(
             {name.removeprefix("origin_"): name for name in ORIGIN if name != "run"}
         )

@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from harness.reconcile.blocks import Space, Why
-from harness.reconcile.find.findings import HISTORY, ID, LEDGER, finding, place, when
-from harness.reconcile.find.sql import sql
+from harness.reconcile.find.findings import HISTORY, ID, LEDGER, finding, place, sql, when
 from harness.reconcile.find.tables import POSITION, PositionTables
 
 

@@ -9,9 +9,8 @@ import polars as pl
 
 from harness.reconcile.blocks import Space, Why
 from harness.reconcile.find.between import between
-from harness.reconcile.find.findings import ID, LEDGER, finding, when
-from harness.reconcile.find.sql import sql
-from harness.reconcile.find.tables import PARTITION, PositionTables
+from harness.reconcile.find.findings import ID, LEDGER, finding, sql, when
+from harness.reconcile.find.tables import PARTITION, StepTables
 
 TOLD_AT_MOST = 10  # of the records that were not given yet
 
@@ -22,8 +21,7 @@ class Overcommitted:
     compared: ClassVar[tuple[str, ...]] = ("COMMITS",)
     woken_by: ClassVar[Mapping[Space, Why]] = {Space.GIVEN: Why.MISSING}
 
-    def of_positions(self, tables: PositionTables) -> pl.DataFrame:
-        assert tables.overcommits is not None
+    def of_steps(self, tables: StepTables) -> pl.DataFrame:
         starts = tables.known.bounds.select(*PARTITION, "start")
         commits = tables.overcommits.join(starts, on=PARTITION, how="left").with_columns(
             pl.col("given").fill_null(0).alias("unread_from")

@@ -9,8 +9,7 @@ import polars as pl
 
 from harness.message import FOREIGN_RUN
 from harness.reconcile.blocks import Space, Why
-from harness.reconcile.find.findings import HISTORY, LEDGER, finding, first, place
-from harness.reconcile.find.sql import sql
+from harness.reconcile.find.findings import HISTORY, LEDGER, finding, first, place, sql
 from harness.reconcile.find.tables import MessageTables, PositionTables
 
 

@@ -17,10 +17,11 @@ from harness.reconcile.find.findings import (
     first,
     place,
     seconds,
+    sql,
     when,
 )
-from harness.reconcile.find.sql import sql
-from harness.reconcile.find.tables import ABORTED, MESSAGE, MessageTables
+from harness.reconcile.find.known import ABORTED
+from harness.reconcile.find.tables import MESSAGE, MessageTables
 
 _TOO_EARLY = f"t < asked_at AND fate != '{ABORTED}'"
 
@@ -36,7 +37,7 @@ class PrematureRead:
         # A history says which operation a read belongs to: a transaction must not read its own records either.
         early = f"{_TOO_EARLY} OR op = txn" if "op" in given.columns else _TOO_EARLY
         got = (
-            given.join(tables.fates, on=TRANSACTION, how="inner")
+            given.join(tables.known.fates, on=TRANSACTION, how="inner")
             .filter(sql(early))
             .group_by(*MESSAGE, "txn", "topic", "partition", "offset", "reader_name", "isolation", "asked_at")
             .agg(pl.col("t").min())

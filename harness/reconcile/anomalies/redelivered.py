@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from harness.reconcile.blocks import Space, Why
-from harness.reconcile.find.findings import LEDGER, finding, place, seconds, when
-from harness.reconcile.find.sql import sql
+from harness.reconcile.find.findings import LEDGER, finding, place, seconds, sql, when
 from harness.reconcile.find.tables import POSITION, PositionTables
 
 

@@ -13,9 +13,8 @@ from typing import Any, ClassVar
 import polars as pl
 
 from harness.reconcile.blocks import Space, Why
-from harness.reconcile.find.findings import HISTORY, LEDGER, finding, when
-from harness.reconcile.find.sql import sql
-from harness.reconcile.find.tables import MessageTables
+from harness.reconcile.find.findings import HISTORY, LEDGER, finding, sql, when
+from harness.reconcile.find.tables import OrderTables
 
 _OPPOSITE = "first_offset > second_offset"
 
@@ -29,7 +28,7 @@ class Reordered:
         Space.RUN_OF_ORDER: Why.OVERTAKEN,
     }
 
-    def of_messages(self, tables: MessageTables) -> pl.DataFrame:
+    def of_order(self, tables: OrderTables) -> pl.DataFrame:
         return finding(
             tables.known.named(tables.pairs.filter(sql(_OPPOSITE))), self.anomaly,
             messages=["sender || '-' || first_seq", "sender || '-' || second_seq"],

@@ -13,7 +13,7 @@ import polars as pl
 
 from harness.reconcile.blocks import Space, Why
 from harness.reconcile.find.findings import HISTORY, LEDGER, STEP_MESSAGES, finding, when
-from harness.reconcile.find.tables import PositionTables
+from harness.reconcile.find.tables import StepTables
 
 _BACK = "to_offset <= from_offset"
 
@@ -24,7 +24,7 @@ class Rewound:
     compared: ClassVar[tuple[str, ...]] = ("STEPS",)
     woken_by: ClassVar[Mapping[Space, Why]] = {Space.READING: Why.REPEATED}
 
-    def of_positions(self, tables: PositionTables) -> pl.DataFrame:
+    def of_steps(self, tables: StepTables) -> pl.DataFrame:
         return finding(
             tables.steps_named(_BACK), self.anomaly,
             messages=STEP_MESSAGES, offsets=["from_offset", "to_offset"], reader="reader_name", t="to_t",

@@ -9,9 +9,8 @@ import polars as pl
 
 from harness.reconcile.blocks import Space, Why
 from harness.reconcile.find.between import between
-from harness.reconcile.find.findings import HISTORY, ID, LEDGER, STEP_MESSAGES, finding, when
-from harness.reconcile.find.sql import sql
-from harness.reconcile.find.tables import PARTITION, PositionTables
+from harness.reconcile.find.findings import HISTORY, ID, LEDGER, STEP_MESSAGES, finding, sql, when
+from harness.reconcile.find.tables import PARTITION, StepTables
 
 TOLD_AT_MOST = 100  # of those left out, in a ledger; there may be millions
 
@@ -24,7 +23,7 @@ class Skipped:
     compared: ClassVar[tuple[str, ...]] = ("STEPS",)
     woken_by: ClassVar[Mapping[Space, Why]] = {Space.POSITION: Why.JUMPED, Space.READING: Why.JUMPED}
 
-    def of_positions(self, tables: PositionTables) -> pl.DataFrame:
+    def of_steps(self, tables: StepTables) -> pl.DataFrame:
         records = tables.known.named(tables.readable).with_columns(sql(ID).alias("id"))
         there = records.unique([*PARTITION, "offset", "id"])
         jumps = tables.steps_named(_FORWARD).with_columns(after=pl.col("from_offset") + 1)

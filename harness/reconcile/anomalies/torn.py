@@ -9,7 +9,7 @@ import polars as pl
 
 from harness.reconcile.blocks import Space, Why
 from harness.reconcile.fates import TRANSACTION
-from harness.reconcile.find.findings import LEDGER, finding, when
+from harness.reconcile.find.findings import ID, LEDGER, finding, sql, when
 from harness.reconcile.find.tables import TransactionTables
 
 
@@ -20,10 +20,13 @@ class Torn:
     woken_by: ClassVar[Mapping[Space, Why]] = {Space.MESSAGE: Why.MISSING | Why.OPEN_TXN}
 
     def of_transactions(self, tables: TransactionTables) -> pl.DataFrame:
+        gone = tables.gone.sort("seq").group_by(*TRANSACTION, "sender").agg(
+            sql(ID).alias("ids"), pl.col("acked_offset").drop_nulls().alias("offsets"), pl.col("topic", "partition").first(),
+            pl.len().alias("missing"), pl.col("t").min(),
+        )  # fmt: skip
         # The rest of the transaction may be in sound blocks: it was counted in the whole log.
-        torn = tables.gone.join(tables.visible, on=TRANSACTION, how="inner")
         return finding(
-            torn, self.anomaly,
+            gone.join(tables.visible, on=TRANSACTION, how="inner"), self.anomaly,
             messages=pl.col("ids"), offsets=pl.col("offsets"),
             evidence={"txn": "txn", "visible": "there", "missing": pl.col("missing")},
         )  # fmt: skip

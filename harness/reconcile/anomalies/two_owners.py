@@ -9,7 +9,7 @@ import polars as pl
 
 from harness.reconcile.blocks import Space, Why
 from harness.reconcile.find.findings import LEDGER, finding, seconds, when
-from harness.reconcile.find.tables import PositionTables
+from harness.reconcile.find.tables import StepTables
 
 
 class TwoOwners:
@@ -18,8 +18,7 @@ class TwoOwners:
     compared: ClassVar[tuple[str, ...]] = ("ASSIGNED",)
     woken_by: ClassVar[Mapping[Space, Why]] = {Space.OWNER: Why.REPEATED}
 
-    def of_positions(self, tables: PositionTables) -> pl.DataFrame:
-        assert tables.shared is not None
+    def of_steps(self, tables: StepTables) -> pl.DataFrame:
         return finding(
             tables.shared, self.anomaly,
             messages=pl.lit([], pl.List(pl.String)), offsets=pl.lit([], pl.List(pl.Int64)), sender="NULL",

@@ -19,7 +19,6 @@ class Undelivered:
     woken_by: ClassVar[Mapping[Space, Why]] = {Space.POSITION: Why.MISSING}
 
     def of_messages(self, tables: MessageTables) -> pl.DataFrame:
-        assert tables.passed_over is not None
         times = tables.messages.select(*MESSAGE, "t", "t_outcome")
         return finding(
             tables.known.named(tables.passed_over.join(times, on=MESSAGE, how="left")), self.anomaly,

@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from harness.reconcile.blocks import Space, Why
-from harness.reconcile.find.findings import HISTORY, finding, first
-from harness.reconcile.find.sql import sql
+from harness.reconcile.find.findings import HISTORY, finding, first, sql
 from harness.reconcile.find.tables import ACKED, MessageTables
 
 _NEVER_READ = f"attempted AND outcome = {ACKED} AND NOT visible"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
 import pyarrow as pa
-
-from harness.reconcile.find.sql import sql
 
 LEDGER, HISTORY = "ledger", "history"  # what a finder can be asked of
 PIPELINE = "pipeline"  # ledgers of runs whose workload makes an output of its input
@@ -34,6 +33,14 @@ READ_UNCOMMITTED = (
 )
 
 STEP_MESSAGES = ("from_sender || '-' || from_seq", "sender || '-' || to_seq")  # of PositionTables.steps_named
+# A text in quotes, or a lower-case word that is not a function.
+_TEXT_OR_COLUMN = re.compile(r"'[^']*'|\b[a-z_][a-z0-9_]*\b(?!\()")
+
+
+def sql(text: str) -> pl.Expr:
+    """An SQL expression over columns. Keywords are in capitals: a lower-case word is a column, even `offset` or `end`."""
+    quoted = _TEXT_OR_COLUMN.sub(lambda m: m[0] if m[0].startswith("'") else f'"{m[0]}"', text)
+    return pl.sql_expr(quoted)
 
 
 def finding(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import polars as pl
 
 from harness.reconcile.fates import TRANSACTION
-from harness.reconcile.find.findings import ID, finding
-from harness.reconcile.find.sql import sql
-from harness.reconcile.find.tables import PARTITION, Known, MessageTables
+from harness.reconcile.find.findings import finding, sql
+from harness.reconcile.find.known import Known
+from harness.reconcile.find.tables import PARTITION, MessageTables
 
 LOST, EXPIRED, LATE = "lost", "expired", "late"
 NOT_ASKED = "not asked"  # its partition was not read whole (E11)
@@ -67,30 +67,22 @@ def missing(tables: MessageTables, kind: str) -> pl.DataFrame:
 
 
 def unjudged(messages: pl.DataFrame, known: Known) -> pl.DataFrame:
-    """run, kind, sender, session, seq of owed messages that could not be judged."""
-    gone = classed(messages, known.bounds)
-    return known.named(gone.filter(pl.col("kind").is_in([NOT_ASKED, UNPLACED]))).select(
-        "run", "kind", "sender", "session", "seq"
-    )
+    """How many owed messages could not be judged: run, kind, n, and session, seq and sender of the first."""
+    gone = classed(messages, known.bounds).filter(pl.col("kind").is_in([NOT_ASKED, UNPLACED]))
+    return known.named(gone).sort("session", "seq").group_by("run", "kind").agg(
+        pl.len().cast(pl.Int64).alias("n"), pl.col("session", "seq", "sender").first()
+    )  # fmt: skip
 
 
 def gone_of(messages: pl.DataFrame, known: Known) -> pl.DataFrame:
-    """Transactions with lost records, as in TransactionTables."""
-    lost = classed(messages, known.bounds).filter(sql(f"kind = '{LOST}' AND txn > 0")).sort("seq")
-    return known.named(lost).group_by(*TRANSACTION, "sender").agg(
-        sql(ID).alias("ids"),
-        pl.col("acked_offset").drop_nulls().alias("offsets"),
-        pl.col("topic", "partition", "seq").first(),
-        pl.len().cast(pl.Int64).alias("missing"),
-        sql("coalesce(t_outcome, t)").min().alias("t"),
-    )  # fmt: skip
-
-
-def joined_gone(gone: pl.DataFrame) -> pl.DataFrame:
-    """One row a transaction: its records may have been in several shares."""
-    return gone.sort("seq").group_by(*TRANSACTION, "sender").agg(
-        pl.col("ids", "offsets").explode().drop_nulls(),
-        pl.col("topic", "partition", "seq").first(),
-        pl.col("missing").sum(),
-        pl.col("t").min(),
-    )  # fmt: skip
+    """Lost records of transactions, as in TransactionTables."""
+    lost = classed(messages, known.bounds).filter(sql(f"kind = '{LOST}' AND txn > 0"))
+    return known.named(lost).select(
+        *TRANSACTION,
+        "seq",
+        "sender",
+        "topic",
+        "partition",
+        "acked_offset",
+        sql("coalesce(t_outcome, t)").alias("t"),
+    )

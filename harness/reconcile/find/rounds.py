@@ -1,13 +1,13 @@
-"""Asking the finders about the rows of one share: positions first, then messages, keys and transactions.
+"""Asking the finders, subject by subject: a round takes the tables of a share and returns tables.
 
-A round takes tables and returns tables: findings, finders that crashed, and what a later round needs of this one. Few
-rows are one share in the driver. Many are shares of Spark tasks (harness.reconcile.find.shares), by the same functions.
+Each round gives findings, finders that crashed, and rows for later rounds. Few rows are one share in the driver; many are
+shares of Spark tasks, by the same functions (harness.reconcile.closer_look).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
@@ -15,31 +15,42 @@ import pyarrow as pa
 
 from harness.contracts import Finder
 from harness.message import BAD_PAYLOAD, FOREIGN_RUN
-from harness.reconcile.blocks import Space, Why
-from harness.reconcile.find import tables as make
-from harness.reconcile.find.findings import COLUMNS
+from harness.reconcile.find import derive
+from harness.reconcile.find.findings import COLUMNS, sql
+from harness.reconcile.find.known import Known, table_of
 from harness.reconcile.find.missing import gone_of, unjudged
-from harness.reconcile.find.sql import sql
 from harness.reconcile.find.tables import (
+    POSITION,
     KeyTables,
-    Known,
     MessageTables,
+    OrderTables,
     PositionTables,
+    StepTables,
     TransactionTables,
-    table_of,
 )
 from harness.reconcile.pieces import Bag, Subject
-from harness.reconcile.schema import LARGE, SCHEMAS
+from harness.reconcile.select.select import with_all_tables
 
 FINDINGS, CRASHED, UNJUDGED = "findings", "crashed", "unjudged"
-HARMED, PASSED_OVER = "harmed", "passed_over"  # positions for the round of messages
-KEYED, KEY_PLACES = "keyed", "key_places"
-GONE, VISIBLE = "gone", "visible"
-PLACED = "placed"  # for the round of order
 
 _CRASHED = pl.Schema({"finder": pl.String, "reason": pl.String})
+# Rows from one round for another, by their names.
+_ONWARD: Mapping[str, Mapping[str, type[pl.DataType]]] = {
+    "harmed": {"run": pl.Int64, "session": pl.Int64, "seq": pl.Int64},
+    "passed_over": {
+        "run": pl.Int64, "topic": pl.Int32, "partition": pl.Int32, "offset": pl.Int64, "session": pl.Int64, "seq": pl.Int64,
+        "acked": pl.Boolean,
+    },
+    "visible": {"run": pl.Int64, "session": pl.Int64, "txn": pl.Int64, "there": pl.Int64},
+}  # fmt: skip
 
-Answers = dict[str, pl.DataFrame]
+
+@dataclass(frozen=True)
+class Answers:
+    """What a round gives: `results` for the driver, `onward` for later rounds by subject and name of the table."""
+
+    results: Mapping[str, pl.DataFrame]
+    onward: Mapping[tuple[Subject, str], pl.DataFrame] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -53,98 +64,91 @@ class Questions:
     def about(self, subject: Subject) -> list[tuple[str, Callable[[Any], pl.DataFrame]]]:
         return questions(self.finders, subject)
 
-    # --- the rounds ---
+    def ask(self, subject: Subject, bag: Bag) -> Answers:
+        """One round, of the rows of one share."""
+        rounds: dict[Subject, Callable[[Bag], Answers]] = {
+            Subject.POSITIONS: self._of_positions,
+            Subject.STEPS: self._of_steps,
+            Subject.MESSAGES: self._of_messages,
+            Subject.ORDER: lambda rows: self._of(
+                subject, OrderTables(self.known, derive.pairs_of(_table(rows, "placed")))
+            ),
+            Subject.KEYS: lambda rows: self._of(
+                subject, KeyTables(self.known, _table(rows, "keyed"), _table(rows, "key_places"))
+            ),
+            Subject.TRANSACTIONS: self._of_transactions,
+        }
+        return rounds[subject](bag)
 
-    def of_positions(self, bag: Bag) -> Answers:
-        """Findings about positions, and what the round of messages needs of them."""
+    def _of(self, subject: Subject, tables: Any) -> Answers:
+        return Answers(ask(self.about(subject), tables))
+
+    def _of_positions(self, bag: Bag) -> Answers:
+        bag = with_all_tables(bag)
         rows = self._prepared(bag)
-        positions = make.positions_of(rows)
-        records = pl.concat([rows["log"], self._prepared({**bag, "log": bag["records"]})["log"]])
+        positions = derive.positions_of(rows)
         asked = PositionTables(
             self.known,
             rows["deliveries"],
             positions,
-            make.claims_of(rows),
-            make.readable_of(records),
-            self._steps(bag["steps"]),
-            self._named_readers(
-                _at_places(bag["overcommits"]).with_columns(sql("nullif(given, 0)").alias("given"))
-            ),
-            self._shared(bag["shared"]),
+            derive.claims_of(rows),
             table_of(bag["inputs"]),
             table_of(bag["effects"]),
         )
         passed_over = positions.filter(sql("passed AND delivered = 0"))
-        return {
-            **ask(self.about(Subject.POSITIONS), asked),
-            HARMED: make.harmed_of(positions),
-            PASSED_OVER: passed_over.select(*make.POSITION, "session", "seq", "acked"),
-        }
-
-    @property
-    def about_order(self) -> bool:
-        return any(x.woken_by.get(Space.MESSAGE, Why(0)) & Why.OVERTAKEN for x in self.finders)
-
-    def of_messages(
-        self, bag: Bag, harmed: pl.DataFrame, passed_over: pl.DataFrame, *, whole: bool = True
-    ) -> Answers:
-        """Findings about messages, and what the rounds of order, keys and transactions need of them.
-
-        `whole`: all messages of each session are in the bag, so that order can be judged now.
-        """
-        known, rows = self.known, self._prepared(bag)
-        fates = make.fates_of(known.transactions, rows["log"], rows["deliveries"])
-        messages = make.messages_of(rows, fates, known.bounds, harmed)
-        places, placed = make.places_of(rows["log"]), make.placed_of(messages)
-        pairs = make.pairs_of(placed if whole else placed.clear())
-        asked = MessageTables(
-            known, rows["log"], rows["deliveries"], fates, messages, places, pairs, passed_over
+        return Answers(
+            ask(self.about(Subject.POSITIONS), asked),
+            {
+                (Subject.MESSAGES, "harmed"): derive.harmed_of(positions),
+                (Subject.MESSAGES, "passed_over"): passed_over.select(*POSITION, "session", "seq", "acked"),
+            },
         )
-        answers = ask(self.about(Subject.MESSAGES), asked)
-        if not whole and self.about_order:
-            answers[PLACED] = placed
-        if self.missing:
-            answers[UNJUDGED] = unjudged(messages, known)
-        if self.about(Subject.KEYS):
-            answers[KEYED] = make.keyed_of(messages, rows["deliveries"], known)
-            answers[KEY_PLACES] = make.keyed_places_of(answers[KEYED], places)
-        if self.about(Subject.TRANSACTIONS):
-            answers[GONE] = gone_of(messages, known)
-        return answers
 
-    def of_order(self, placed: pl.DataFrame) -> Answers:
-        """Findings about the order of messages; all of each session and partition are there."""
-        rows = self._prepared({name: SCHEMAS[name].empty_table() for name in LARGE})
-        fates = make.fates_of(self.known.transactions, rows["log"], rows["deliveries"])
-        messages, places = make.messages_of(rows, fates, self.known.bounds), make.places_of(rows["log"])
-        nothing = make.positions_of(rows).select(*make.POSITION, "session", "seq", "acked")
-        asked = MessageTables(
+    def _of_steps(self, bag: Bag) -> Answers:
+        bag = with_all_tables(bag)
+        overcommits = self._named_readers(table_of(bag["overcommits"]))
+        asked = StepTables(
             self.known,
-            rows["log"],
-            rows["deliveries"],
-            fates,
-            messages,
-            places,
-            make.pairs_of(placed),
-            nothing,
+            self._steps(bag["steps"]),
+            derive.readable_of(table_of(bag["records"]), self.known),
+            overcommits.with_columns(sql("nullif(given, 0)").alias("given")),
+            self._shared(bag["shared"]),
         )
-        return ask(self.about(Subject.MESSAGES), asked)
+        return self._of(Subject.STEPS, asked)
 
-    def of_keys(self, keyed: pl.DataFrame, places: pl.DataFrame) -> Answers:
-        return ask(self.about(Subject.KEYS), KeyTables(self.known, keyed, places))
+    def _of_messages(self, bag: Bag) -> Answers:
+        known, rows = self.known, self._prepared(with_all_tables(bag))
+        messages = derive.messages_of(rows, known, _table(bag, "harmed"))
+        places = derive.places_of(rows["log"])
+        asked = MessageTables(
+            known, rows["log"], rows["deliveries"], messages, places, _table(bag, "passed_over")
+        )
+        results, onward = ask(self.about(Subject.MESSAGES), asked), {}
+        if self.missing:
+            results[UNJUDGED] = unjudged(messages, known)
+        if self.about(Subject.ORDER):
+            onward[Subject.ORDER, "placed"] = derive.placed_of(messages)
+        if self.about(Subject.KEYS):
+            keyed = derive.keyed_of(messages, rows["deliveries"], known)
+            onward[Subject.KEYS, "keyed"] = keyed
+            onward[Subject.KEYS, "key_places"] = derive.keyed_places_of(keyed, places)
+        if self.about(Subject.TRANSACTIONS):
+            onward[Subject.TRANSACTIONS, "gone"] = gone_of(messages, known)
+        return Answers(results, onward)
 
-    def of_transactions(self, gone: pl.DataFrame, visible: pl.DataFrame) -> Answers:
-        return ask(self.about(Subject.TRANSACTIONS), TransactionTables(self.known, gone, visible))
+    def _of_transactions(self, bag: Bag) -> Answers:
+        if "gone" not in bag:
+            return Answers(ask([], None))
+        visible = _table(bag, "visible").group_by("run", "session", "txn").agg(pl.col("there").sum())
+        return self._of(Subject.TRANSACTIONS, TransactionTables(self.known, _table(bag, "gone"), visible))
 
     # --- tables ---
 
     def _prepared(self, bag: Bag) -> dict[str, pl.DataFrame]:
-        return make.prepared(
-            {name: table_of(bag[name]) for name in ("attempts", "log", "deliveries")}, self.known
-        )
+        rows = {name: table_of(bag[name]) for name in ("attempts", "log", "deliveries")}
+        return derive.prepared(rows, self.known)
 
     def _steps(self, steps: pa.Table) -> pl.DataFrame:
-        """As in PositionTables: within one poll or between two, and whether a rebalance excuses the step."""
         strange = BAD_PAYLOAD | FOREIGN_RUN
         known = [
             pl.when((pl.col(f"{end}_flags") & strange) == 0)
@@ -162,24 +166,20 @@ class Questions:
         return self._named_readers(told)
 
     def _shared(self, shared: pa.Table) -> pl.DataFrame:
-        rows = _at_places(shared)
+        rows = table_of(shared)
         for owner in ("first", "second"):
             rows = self._named_readers(rows, owner).drop(owner).rename({"reader_name": owner})
         return rows
 
     def _named_readers(self, rows: pl.DataFrame, reader: str = "reader") -> pl.DataFrame:
-        """The rows with the name of their reader, as reader_name."""
+        """The rows with the name of their reader, as reader_name; places are of 32 bits, as everywhere."""
         names = self.known.readers.select("run", pl.col("reader").alias(reader), "reader_name")
-        return rows.with_columns(pl.col(reader).cast(pl.Int32)).join(names, on=["run", reader], how="left")
+        numbers = [pl.col(name).cast(pl.Int32) for name in (reader, "topic", "partition")]
+        return rows.with_columns(numbers).join(names, on=["run", reader], how="left")
 
 
-def _at_places(rows: pa.Table) -> pl.DataFrame:
-    """With topic and partition for the place."""
-    place = pl.col("place")
-    return table_of(rows).with_columns(
-        (place // (1 << 32)).cast(pl.Int32).alias("topic"),
-        (place % (1 << 32)).cast(pl.Int32).alias("partition"),
-    )
+def _table(bag: Bag, name: str) -> pl.DataFrame:
+    return table_of(bag[name]) if name in bag else pl.DataFrame(schema=_ONWARD[name])
 
 
 def questions(finders: Sequence[Finder], subject: str) -> list[tuple[str, Callable[[Any], pl.DataFrame]]]:
@@ -188,7 +188,7 @@ def questions(finders: Sequence[Finder], subject: str) -> list[tuple[str, Callab
     return [(anomaly, question) for anomaly, question in named if question is not None]
 
 
-def ask(asked: Sequence[tuple[str, Callable[[Any], pl.DataFrame]]], tables: Any) -> Answers:
+def ask(asked: Sequence[tuple[str, Callable[[Any], pl.DataFrame]]], tables: Any) -> dict[str, pl.DataFrame]:
     """The findings of all finders. One that raises is named and never hides the others."""
     found, crashed = [COLUMNS.to_frame()], []
     for anomaly, question in asked:

@@ -16,13 +16,13 @@ from harness.reconcile.select.row_keys import Kind, Wanted, doubted, isin
 from harness.reconcile.source import Work
 
 STRANGERS = Why.NOBODYS | Why.CONTENT | Why.PLACE | Why.OBSERVED
-HUNTED = "kind bigint, run bigint, x bigint, y bigint, sure bigint"  # sure: nobody can tell it better
+HUNTED = "kind bigint, run bigint, x bigint, y bigint"
 NEEDED: Mapping[str, tuple[str, ...]] = {
     "attempts": ("session", "seq", "topic", "told_partition", "offset"),
     "log": ("session", "seq", "topic", "partition", "offset", "key", "intended_partition", "flags"),
     "deliveries": ("session", "seq", "topic", "partition", "offset", "flags"),
 }
-_NAMES = ["kind", "run", "x", "y", "sure"]
+_NAMES = ["kind", "run", "x", "y"]
 WHOLE = {Kind.MESSAGE: Kind.MESSAGES, Kind.POSITION: Kind.POSITIONS}
 DENSE = 16  # single ones of a block of 64: from here on the block is wanted
 
@@ -84,14 +84,16 @@ class Hunt:
     def work(self, table: str) -> Work:
         def hunt(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for run, c in by_runs(batches, NEEDED[table]):
-                for sure, found in ((0, self._of_blocks(table, run, c)), (1, self._of_ranges(table, run, c))):
-                    for kind, x, y in found:
-                        yield from _batches(run, sure, kind, x, y)
+                for kind, x, y in (*self._of_blocks(table, run, c), *self._of_ranges(table, run, c)):
+                    yield from _batches(run, kind, x, y)
 
         return hunt
 
     def _of_blocks(self, table: str, run: int, c: Columns) -> Iterator[tuple[Kind, Ints, Ints]]:
-        """Where the messages of a block stand, or who stands in a block: of all, since nobody knows yet of whom."""
+        """The positions of every message in a doubtful block, and the messages at every doubtful position.
+
+        At this stage the block is all that is known.
+        """
         session, seq, place, offset = c["session"], c["seq"], claimed_place(table, c), c["offset"]
         moved = self.moved.holds(run, Kind.MESSAGES, session, seq >> BITS) & (offset >= 0)
         yield Kind.POSITION, place[moved], offset[moved]
@@ -103,10 +105,10 @@ class Hunt:
         if table != "log":
             return
         session, seq, place, offset = c["session"], c["seq"], claimed_place(table, c), c["offset"]
-        passed = in_ranges(run, place, offset, self.passed)
-        yield Kind.RECORDS, place[passed], offset[passed] >> BITS
+        passed = _in_ranges(run, place, offset, self.passed)
+        yield Kind.POSITIONS, place[passed], offset[passed] >> BITS
         keyed = ours(c) & (c["key"] >= 0) & (c["intended_partition"] < 0)
-        mixed_up = keyed & in_ranges(run, place, offset, self.keyed)
+        mixed_up = keyed & _in_ranges(run, place, offset, self.keyed)
         if run in self.split:
             mixed_up |= keyed & isin(place_of(c["topic"], c["key"]), self.split[run])
         yield Kind.MESSAGE, session[mixed_up], seq[mixed_up]
@@ -116,7 +118,7 @@ class Hunt:
                     (session == stretch["session"]) & (place == stretch["place"]) & (seq < stretch["before"])
                 )
                 behind &= (offset >= stretch["first"]) & (offset <= stretch["last"])
-                # Who was ahead of them is needed too, or the closer look would find nobody to compare with.
+                # The message ahead of them is needed too: finders compare it with them.
                 ahead = np.array([stretch["before"]])
                 yield (
                     Kind.MESSAGES,
@@ -125,14 +127,11 @@ class Hunt:
                 )
 
 
-def _batches(run: int, sure: int, kind: Kind, x: Ints, y: Ints) -> Iterator[pa.RecordBatch]:
-    """What was found, once each; many of one block as the block.
-
-    Millions of single positions would fill the driver. Narrowing knows what is sure by its kind, so that stays single.
-    """
+def _batches(run: int, kind: Kind, x: Ints, y: Ints) -> Iterator[pa.RecordBatch]:
+    """What was found, once each; many of one block as the block, since millions of single ones would fill the driver."""
     pairs = np.unique(np.stack([x, y]), axis=1)
     parts = [(kind, pairs)]
-    if kind in WHOLE and not sure:
+    if kind in WHOLE:
         blocks = np.stack([pairs[0], pairs[1] >> BITS])  # in order, as the pairs are
         starts = np.flatnonzero(np.r_[True, (blocks[:, 1:] != blocks[:, :-1]).any(axis=0)][: pairs.shape[1]])
         counts = np.diff(np.r_[starts, pairs.shape[1]])
@@ -140,7 +139,7 @@ def _batches(run: int, sure: int, kind: Kind, x: Ints, y: Ints) -> Iterator[pa.R
         parts = [(WHOLE[kind], blocks[:, starts[dense]]), (kind, pairs[:, np.repeat(~dense, counts)])]
     for of_kind, found in parts:
         same = np.ones(found.shape[1], dtype=np.int64)
-        columns = (same * of_kind, same * run, found[0], found[1], same * sure)
+        columns = (same * of_kind, same * run, found[0], found[1])
         yield pa.RecordBatch.from_arrays(list(map(pa.array, columns)), _NAMES)
 
 
@@ -155,7 +154,7 @@ def _ranges(ranges: Sequence[Range]) -> dict[tuple[int, int], tuple[Ints, Ints]]
     return found
 
 
-def in_ranges(
+def _in_ranges(
     run: int, place: Ints, offset: Ints, ranges: Mapping[tuple[int, int], tuple[Ints, Ints]]
 ) -> Bools:
     inside = np.zeros(len(offset), dtype=np.bool_)

@@ -24,7 +24,6 @@ class Kind(IntEnum):
     MESSAGE = 1  # session, seq
     POSITIONS = 2  # place, block of offsets
     POSITION = 3  # place, offset
-    RECORDS = 4  # place, block of offsets: what the log has there, and nothing else of it
 
 
 def _key(run: int | Ints, x: Ints, y: Ints) -> Ints:
@@ -52,7 +51,7 @@ class Wanted:
     def blocks(self) -> int:
         """How many blocks, or their worth in single ones."""
         single = len(self.keys[Kind.MESSAGE]) + len(self.keys[Kind.POSITION])
-        blocks = sum(len(self.keys[kind]) for kind in (Kind.MESSAGES, Kind.POSITIONS, Kind.RECORDS))
+        blocks = sum(len(self.keys[kind]) for kind in (Kind.MESSAGES, Kind.POSITIONS))
         return blocks + (single >> BITS)
 
     def holds(self, run: int, kind: Kind, x: Ints, y: Ints) -> Bools:
@@ -61,9 +60,6 @@ class Wanted:
             near = np.flatnonzero(self._last_bits[kind][y & _LAST])
             found[near] = isin(_key(run, x[near], y[near]), self.keys[kind])
         return found
-
-    def copy(self) -> Wanted:
-        return Wanted(dict(self.keys), dict(self._last_bits))
 
     def message(self, run: int, session: Ints, seq: Ints) -> Bools:
         """Rows whose message is wanted, by itself or with its block."""
@@ -74,9 +70,6 @@ class Wanted:
         """Rows whose position is wanted; an offset below 0 is none."""
         block = self.holds(run, Kind.POSITIONS, place, offset >> BITS)
         return (offset >= 0) & (block | self.holds(run, Kind.POSITION, place, offset))
-
-    def record(self, run: int, place: Ints, offset: Ints) -> Bools:
-        return self.holds(run, Kind.RECORDS, place, offset >> BITS)
 
 
 def doubted(kind: Kind, s: Summary, why: Why) -> Wanted:

@@ -2,8 +2,8 @@
 
 Finders ask about positions (all rows at one) and about messages (all rows that name one), so each picked row goes to the
 subjects that it was picked for. Two passes over the tables, by kernels like those of screening: the first
-(harness.reconcile.select.related_rows) finds what else belongs to what is in doubt, the second picks the rows. Few rows
-are then narrowed in the driver (harness.reconcile.select.narrow); many go to shares of Spark tasks as they are.
+(harness.reconcile.select.related_rows) finds what else belongs to what is in doubt, the second picks the rows. A block is
+picked whole, with the sound neighbours of what is wrong in it: finders find nothing about those.
 """
 
 from __future__ import annotations
@@ -18,36 +18,36 @@ import pyarrow as pa
 from harness.reconcile.blocks import BITS, Bools, Columns, Facts, Fate, Ints, Space, mixed, place_of
 from harness.reconcile.fates import TRANSACTION
 from harness.reconcile.owners import Shared
-from harness.reconcile.pieces import PIECE, Bag, Shares, Subject, pieces
+from harness.reconcile.pieces import ALL_TOGETHER, PIECE, Bag, Shares, Subject, pieces
 from harness.reconcile.schema import EFFECTS, LARGE, SCHEMAS
 from harness.reconcile.screen import arrays_of, by_runs
 from harness.reconcile.select.across_tasks import Doubts, Overcommit
-from harness.reconcile.select.doubtful_steps import STEPS, Follower, Jumped, jumped_of
-from harness.reconcile.select.related_rows import HUNTED, NEEDED, Hunt, claimed_place, in_ranges, ours
+from harness.reconcile.select.doubtful_steps import STEPS, Follower, Jumped, across_tasks, jumped_of
+from harness.reconcile.select.related_rows import HUNTED, NEEDED, Hunt, claimed_place, ours
 from harness.reconcile.select.row_keys import Kind, Wanted
 from harness.reconcile.source import Source, Work
 from harness.reconcile.steps import COLUMNS as STEP_COLUMNS
-from harness.transform import INPUT, Transform
+from harness.transform import INPUT
 
 _INPUT = ("topic", "partition", "offset", "session", "seq")
-# What finders get: `records` are rows of the log of which only their position counts; `inputs` and `effects` are of pipelines;
-# `overcommits` and `shared` were found while screening.
+_PLACE = ("topic", "partition")
+_RECORD = ["run", *_INPUT, "flags", "uncommitted", "committed"]
+# What finders get: `records` are those of the log between whose offsets readers stepped or committed; `inputs` and `effects` are of pipelines; `overcommits` and `shared` were found while screening.
 PICKED: Mapping[str, pa.Schema] = {
     **{name: SCHEMAS[name] for name in (*LARGE, EFFECTS)},
-    "records": SCHEMAS["log"],
     "steps": STEPS,
     "inputs": pa.schema([(name, pa.int64()) for name in ("run", *_INPUT, "effects")]),
-    "overcommits": pa.schema([(field.name, pa.int64()) for field in fields(Overcommit)]),
-    "shared": pa.schema([(field.name, pa.int64()) for field in fields(Shared)]),
+    "records": pa.schema([SCHEMAS["log"].field(name) for name in _RECORD]),
+    "overcommits": pa.schema(
+        [(name, pa.int64()) for name in (*(f.name for f in fields(Overcommit)), *_PLACE)]
+    ),
+    "shared": pa.schema([(name, pa.int64()) for name in (*(f.name for f in fields(Shared)), *_PLACE)]),
 }
 
 
-def related(source: Source, doubts: Doubts) -> tuple[Wanted, Wanted]:
-    """The keys of all rows that are wanted, and of those that narrowing must not drop.
-
-    Whole blocks where screening knows no better; single messages and positions where it does.
-    """
-    wanted, sure = Wanted(), Wanted()
+def related(source: Source, doubts: Doubts) -> Wanted:
+    """The keys of all rows that are wanted: doubtful blocks, and what else belongs to what is in doubt."""
+    wanted = Wanted()
     for kind, space in ((Kind.MESSAGES, Space.MESSAGE), (Kind.POSITIONS, Space.POSITION)):
         s = doubts.screened.doubtful(space)
         wanted.add(kind, s["run"], s["a"], s["b"])
@@ -57,14 +57,15 @@ def related(source: Source, doubts: Doubts) -> tuple[Wanted, Wanted]:
         for kind in Kind:
             mine = found["kind"] == kind
             wanted.add(kind, *(found[name][mine] for name in ("run", "x", "y")))
-            certain = mine & (found["sure"] == 1)
-            sure.add(kind, *(found[name][certain] for name in ("run", "x", "y")))
-    return wanted, sure
+    return wanted
 
 
 def with_all_tables(bag: Bag) -> dict[str, pa.Table]:
-    """The bag with an empty table for each that has no rows in doubt."""
-    return {name: schema.empty_table() for name, schema in PICKED.items()} | dict(bag)
+    """The bag with an empty table for each that has no rows in doubt. Types are ours: Spark's own reader has others."""
+    tables = dict(bag)
+    for name, schema in PICKED.items():
+        tables[name] = bag[name].select(schema.names).cast(schema) if name in bag else schema.empty_table()
+    return tables
 
 
 @dataclass(frozen=True)
@@ -73,23 +74,20 @@ class Picker:
 
     wanted: Wanted
     jumped: Jumped | None  # None: no step of a reader is in doubt
+    ranges: bool  # records between two offsets are asked for, by steps or commits
     effects: Wanted  # blocks of inputs whose effects are in doubt
-    transforms: Mapping[int, Transform]
+    facts: Mapping[int, Facts]
     shares: Shares
-    open: Mapping[int, Ints]  # transactions of unknown fate, as in Facts
 
     @classmethod
     def of(
-        cls, wanted: Wanted, doubts: Doubts, facts: Sequence[Facts], shares: Shares | None = None
+        cls, wanted: Wanted, doubts: Doubts, facts: Sequence[Facts], shares: Shares = ALL_TOGETHER
     ) -> Picker:
-        """`shares`: None to judge all rows together."""
         effects, s = Wanted(), doubts.screened.doubtful(Space.EFFECT)
         effects.add(Kind.POSITIONS, s["run"], s["a"], s["b"])
-        transforms = {fact.run: fact.transform for fact in facts if fact.transform is not None}
         jumped = jumped_of(doubts) if doubts.about_steps else None
-        unknown = {fact.run: fact.transactions[fact.fates == Fate.OPEN] for fact in facts}
-        unknown = {run: numbers for run, numbers in unknown.items() if len(numbers)}
-        return cls(wanted, jumped, effects, transforms, shares or Shares(), unknown)
+        ranges = jumped is not None or bool(doubts.overcommits)
+        return cls(wanted, jumped, ranges, effects, {fact.run: fact for fact in facts}, shares)
 
     def pick(self, source: Source) -> Any:
         """The pieces, as a DataFrame of Spark."""
@@ -101,79 +99,62 @@ class Picker:
         return self._effects if table == EFFECTS else lambda batches: self._rows(table, batches)
 
     def _rows(self, table: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        needed = NEEDED[table][:5]  # which message it is and where it is
         follower = Follower(self.jumped) if table == "deliveries" and self.jumped is not None else None
         for batch in batches:
-            messages, positions, records = (np.zeros(batch.num_rows, dtype=np.bool_) for _ in range(3))
-            of_message, of_position, of_place = (np.zeros(batch.num_rows, dtype=np.int64) for _ in range(3))
-            runs = batch.column("run").to_numpy()
-            for run, c in by_runs([batch], needed):
-                mine, place = runs == run, claimed_place(table, c)
-                messages[mine] = self.wanted.message(run, c["session"], c["seq"])
-                positions[mine] = self.wanted.position(run, place, c["offset"])
-                if table == "log":
-                    records[mine] = self._records(run, place, c["offset"], positions[mine])
-                of_message[mine] = self.shares.of(run, c["session"], c["seq"])
-                of_position[mine] = self.shares.of(run, place, c["offset"])
-                of_place[mine] = self.shares.of(run, place)
-            yield from self._taken(Subject.MESSAGES, table, batch, messages, of_message)
-            yield from self._taken(Subject.POSITIONS, table, batch, positions, of_position)
-            yield from self._taken(Subject.READINGS, "records", batch, records, of_place)
-            if table != "attempts" and self.open and self.shares.count > 1:
-                yield from self._proofs(table, batch.filter(pa.array(messages)))
+            for run, rows, c in _by_runs(batch, NEEDED[table][:5]):  # which message it is and where it is
+                place = claimed_place(table, c)
+                messages = self.wanted.message(run, c["session"], c["seq"])
+                positions = self.wanted.position(run, place, c["offset"])
+                by_message = self.shares.of(run, c["session"], c["seq"])
+                by_position = self.shares.of(run, place, c["offset"])
+                yield from _taken(Subject.MESSAGES, table, rows, messages, by_message)
+                yield from _taken(Subject.POSITIONS, table, rows, positions, by_position)
+                if table == "log" and self.ranges:
+                    records = rows.select(_RECORD)
+                    yield from _taken(
+                        Subject.STEPS, "records", records, positions, self.shares.of(run, place)
+                    )
             if table == "log" and self.effects.blocks:
                 yield from self._inputs(batch)
+            if table != "attempts":
+                yield from self._proven(table, batch)
             if follower is not None:
                 for run, c in by_runs([batch], STEP_COLUMNS):
-                    steps = follower.steps(run, c)
-                    place = place_of(steps["to_topic"].to_numpy(), steps["to_partition"].to_numpy())
-                    share = self._shared(self.shares.of(run, place))
-                    yield from pieces(Subject.READINGS, "steps", steps, share)
+                    yield from self._at(
+                        Subject.STEPS, "steps", follower.steps(run, c), "to_topic", "to_partition"
+                    )
         if follower is not None:
             for edges in follower.edges():
-                yield from pieces(Subject.EDGES, "edges", edges)
+                yield from pieces(Subject.FIRST, "edges", edges)
 
-    def _taken(
-        self, subject: Subject, table: str, batch: pa.RecordBatch, chosen: Bools, share: Ints
-    ) -> Iterator[pa.RecordBatch]:
-        at = np.flatnonzero(chosen)
-        if len(at):
-            yield from pieces(subject, table, batch.take(pa.array(at)), self._shared(share[at]))
-
-    def _records(self, run: int, place: Ints, offset: Ints, position: Bools) -> Bools:
-        """Records that readers or commits may have passed over.
-
-        With shares also those at positions in doubt: all of a partition are needed in one share, and nothing else of it.
-        """
-        found = self.wanted.record(run, place, offset)
-        if self.shares.count == 1:
-            return found & ~position
-        return found | (position & in_ranges(run, place, offset, self.jumped or {}))
-
-    def _proofs(self, table: str, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Transactions of unknown fate that somebody got a record of, with the reader; -1: the final reading got it."""
-        reader = ("reader",) if table == "deliveries" else ("committed",)
-        for run, c in by_runs([batch], ("session", "txn", "flags", *reader)):
-            got = np.isin(c["session"] << 32 | c["txn"], self.open.get(run, ())) & ours(c)
-            got &= c["committed"] if table == "log" else True
-            by = c["reader"] if table == "deliveries" else np.full(len(got), -1)
-            rows = np.unique(np.stack([c["session"][got], c["txn"][got], by[got]]), axis=1)
-            columns = (np.full(rows.shape[1], run, dtype=np.int64), *rows)
-            made = pa.RecordBatch.from_arrays(list(map(pa.array, columns)), [*TRANSACTION, "reader"])
-            yield from pieces(Subject.EDGES, "proofs", made)
+    def _proven(self, table: str, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Transactions of unknown end that a read_committed reader got a record of (E2)."""
+        if not any((fact.fates == Fate.OPEN).any() for fact in self.facts.values()):
+            return
+        reads = "committed" if table == "log" else "reader"
+        for run, c in by_runs([batch], ("session", "txn", "flags", reads)):
+            facts = self.facts[run]
+            committed = c[reads] if table == "log" else reads_committed(c["reader"], facts)
+            proven = committed & ours(c) & (c["txn"] > 0)
+            proven[proven] = facts.fate_of(c["session"][proven], c["txn"][proven]) == Fate.OPEN
+            pairs = np.unique(np.stack([c["session"][proven], c["txn"][proven]]), axis=1)
+            rows = (np.full(pairs.shape[1], run, dtype=np.int64), pairs[0], pairs[1])
+            yield from pieces(
+                Subject.FIRST, "proven", pa.RecordBatch.from_arrays(list(map(pa.array, rows)), TRANSACTION)
+            )
 
     def _inputs(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Inputs of pipelines in doubtful blocks, with how many effects each has to have."""
         for run, c in by_runs([batch], (*_INPUT, "passed", "flags")):
-            place = place_of(c["topic"], c["partition"])
+            transform, place = self.facts[run].transform, place_of(c["topic"], c["partition"])
             mine = c["passed"] & (c["topic"] == INPUT) & ours(c)
             mine &= self.effects.holds(run, Kind.POSITIONS, place, c["offset"] >> BITS)
-            if run in self.transforms and mine.any():
+            if transform is not None and mine.any():
                 rows: dict[str, Any] = {"run": np.full(int(mine.sum()), run, dtype=np.int64)}
                 rows |= {name: c[name][mine] for name in _INPUT}
-                rows["effects"] = self.transforms[run].effects(rows["session"], rows["seq"])
+                rows["effects"] = transform.effects(rows["session"], rows["seq"])
                 made = pa.RecordBatch.from_pydict(rows)
-                yield from self._at_origins("inputs", made, run, "")
+                yield from self._at(Subject.POSITIONS, "inputs", made, "topic", "partition", "offset")
 
     def _effects(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Effects of inputs in doubtful blocks."""
@@ -183,55 +164,88 @@ class Picker:
             rows = {"run": np.full(int(mine.sum()), run, dtype=np.int64)}
             rows |= {name: values[mine] for name, values in c.items()}
             made = pa.RecordBatch.from_pydict(rows)
-            yield from self._at_origins(EFFECTS, made, run, "origin_")
+            origin = ("origin_topic", "origin_partition", "origin_offset")
+            yield from self._at(Subject.POSITIONS, EFFECTS, made, *origin)
 
-    def _at_origins(self, name: str, rows: pa.RecordBatch, run: int, prefix: str) -> Iterator[pa.RecordBatch]:
-        """Rows of one run by the share of an input's position."""
-        topic, partition, offset = (
-            rows.column(f"{prefix}{column}").to_numpy() for column in ("topic", "partition", "offset")
+    def _at(
+        self,
+        subject: Subject,
+        name: str,
+        rows: pa.RecordBatch,
+        topic: str,
+        partition: str,
+        offset: str | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows by the share of their partition, or of their position if they have an offset."""
+        run, place = (
+            rows.column("run").to_numpy(),
+            place_of(*(rows.column(n).to_numpy() for n in (topic, partition))),
         )
-        share = self.shares.of(run, place_of(topic, partition), offset)
-        yield from pieces(Subject.POSITIONS, name, rows, self._shared(share))
+        within = None if offset is None else rows.column(offset).to_numpy()
+        yield from pieces(subject, name, rows, self.shares.of(run, place, within))
 
-    def _shared(self, share: Ints) -> Ints | None:
-        return share if self.shares.count > 1 else None
+    def found_here(self, doubts: Doubts, edges: pa.Table | None) -> Iterator[pa.RecordBatch]:
+        """Pieces of what the driver found: commits beyond what the group was given, partitions with two owners, and steps from one
+        task to the next."""
+        found: dict[str, Sequence[Any]] = {"overcommits": doubts.overcommits, "shared": doubts.shared}
+        for name, rows in found.items():
+            listed = [
+                {**vars(one), "topic": one.place >> 32, "partition": one.place & 0xFFFF_FFFF} for one in rows
+            ]
+            made = pa.Table.from_pylist(listed, schema=PICKED[name])
+            for batch in made.to_batches():
+                yield from self._at(Subject.STEPS, name, batch, "topic", "partition")
+        if edges is not None and self.jumped is not None:
+            for batch in across_tasks(edges, self.jumped).combine_chunks().to_batches():
+                yield from self._at(Subject.STEPS, "steps", batch, "to_topic", "to_partition")
 
 
-def found_already(doubts: Doubts) -> dict[str, pa.Table]:
-    """Commits beyond what the group was given, and partitions with two owners: screening found them one by one."""
-    found: dict[str, Sequence[Any]] = {"overcommits": doubts.overcommits, "shared": doubts.shared}
-    return {
-        name: pa.Table.from_pylist([vars(one) for one in rows], schema=PICKED[name])
-        for name, rows in found.items()
-    }
+def _by_runs(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch, Columns]]:
+    """The rows of each run, whole and as arrays of these columns."""
+    runs = batch.column("run").to_numpy()
+    for run, c in by_runs([batch], columns):
+        rows = batch if len(c["offset"]) == batch.num_rows else batch.filter(pa.array(runs == run))
+        yield run, rows, c
 
 
-def visible_of(source: Source, transactions: pa.Table) -> pa.Table:
-    """How many records of each of these transactions the log that is owed has, as `there`: a pass over the log.
+def _taken(
+    subject: Subject, name: str, rows: pa.RecordBatch, chosen: Bools, share: Ints | None
+) -> Iterator[pa.RecordBatch]:
+    at = np.flatnonzero(chosen)
+    if len(at):
+        yield from pieces(subject, name, rows.take(pa.array(at)), None if share is None else share[at])
 
-    The rest of a transaction in doubt may be in sound blocks.
+
+def visible(source: Source, transactions: pa.Table | None, shares: Shares = ALL_TOGETHER) -> Any:
+    """How many records of transactions the log that is owed has, as pieces: a pass over the log, in a DataFrame of Spark.
+
+    Of these transactions, or of all (None). The rest of a transaction in doubt may be in sound blocks.
     """
-    wanted = np.unique(_transaction_key(*(transactions[name].to_numpy() for name in TRANSACTION)))
+    wanted = None
+    if transactions is not None:
+        wanted = np.unique(mixed(*(transactions[name].to_numpy() for name in TRANSACTION)))
 
     def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for run, c in by_runs(batches, ("session", "txn", "promised")):
-            there = _of_any(run, c, wanted) & c["promised"]
+            runs, there = np.full(len(c["txn"]), run, dtype=np.int64), c["promised"] & (c["txn"] > 0)
+            if wanted is not None:
+                there &= np.isin(mixed(runs, c["session"], c["txn"]), wanted)
             pairs, counts = np.unique(
                 np.stack([c["session"][there], c["txn"][there]]), axis=1, return_counts=True
             )
-            rows = (np.full(len(counts), run, dtype=np.int64), pairs[0], pairs[1], counts.astype(np.int64))
-            yield pa.RecordBatch.from_arrays(list(map(pa.array, rows)), [*TRANSACTION, "there"])
+            rows = (runs[: len(counts)], pairs[0], pairs[1], counts.astype(np.int64))
+            batch = pa.RecordBatch.from_arrays(list(map(pa.array, rows)), [*TRANSACTION, "there"])
+            yield from pieces(
+                Subject.TRANSACTIONS, "visible", batch, shares.of(run, mixed(pairs[0], pairs[1]))
+            )
 
-    schema = ", ".join(f"{name} bigint" for name in (*TRANSACTION, "there"))
-    counted = source.each({"log": (("session", "txn", "promised"), count)}, schema).toArrow()
-    return counted.group_by(TRANSACTION).aggregate([("there", "sum")]).rename_columns([*TRANSACTION, "there"])
-
-
-def _transaction_key(run: Ints, session: Ints, txn: Ints) -> Ints:
-    return mixed(run, session, txn)
+    return source.each({"log": (("session", "txn", "promised"), count)}, PIECE)
 
 
-def _of_any(run: int, c: Columns, wanted: Ints) -> Bools:
-    runs = np.full(len(c["txn"]), run, dtype=np.int64)
-    found: Bools = np.isin(_transaction_key(runs, c["session"], c["txn"]), wanted)
-    return found
+def reads_committed(reader: Ints, facts: Facts) -> Bools:
+    """Rows of readers that were promised committed records only."""
+    observed = {number: one.reads_committed for number, one in facts.observers.items()}
+    committed: Bools = np.full(len(reader), facts.group_reads_committed)
+    for number, reads in observed.items():
+        committed[reader == number] = reads
+    return committed
