@@ -1,4 +1,4 @@
-"""Ledgers of any size that are generated as sealed tables: journals of 10^9 attempts would take 300 GB.
+"""Ledgers of any size that are generated as sealed tables: journals of 10^9 attempts would take four rows of some 50 bytes each, 200 GB.
 
 The history is that of benchmarks._generate, and the tables are those that sealing would make of its journals (tested). They
 are written piece by piece in files of ten million rows, so memory does not follow the number of records.
