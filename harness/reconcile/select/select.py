@@ -32,7 +32,8 @@ from harness.transform import INPUT
 _INPUT = ("topic", "partition", "offset", "session", "seq")
 _PLACE = ("topic", "partition")
 _RECORD = ["run", *_INPUT, "flags", "uncommitted", "committed"]
-# What finders get: `records` are those of the log between whose offsets readers stepped or committed; `inputs` and `effects` are of pipelines; `overcommits` and `shared` were found while screening.
+# What finders get. `records` are rows of the log that steps and commits of readers are compared with; `inputs` and `effects`
+# are of pipelines; `overcommits` and `shared` were found while screening.
 PICKED: Mapping[str, pa.Schema] = {
     **{name: SCHEMAS[name] for name in (*LARGE, EFFECTS)},
     "steps": STEPS,
@@ -177,12 +178,9 @@ class Picker:
         offset: str | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Rows by the share of their partition, or of their position if they have an offset."""
-        run, place = (
-            rows.column("run").to_numpy(),
-            place_of(*(rows.column(n).to_numpy() for n in (topic, partition))),
-        )
+        place = place_of(rows.column(topic).to_numpy(), rows.column(partition).to_numpy())
         within = None if offset is None else rows.column(offset).to_numpy()
-        yield from pieces(subject, name, rows, self.shares.of(run, place, within))
+        yield from pieces(subject, name, rows, self.shares.of(rows.column("run").to_numpy(), place, within))
 
     def found_here(self, doubts: Doubts, edges: pa.Table | None) -> Iterator[pa.RecordBatch]:
         """Pieces of what the driver found: commits beyond what the group was given, partitions with two owners, and steps from one
