@@ -221,6 +221,14 @@ def mixed(*columns: Ints) -> Ints:
     return state.astype(np.int64)
 
 
+def unique_pairs(x: Ints, y: Ints) -> tuple[Ints, Ints, Ints]:
+    """Each pair once, in order, and how often it is there. np.unique along an axis takes ten times as long."""
+    order = np.lexsort((y, x))
+    x, y = x[order], y[order]
+    starts = np.flatnonzero(np.r_[True, (x[1:] != x[:-1]) | (y[1:] != y[:-1])][: len(x)])
+    return x[starts], y[starts], np.diff(np.r_[starts, len(x)])
+
+
 def bit_of(index: Ints, where: Bools | None = None) -> Ints:
     """The bit of each item in the mask of its block; none where `where` is false."""
     bits = (np.uint64(1) << (index & 63).astype(np.uint64)).astype(np.int64)

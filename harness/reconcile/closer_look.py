@@ -108,9 +108,6 @@ def _in_driver(source: Source, questions: Questions, pieces: Sequence[pa.RecordB
 def _in_tasks(source: Source, questions: Questions, picked: DataFrame, shares: Shares) -> Looked:
     from pyspark import StorageLevel
 
-    if questions.about(Subject.TRANSACTIONS):
-        picked = picked.unionAll(visible(source, None, shares))
-
     def judging(subject: Subject) -> Callable[[pa.Table], pa.Table]:
         def judge(share: pa.Table) -> pa.Table:
             answers = questions.ask(subject, unpacked(share.to_batches())[subject])
@@ -120,6 +117,8 @@ def _in_tasks(source: Source, questions: Questions, picked: DataFrame, shares: S
 
     everything = picked
     for subject in ROUNDS:
+        if subject is Subject.TRANSACTIONS and questions.about(subject):
+            everything = everything.unionAll(visible(source, None, shares))
         mine = everything.where(f"subject = '{subject}'").groupBy("share")
         # On disk, since later rounds and the driver read it again, and it may be much.
         answered = mine.applyInArrow(judging(subject), PIECE).persist(StorageLevel.DISK_ONLY)

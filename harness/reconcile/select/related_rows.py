@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from harness.message import BAD_PAYLOAD, FOREIGN_RUN
-from harness.reconcile.blocks import BITS, Bools, Columns, Ints, Space, Why, place_of
+from harness.reconcile.blocks import BITS, Bools, Columns, Ints, Space, Why, place_of, unique_pairs
 from harness.reconcile.screen import by_runs
 from harness.reconcile.select.across_tasks import Doubts, Range
 from harness.reconcile.select.row_keys import Kind, Wanted, doubted, isin
@@ -129,7 +129,7 @@ class Hunt:
 
 def _batches(run: int, kind: Kind, x: Ints, y: Ints) -> Iterator[pa.RecordBatch]:
     """What was found, once each; many of one block as the block, since millions of single ones would fill the driver."""
-    pairs = np.unique(np.stack([x, y]), axis=1)
+    pairs = np.stack(unique_pairs(x, y)[:2])
     parts = [(kind, pairs)]
     if kind in WHOLE:
         blocks = np.stack([pairs[0], pairs[1] >> BITS])  # in order, as the pairs are

@@ -15,7 +15,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from harness.reconcile.blocks import BITS, Bools, Columns, Facts, Fate, Ints, Space, mixed, place_of
+from harness.reconcile.blocks import (
+    BITS,
+    Bools,
+    Columns,
+    Facts,
+    Fate,
+    Ints,
+    Space,
+    mixed,
+    place_of,
+    unique_pairs,
+)
 from harness.reconcile.fates import TRANSACTION
 from harness.reconcile.owners import Shared
 from harness.reconcile.pieces import ALL_TOGETHER, PIECE, Bag, Shares, Subject, pieces
@@ -138,8 +149,8 @@ class Picker:
             committed = c[reads] if table == "log" else reads_committed(c["reader"], facts)
             proven = committed & ours(c) & (c["txn"] > 0)
             proven[proven] = facts.fate_of(c["session"][proven], c["txn"][proven]) == Fate.OPEN
-            pairs = np.unique(np.stack([c["session"][proven], c["txn"][proven]]), axis=1)
-            rows = (np.full(pairs.shape[1], run, dtype=np.int64), pairs[0], pairs[1])
+            session, txn, _ = unique_pairs(c["session"][proven], c["txn"][proven])
+            rows = (np.full(len(session), run, dtype=np.int64), session, txn)
             yield from pieces(
                 Subject.FIRST, "proven", pa.RecordBatch.from_arrays(list(map(pa.array, rows)), TRANSACTION)
             )
@@ -228,14 +239,10 @@ def visible(source: Source, transactions: pa.Table | None, shares: Shares = ALL_
             runs, there = np.full(len(c["txn"]), run, dtype=np.int64), c["promised"] & (c["txn"] > 0)
             if wanted is not None:
                 there &= np.isin(mixed(runs, c["session"], c["txn"]), wanted)
-            pairs, counts = np.unique(
-                np.stack([c["session"][there], c["txn"][there]]), axis=1, return_counts=True
-            )
-            rows = (runs[: len(counts)], pairs[0], pairs[1], counts.astype(np.int64))
+            session, txn, counts = unique_pairs(c["session"][there], c["txn"][there])
+            rows = (runs[: len(counts)], session, txn, counts)
             batch = pa.RecordBatch.from_arrays(list(map(pa.array, rows)), [*TRANSACTION, "there"])
-            yield from pieces(
-                Subject.TRANSACTIONS, "visible", batch, shares.of(run, mixed(pairs[0], pairs[1]))
-            )
+            yield from pieces(Subject.TRANSACTIONS, "visible", batch, shares.of(run, mixed(session, txn)))
 
     return source.each({"log": (("session", "txn", "promised"), count)}, PIECE)
 
