@@ -92,10 +92,6 @@ def seconds(nanoseconds: str, digits: int = 6) -> pl.Expr:
     return (sql(nanoseconds) / 1e9).round(digits)
 
 
-def no_findings() -> pl.DataFrame:
-    return COLUMNS.to_frame()
-
-
 def to_arrow(found: pl.DataFrame) -> pa.Table:
     """The same findings with the types of findings.parquet."""
     table = found.select(COLUMNS.names()).to_arrow().combine_chunks()
