@@ -30,6 +30,7 @@ from harness.reconcile.find.known import (
     table_of,
     without_rows,
 )
+from harness.reconcile.find.missing import classed
 from harness.reconcile.find.tables import (
     MESSAGE,
     POSITION,
@@ -131,7 +132,7 @@ def tables(histories: Mapping[int, Numbered], *, ww_deps: bool) -> Asked:
     return Asked(
         PositionTables(known, reads, derive.positions_of(all_rows), claims, none["effects"], none["effects"]),
         StepTables(known, _steps(reads), places, reads.clear(), reads.clear(), list_all=True),
-        MessageTables(known, log, reads, messages, places, reads.clear()),
+        MessageTables(known, log, reads, messages, classed(messages, known.bounds), places, reads.clear()),
         OrderTables(known, _pairs(consecutive)),
         HistoryTables(known, log, _neighbours(consecutive), _edges(log, reads, known.fates, ww_deps=ww_deps)),
     )

@@ -25,7 +25,7 @@ from harness.reconcile.blocks import Commits, Count, Facts, Fate, Ints, Space, S
 from harness.reconcile.fates import told
 from harness.reconcile.observers import Observer
 from harness.reconcile.owners import NOBODY, ownership
-from harness.reconcile.pieces import PIECE, Subject, each_table, pieces
+from harness.reconcile.pieces import ALL_TOGETHER, PIECE, Shares, Subject, each_table, pieces
 from harness.reconcile.readings import all_effects_read
 from harness.reconcile.schema import EFFECTS, SCHEMAS
 from harness.reconcile.seal import Sealed
@@ -104,32 +104,29 @@ class Screened:
 def screen(source: Source, facts: Sequence[Facts], *, records: int) -> Screened:
     """Screen attempts, log and deliveries of the runs that `facts` tell of; `records` are their rows, about."""
     by_run = {fact.run: fact for fact in facts}
-    shares = 1 if records <= MERGED_HERE else SHARES
+    shares = ALL_TOGETHER if records <= MERGED_HERE else Shares(SHARES, _NEIGHBOURS)
     asked = {
         name: (columns, _summarising(kernel, columns, by_run, shares))
         for name, (kernel, columns) in {**READ, EFFECTS: READ_EFFECTS}.items()
     }
     packed = source.each(asked, PIECE)
-    if shares > 1:
+    if shares.count > 1:
         packed = packed.groupBy("share").applyInArrow(_merge_share, PIECE)
     rows = _joined(packed.toArrow())
-    rows = rows if shares > 1 else _kept_of(blocks.merged(rows))
+    rows = rows if shares.count > 1 else _kept_of(blocks.merged(rows))
     rows = blocks.joined([rows, *(_counted_here(rows, fact) for fact in facts)])
     return Screened(rows, blocks.weigh(rows))
 
 
 def _merge_share(packed: pa.Table) -> pa.Table:
     kept = _kept_of(blocks.merged(_joined(packed)))
-    return pa.Table.from_batches(list(_packed(kept, 1)), schema=packed.schema)
+    return pa.Table.from_batches(list(_packed(kept, ALL_TOGETHER)), schema=packed.schema)
 
 
-def _packed(rows: Summary, shares: int) -> Iterator[pa.RecordBatch]:
+def _packed(rows: Summary, shares: Shares) -> Iterator[pa.RecordBatch]:
     """Summaries as pieces. Columns without any value are left out: most kernels fill half of them."""
     columns = {name: values for name, values in rows.items() if name in blocks.KEYS or values.any()}
-    share = None
-    if shares > 1:
-        hashed = mixed(rows["run"], rows["space"], rows["a"], rows["b"] >> _NEIGHBOURS).view(np.uint64)
-        share = (hashed % np.uint64(shares)).astype(np.int64)
+    share = shares.of(rows["run"], mixed(rows["space"], rows["a"]), rows["b"])
     yield from pieces(Subject.RESULT, "summaries", pa.RecordBatch.from_pydict(columns), share)
 
 
@@ -162,7 +159,7 @@ def _counted_here(rows: Summary, facts: Facts) -> Summary:
     )
 
 
-def _summarising(kernel: Kernel, columns: Sequence[str], by_run: Mapping[int, Facts], shares: int) -> Work:
+def _summarising(kernel: Kernel, columns: Sequence[str], by_run: Mapping[int, Facts], shares: Shares) -> Work:
     """Deliveries: a task follows each reader from batch to batch and reports at its end where it began and ended."""
     follows = kernel is kernels.screen_deliveries
 

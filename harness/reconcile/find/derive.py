@@ -18,14 +18,13 @@ Rows = Mapping[str, pl.DataFrame]  # attempts, log and deliveries
 def prepared(rows: Rows, known: Known) -> dict[str, pl.DataFrame]:
     """The rows with what several questions need.
 
-    `ours`: its payload is intact and of this run, so that its fields can be believed. Of the log `readable`: the group
-    could get it. Of deliveries reader_name, isolation and observes of its reader, and `shown_all`: to an observer of
+    `ours`: its payload is intact and of this run, so that its fields can be believed. Of deliveries also reader_name, isolation and observes of its reader, and `shown_all`: to an observer of
     read_uncommitted, which is shown aborted records by design.
     """
     deliveries = rows["deliveries"].join(known.readers, on=["run", "reader"], how="left")
     return {
         "attempts": rows["attempts"],
-        "log": _prepared_log(rows["log"], known),
+        "log": rows["log"].with_columns(_OURS.alias("ours")),
         "deliveries": deliveries.with_columns(
             _OURS.alias("ours"), sql("observes AND isolation = 'read_uncommitted'").alias("shown_all")
         ),
@@ -33,13 +32,6 @@ def prepared(rows: Rows, known: Known) -> dict[str, pl.DataFrame]:
 
 
 _OURS = (pl.col("flags") & (BAD_PAYLOAD | FOREIGN_RUN)) == 0
-
-
-def _prepared_log(log: pl.DataFrame, known: Known) -> pl.DataFrame:
-    readable = sql("CASE WHEN reads_committed THEN committed ELSE uncommitted END")
-    return log.join(known.runs, on="run", how="left").with_columns(
-        _OURS.alias("ours"), readable.alias("readable")
-    )
 
 
 def claims_of(rows: Rows) -> pl.DataFrame:
@@ -62,8 +54,9 @@ _CLAIMANT = [pl.when("ours").then(pl.col(name)).alias(name) for name in ("sessio
 
 def readable_of(records: pl.DataFrame, known: Known) -> pl.DataFrame:
     """Records of the log that the group could get."""
-    log = _prepared_log(records, known)
-    return log.filter("readable").select(*POSITION, *_CLAIMANT)
+    log = records.join(known.runs, on="run", how="left").with_columns(_OURS.alias("ours"))
+    readable = log.filter(sql("CASE WHEN reads_committed THEN committed ELSE uncommitted END"))
+    return readable.select(*POSITION, *_CLAIMANT)
 
 
 def positions_of(rows: Rows) -> pl.DataFrame:

@@ -48,7 +48,7 @@ def classed(messages: pl.DataFrame, bounds: pl.DataFrame) -> pl.DataFrame:
 def missing(tables: MessageTables, kind: str) -> pl.DataFrame:
     """Findings of one kind."""
     known = tables.known
-    of_kind = classed(tables.messages, known.bounds).filter(pl.col("kind") == kind)
+    of_kind = tables.missing.filter(pl.col("kind") == kind)
     at = (
         "coalesce(acked_offset, offset_min, seen_offset)"
         if kind == EXPIRED
@@ -66,17 +66,17 @@ def missing(tables: MessageTables, kind: str) -> pl.DataFrame:
     )  # fmt: skip
 
 
-def unjudged(messages: pl.DataFrame, known: Known) -> pl.DataFrame:
+def unjudged(missing: pl.DataFrame, known: Known) -> pl.DataFrame:
     """How many owed messages could not be judged: run, kind, n, and session, seq and sender of the first."""
-    gone = classed(messages, known.bounds).filter(pl.col("kind").is_in([NOT_ASKED, UNPLACED]))
+    gone = missing.filter(pl.col("kind").is_in([NOT_ASKED, UNPLACED]))
     return known.named(gone).sort("session", "seq").group_by("run", "kind").agg(
         pl.len().cast(pl.Int64).alias("n"), pl.col("session", "seq", "sender").first()
     )  # fmt: skip
 
 
-def gone_of(messages: pl.DataFrame, known: Known) -> pl.DataFrame:
+def gone_of(missing: pl.DataFrame, known: Known) -> pl.DataFrame:
     """Lost records of transactions, as in TransactionTables."""
-    lost = classed(messages, known.bounds).filter(sql(f"kind = '{LOST}' AND txn > 0"))
+    lost = missing.filter(sql(f"kind = '{LOST}' AND txn > 0"))
     return known.named(lost).select(
         *TRANSACTION,
         "seq",

@@ -18,7 +18,7 @@ from harness.message import BAD_PAYLOAD, FOREIGN_RUN
 from harness.reconcile.find import derive
 from harness.reconcile.find.findings import COLUMNS, sql
 from harness.reconcile.find.known import Known, table_of
-from harness.reconcile.find.missing import gone_of, unjudged
+from harness.reconcile.find.missing import classed, gone_of, unjudged
 from harness.reconcile.find.tables import (
     POSITION,
     KeyTables,
@@ -119,13 +119,13 @@ class Questions:
     def _of_messages(self, bag: Bag) -> Answers:
         known, rows = self.known, self._prepared(with_all_tables(bag))
         messages = derive.messages_of(rows, known, _table(bag, "harmed"))
-        places = derive.places_of(rows["log"])
+        missing, places = classed(messages, known.bounds), derive.places_of(rows["log"])
         asked = MessageTables(
-            known, rows["log"], rows["deliveries"], messages, places, _table(bag, "passed_over")
+            known, rows["log"], rows["deliveries"], messages, missing, places, _table(bag, "passed_over")
         )
         results, onward = ask(self.about(Subject.MESSAGES), asked), {}
         if self.missing:
-            results[UNJUDGED] = unjudged(messages, known)
+            results[UNJUDGED] = unjudged(missing, known)
         if self.about(Subject.ORDER):
             onward[Subject.ORDER, "placed"] = derive.placed_of(messages)
         if self.about(Subject.KEYS):
@@ -133,7 +133,7 @@ class Questions:
             onward[Subject.KEYS, "keyed"] = keyed
             onward[Subject.KEYS, "key_places"] = derive.keyed_places_of(keyed, places)
         if self.about(Subject.TRANSACTIONS):
-            onward[Subject.TRANSACTIONS, "gone"] = gone_of(messages, known)
+            onward[Subject.TRANSACTIONS, "gone"] = gone_of(missing, known)
         return Answers(results, onward)
 
     def _of_transactions(self, bag: Bag) -> Answers:

@@ -84,6 +84,9 @@ class MessageTables:
     # none did), and seen_below: one of these is below the start of the log now. altered: key or transaction differ from
     # what was sent. owed: it must be in the log. visible: it is in the log that is owed.
     messages: pl.DataFrame
+    missing: (
+        pl.DataFrame
+    )  # owed messages that are not in the log, as harness.reconcile.find.missing classes them
     places: pl.DataFrame  # run, session, seq, topic, partition, offset: where the log has it
     passed_over: (
         pl.DataFrame
