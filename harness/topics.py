@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its types leave some out
@@ -19,6 +22,8 @@ from harness.scenario import TopicSettings, compacts
 from harness.waiting import wait_until
 
 ASK_S = 10.0
+CHANGE_LIMIT_S = 60.0
+_LATE = {KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT}
 PROBE_PREFIX = "onceproof-probe"
 
 
@@ -35,10 +40,11 @@ def create_topic(cluster: Cluster, name: str, settings: TopicSettings, without: 
         config={k: str(v) for k, v in config.items() if k not in without},
     )
     admin = _admin(cluster)  # held in a name: its requests die with it
-    try:
-        admin.create_topics([new], request_timeout=ASK_S)[name].result(ASK_S * 2)
-    except KafkaException as problem:
-        raise ClusterError(f"topic {name} cannot be created: {problem.args[0].str()}") from problem
+    _change(
+        lambda: admin.create_topics([new], request_timeout=ASK_S)[name],
+        done=KafkaError.TOPIC_ALREADY_EXISTS,
+        otherwise=f"topic {name} cannot be created",
+    )
     wait_until(
         lambda: _full(cluster, name, settings.partitions),
         30.0,
@@ -69,11 +75,32 @@ def can_create(cluster: Cluster, limit_s: float) -> bool:
 
 
 def delete_topic(cluster: Cluster, name: str) -> None:
-    admin = _admin(cluster)
-    try:
-        admin.delete_topics([connection.ours(cluster, name)], request_timeout=ASK_S)[name].result(ASK_S * 2)
-    except KafkaException as problem:
-        raise ClusterError(f"topic {name} cannot be deleted: {problem.args[0].str()}") from problem
+    admin, known = _admin(cluster), connection.ours(cluster, name)
+    _change(
+        lambda: admin.delete_topics([known], request_timeout=ASK_S)[name],
+        done=KafkaError.UNKNOWN_TOPIC_OR_PART,
+        otherwise=f"topic {name} cannot be deleted",
+    )
+
+
+def _change(ask: Callable[[], Future[Any]], *, done: int, otherwise: str) -> None:
+    """Ask until there is an answer: a busy controller may be late, and may have done it all the same.
+
+    `done`: the error that a second request gets then.
+    """
+    deadline = time.monotonic() + CHANGE_LIMIT_S
+    late = False
+    while True:
+        try:
+            ask().result(ASK_S * 2)
+            return
+        except KafkaException as problem:
+            error = problem.args[0]
+            if late and error.code() == done:
+                return
+            if error.code() not in _LATE or time.monotonic() > deadline:
+                raise ClusterError(f"{otherwise}: {error.str()}") from problem
+            late = True
 
 
 def refuse_compaction(cluster: Cluster, topics: Iterable[str]) -> list[str]:

@@ -10,10 +10,12 @@ import os
 import re
 import uuid
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness import tether
+from harness.errors import WaitTimeout
 from harness.identity import pid_namespace
 from harness.waiting import wait_until
 
@@ -110,7 +112,10 @@ def place_for(pid: int, controller: str) -> Place | None:
 
 
 def sweep_groups() -> list[Path]:
-    """Remove the groups of harnesses that are gone; their processes died with them."""
+    """Remove the groups of harnesses that are gone; their processes died with them.
+
+    The kernel may hold a group for a moment longer: a killed process has lost its command line, but not yet its memory.
+    """
     swept = []
     for version, options, top in _hierarchies():
         if version == 1 and not options & set(CONTROLLERS):
@@ -120,7 +125,10 @@ def sweep_groups() -> list[Path]:
             if named is None or int(named[3]) != pid_namespace():
                 continue  # of a harness in another container, whose pids mean nothing here
             owner = tether.identify(int(named[1]))
-            if (owner is None or owner.start_ticks != int(named[2])) and _removed(folder):
+            if owner is not None and owner.start_ticks == int(named[2]):
+                continue
+            with suppress(WaitTimeout):  # the next start tries again
+                wait_until(lambda folder=folder: _removed(folder), _EMPTY_LIMIT_S, f"{folder} is in use")  # type: ignore[misc]
                 swept.append(folder)
     return swept
 

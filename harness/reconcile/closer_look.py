@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -19,7 +20,7 @@ from harness.reconcile.find.findings import to_arrow
 from harness.reconcile.find.known import Known, table_of
 from harness.reconcile.find.rounds import CRASHED, FINDINGS, UNJUDGED, Questions
 from harness.reconcile.find.shares import packed
-from harness.reconcile.pieces import PIECE, ROUNDS, Shares, Subject, unpacked
+from harness.reconcile.pieces import FOR_LATER, PICKED_FOR, PIECE, Shares, Subject, unpacked
 from harness.reconcile.seal import Sealed
 from harness.reconcile.select.across_tasks import Doubts
 from harness.reconcile.select.select import Picker, related, visible
@@ -32,6 +33,7 @@ FEW_BLOCKS = 1 << 13  # of 64 messages or positions: their rows are judged in th
 ROWS_A_SHARE = 1 << 17  # messages and positions, about
 STRETCH_BITS = 14  # 2 ** 14 neighbouring messages or positions are in one share
 MOST_SHARES = 1 << 10
+SHARES_AT_ONCE = 4  # whose findings come to the driver together
 
 
 @dataclass
@@ -54,8 +56,6 @@ def look(
     doubts: Doubts,
     finders: Sequence[Finder],
 ) -> Looked:
-    from pyspark import StorageLevel
-
     source = source.of(doubts.runs)
     wanted = related(source, doubts)
     missing = bool(doubts.reasons()[Space.MESSAGE] & (Why.MISSING | Why.OPEN_TXN))
@@ -73,7 +73,7 @@ def look(
     count = min(MOST_SHARES, max(at_least, 64 * wanted.blocks // ROWS_A_SHARE))
     shares = Shares(count, STRETCH_BITS)
     picker = Picker.of(wanted, doubts, facts, shares)
-    picked = picker.pick(source).persist(StorageLevel.DISK_ONLY)
+    picked = _on_disk(picker.pick(source))
     first = unpacked(picked.where(f"subject = '{Subject.FIRST}'").toArrow().to_batches())[Subject.FIRST]
     here = list(picker.found_here(doubts, first.get("edges")))
     if here:
@@ -86,7 +86,7 @@ def look(
 def _in_driver(source: Source, questions: Questions, pieces: Sequence[pa.RecordBatch]) -> Looked:
     bags = unpacked(pieces)
     answers = []
-    for subject in ROUNDS:
+    for subject in questions.rounds:
         if subject is Subject.TRANSACTIONS and "gone" in bags[subject]:
             counted = visible(source, bags[subject]["gone"]).toArrow().to_batches()
             bags[subject] |= unpacked(counted)[subject]
@@ -106,8 +106,6 @@ def _in_driver(source: Source, questions: Questions, pieces: Sequence[pa.RecordB
 
 
 def _in_tasks(source: Source, questions: Questions, picked: DataFrame, shares: Shares) -> Looked:
-    from pyspark import StorageLevel
-
     def judging(subject: Subject) -> Callable[[pa.Table], pa.Table]:
         def judge(share: pa.Table) -> pa.Table:
             answers = questions.ask(subject, unpacked(share.to_batches())[subject])
@@ -115,23 +113,40 @@ def _in_tasks(source: Source, questions: Questions, picked: DataFrame, shares: S
 
         return judge
 
-    everything = picked
-    for subject in ROUNDS:
-        if subject is Subject.TRANSACTIONS and questions.about(subject):
-            everything = everything.unionAll(visible(source, None, shares))
-        mine = everything.where(f"subject = '{subject}'").groupBy("share")
-        # On disk, since later rounds and the driver read it again, and it may be much.
-        answered = mine.applyInArrow(judging(subject), PIECE).persist(StorageLevel.DISK_ONLY)
-        everything = everything.unionAll(answered)
-    results = everything.where(f"subject = '{Subject.RESULT}'")
+    rows_for = {subject: [picked] for subject in PICKED_FOR}
+    answered = []
+    for subject in questions.rounds:
+        if subject is Subject.TRANSACTIONS:
+            rows_for[subject].append(visible(source, None, shares))
+        mine = _together(rows_for[subject]).where(f"subject = '{subject}'")
+        # As many tasks as shares: left to itself, Spark would join small ones whose answers are large.
+        mine = mine.repartition(shares.count, "share")
+        answers = _on_disk(mine.groupBy("share").applyInArrow(judging(subject), PIECE))
+        answered.append(answers)
+        for later in FOR_LATER.get(subject, ()):
+            rows_for.setdefault(later, []).append(answers)
+    results = _together(answered).where(f"subject = '{Subject.RESULT}'")
     small = unpacked(results.where(f"name != '{FINDINGS}'").toArrow().to_batches())[Subject.RESULT]
     crashed = _crashed([table_of(small[CRASHED])] if CRASHED in small else [])
     unjudged = _unjudged([table_of(small[UNJUDGED])] if UNJUDGED in small else [])
-    return Looked(_findings(results, crashed), crashed, unjudged)
+    found = results.where(f"name = '{FINDINGS}'").coalesce(max(1, shares.count // SHARES_AT_ONCE))
+    return Looked(_findings(found, crashed), crashed, unjudged)
 
 
-def _findings(results: DataFrame, crashed: Mapping[str, str]) -> Iterator[pa.Table]:
-    for row in results.where(f"name = '{FINDINGS}'").select("rows").toLocalIterator():
+def _together(frames: Sequence[DataFrame]) -> DataFrame:
+    return reduce(lambda one, other: one.unionAll(other), frames)
+
+
+def _on_disk(frame: DataFrame) -> DataFrame:
+    """Worked out now, and read from disk by whoever asks: it may be much. A table that Spark caches would be held in memory by the
+    ten thousand pieces."""
+    from pyspark import StorageLevel
+
+    return frame.localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
+
+
+def _findings(found: DataFrame, crashed: Mapping[str, str]) -> Iterator[pa.Table]:
+    for row in found.select("rows").toLocalIterator():
         with pa.ipc.open_stream(row.rows) as stream:
             yield _without(stream.read_all(), crashed)
 

@@ -8,7 +8,7 @@ than judging them.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -21,6 +21,8 @@ PIECE = "share bigint, subject string, name string, rows binary"
 _ARROW = pa.schema(
     [("share", pa.int64()), ("subject", pa.string()), ("name", pa.string()), ("rows", pa.binary())]
 )
+
+_COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")  # Spark copies pieces several times
 
 Bag = Mapping[str, pa.Table]  # tables by name
 
@@ -46,6 +48,15 @@ ROUNDS = (
     Subject.KEYS,
     Subject.TRANSACTIONS,
 )
+PICKED_FOR = (
+    Subject.POSITIONS,
+    Subject.STEPS,
+    Subject.MESSAGES,
+)  # rows of the ledger; other rounds get rows of earlier ones
+FOR_LATER: Mapping[Subject, Sequence[Subject]] = {
+    Subject.POSITIONS: (Subject.MESSAGES,),
+    Subject.MESSAGES: (Subject.ORDER, Subject.KEYS, Subject.TRANSACTIONS),
+}
 
 
 @dataclass(frozen=True)
@@ -69,7 +80,7 @@ ALL_TOGETHER = Shares()
 
 def piece(subject: Subject, name: str, rows: pa.Table | pa.RecordBatch, share: int = 0) -> pa.RecordBatch:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as stream:
+    with pa.ipc.new_stream(sink, rows.schema, options=_COMPRESSED) as stream:
         stream.write(rows)  # a batch or a table
     packed = sink.getvalue()
     ends = pa.py_buffer(np.array([0, packed.size], dtype=np.int32))

@@ -165,8 +165,9 @@ def _settings(master: str, memory: str, scratch: Path) -> dict[str, str]:
         "spark.master": master,
         "spark.app.name": "onceproof",
         "spark.driver.memory": memory,
-        # C1 alone: compiling hard does not pay for jobs of a second or two.
-        "spark.driver.extraJavaOptions": f"-XX:+UseParallelGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -Djava.io.tmpdir={shlex.quote(str(scratch))}",
+        # C1 alone: compiling hard does not pay for jobs of a second or two. Without memory it ends, and with it what waits for it:
+        # a thread of Spark's scheduler that dies of it would leave a job that never ends.
+        "spark.driver.extraJavaOptions": f"-XX:+ExitOnOutOfMemoryError -XX:+UseParallelGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -Djava.io.tmpdir={shlex.quote(str(scratch))}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.catalogImplementation": "in-memory",

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -318,6 +319,23 @@ def test_groups_of_harnesses_that_are_gone_are_swept(machine: Path) -> None:
         folder.mkdir(parents=True)
     assert sweep_groups() == [dead]
     assert [f.exists() for f in (dead, alive, in_a_container, foreign)] == [False, True, True, True]
+
+
+def test_a_group_that_is_still_in_use_is_waited_for(machine: Path) -> None:
+    top = machine / "groups"
+    (machine / "mounts").write_text(f"cgroup {top} cgroup rw,memory 0 0\n")
+    own = tether.identify(os.getpid())
+    assert own is not None
+    held = top / f"onceproof-{own.pid}-{own.start_ticks - 1}-{own.pid_namespace}-ab12"
+    dying = (
+        held / "of-a-dying-process"
+    )  # a folder that is not empty cannot be removed, as a group with a process in it
+    dying.mkdir(parents=True)
+    leaves = threading.Timer(0.3, dying.rmdir)
+    leaves.start()
+    assert sweep_groups() == [held]
+    leaves.join()
+    assert not held.exists()
 
 
 def test_the_load_ends_in_time_and_tells_when_nobody_is_there() -> None:

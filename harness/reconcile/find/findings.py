@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 
@@ -69,12 +70,23 @@ def finding(
         "sender": as_expr(sender),
         "reader": as_expr(reader),
         "t": as_expr(t),
-        "evidence": pl.concat_list(
-            pl.struct(pl.lit(name).alias("key"), as_expr(value).cast(pl.String).alias("value"))
-            for name, value in evidence.items()
-        ),
+        "evidence": pl.lit(_evidence(rows, evidence)),
     }
     return rows.select(values[name].cast(kind).alias(name) for name, kind in COLUMNS.items())
+
+
+def _evidence(rows: pl.DataFrame, evidence: Mapping[str, Value]) -> pl.Series:
+    """A list of names and values for each row. Made at once: an expression of lists of structs takes twenty times as long."""
+    if rows.is_empty():
+        return pl.Series(dtype=COLUMNS["evidence"])
+    exprs = {name: as_expr(value).cast(pl.String) for name, value in evidence.items()}
+    values = rows.with_columns(**exprs).select(*exprs)
+    # All values of the first name, then of the second …: the transposed index puts those of each row together.
+    one_below_the_other = pl.concat(column.alias("value") for column in values)
+    index = np.arange(len(one_below_the_other)).reshape(values.width, values.height).T.ravel()
+    names = pl.Series("key", values.columns).gather(np.tile(np.arange(values.width), values.height))
+    together = pl.DataFrame([names, one_below_the_other.gather(index)]).to_struct()
+    return together.reshape((values.height, values.width)).arr.to_list()
 
 
 def as_expr(value: Value) -> pl.Expr:

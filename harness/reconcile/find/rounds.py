@@ -28,7 +28,7 @@ from harness.reconcile.find.tables import (
     StepTables,
     TransactionTables,
 )
-from harness.reconcile.pieces import Bag, Subject
+from harness.reconcile.pieces import ROUNDS, Bag, Subject
 from harness.reconcile.select.select import with_all_tables
 
 FINDINGS, CRASHED, UNJUDGED = "findings", "crashed", "unjudged"
@@ -60,6 +60,12 @@ class Questions:
     known: Known
     finders: Sequence[Finder]
     missing: bool  # something owed is not there: ask also what could not be judged
+
+    @property
+    def rounds(self) -> list[Subject]:
+        """Those that have to be gone through: positions and messages also for the sake of others."""
+        always = (Subject.POSITIONS, Subject.MESSAGES)
+        return [subject for subject in ROUNDS if subject in always or self.about(subject)]
 
     def about(self, subject: Subject) -> list[tuple[str, Callable[[Any], pl.DataFrame]]]:
         return questions(self.finders, subject)

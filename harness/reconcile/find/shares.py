@@ -16,7 +16,7 @@ from harness.reconcile.pieces import ALL_TOGETHER, Shares, Subject, piece, piece
 _UNKNOWN = -1  # a record that cannot say which message it is
 
 
-ROWS_A_PIECE = 1 << 15  # of a result: the driver and the JVM hold one piece at a time
+ROWS_A_PIECE = 1 << 12  # of a result: Spark hands them to the driver by the hundred
 
 
 def packed(answers: Answers, shares: Shares = ALL_TOGETHER) -> Iterator[pa.RecordBatch]:
