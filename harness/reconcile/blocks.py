@@ -240,10 +240,8 @@ def folded(run: int, space: Space, a: Ints, b: Ints, **columns: Ints) -> Summary
     count = len(a)
     if count == 0:
         return {name: np.zeros(0, dtype=np.int64) for name in SUMMARY}
-    if np.all((a[1:] > a[:-1]) | ((a[1:] == a[:-1]) & (b[1:] >= b[:-1]))):
-        order = None  # ledgers are mostly written in order: most batches need no sorting
-    else:
-        order = np.lexsort((b, a))
+    order = _in_order(a, b)
+    if order is not None:
         a, b = a[order], b[order]
     starts = np.flatnonzero(np.r_[True, (a[1:] != a[:-1]) | (b[1:] != b[:-1])])
     out = {name: np.zeros(len(starts), dtype=np.int64) for name in SUMMARY}
@@ -252,6 +250,18 @@ def folded(run: int, space: Space, a: Ints, b: Ints, **columns: Ints) -> Summary
         values = values if order is None else values[order]
         out[name] = _MERGE[name].reduceat(values, starts)
     return out
+
+
+def _in_order(a: Ints, b: Ints) -> Ints | None:
+    """The order by a, then b; None if they are in order, as most batches of a ledger are."""
+    if np.all((a[1:] > a[:-1]) | ((a[1:] == a[:-1]) & (b[1:] >= b[:-1]))):
+        return None
+    least_a, least_b = int(a.min()), int(b.min())
+    width = int(b.max()) - least_b + 1
+    if (int(a.max()) - least_a + 1) * width > 1 << 16:
+        return np.lexsort((b, a))
+    # Numbers of 16 bits are sorted by counting them: three times as fast.
+    return np.argsort(((a - least_a) * width + (b - least_b)).astype(np.uint16), kind="stable")
 
 
 _MERGE: Mapping[str, Any] = {

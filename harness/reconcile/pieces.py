@@ -22,7 +22,9 @@ _ARROW = pa.schema(
     [("share", pa.int64()), ("subject", pa.string()), ("name", pa.string()), ("rows", pa.binary())]
 )
 
-_COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")  # Spark copies pieces several times
+# Spark copies pieces several times, so large ones are compressed; of a small one that would cost more than it saves.
+_PLAIN, _COMPRESSED = pa.ipc.IpcWriteOptions(), pa.ipc.IpcWriteOptions(compression="lz4")
+_LARGE_ROWS = 1 << 11
 
 Bag = Mapping[str, pa.Table]  # tables by name
 
@@ -80,7 +82,8 @@ ALL_TOGETHER = Shares()
 
 def piece(subject: Subject, name: str, rows: pa.Table | pa.RecordBatch, share: int = 0) -> pa.RecordBatch:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema, options=_COMPRESSED) as stream:
+    options = _COMPRESSED if rows.num_rows >= _LARGE_ROWS else _PLAIN
+    with pa.ipc.new_stream(sink, rows.schema, options=options) as stream:
         stream.write(rows)  # a batch or a table
     packed = sink.getvalue()
     ends = pa.py_buffer(np.array([0, packed.size], dtype=np.int32))

@@ -29,11 +29,12 @@ from harness.reconcile.pieces import ALL_TOGETHER, PIECE, Shares, Subject, each_
 from harness.reconcile.readings import all_effects_read
 from harness.reconcile.schema import EFFECTS, SCHEMAS
 from harness.reconcile.seal import Sealed
-from harness.reconcile.source import Source, Work
+from harness.reconcile.source import Asked, Batch, Source, Work
 from harness.transform import Transform
 
 MERGED_HERE = 6_000_000  # records whose summaries are merged in the driver: some megabytes
-SHARES = 64  # of more; rows of one block are in one share
+# Of more, in shares; rows of one block are in one share. A piece for each share and batch: too many shares cost time.
+RECORDS_A_SHARE, FEWEST_SHARES, MOST_SHARES = 1 << 22, 8, 1 << 10
 _NEIGHBOURS = 10  # bits of block numbers that stay together in a share
 Kernel = Callable[..., Summary]
 
@@ -104,9 +105,10 @@ class Screened:
 def screen(source: Source, facts: Sequence[Facts], *, records: int) -> Screened:
     """Screen attempts, log and deliveries of the runs that `facts` tell of; `records` are their rows, about."""
     by_run = {fact.run: fact for fact in facts}
-    shares = ALL_TOGETHER if records <= MERGED_HERE else Shares(SHARES, _NEIGHBOURS)
+    count = min(MOST_SHARES, max(FEWEST_SHARES, records // RECORDS_A_SHARE))
+    shares = ALL_TOGETHER if records <= MERGED_HERE else Shares(count, _NEIGHBOURS)
     asked = {
-        name: (columns, _summarising(kernel, columns, by_run, shares))
+        name: Asked(columns, _summarising(kernel, columns, by_run, shares))
         for name, (kernel, columns) in {**READ, EFFECTS: READ_EFFECTS}.items()
     }
     packed = source.each(asked, PIECE)
@@ -174,9 +176,7 @@ def _summarising(kernel: Kernel, columns: Sequence[str], by_run: Mapping[int, Fa
     return work
 
 
-def by_runs(
-    batches: Iterable[pa.RecordBatch], columns: Sequence[str]
-) -> Iterator[tuple[int, dict[str, Any]]]:
+def by_runs(batches: Iterable[Batch], columns: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
     """The rows of each run in each batch, as the arrays that kernels take."""
     for batch in batches:
         if not batch.num_rows:
@@ -191,7 +191,7 @@ def by_runs(
             yield number, {name: values[mine] for name, values in c.items()}
 
 
-def _column(batch: pa.RecordBatch, name: str) -> Any:
+def _column(batch: Batch, name: str) -> Any:
     column = batch.column(name)
     if pa.types.is_boolean(column.type):
         return column.to_numpy(zero_copy_only=False).astype(np.bool_)

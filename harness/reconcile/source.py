@@ -10,26 +10,33 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
+from harness.reconcile.blocks import Ints
 from harness.reconcile.schema import EFFECTS, LARGE
 
-Work = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-Asked = Mapping[
-    str, tuple[Sequence[str], Work]
-]  # table -> columns that are wanted besides `run`, what to do with them
+Work = Callable[[Iterable[Any]], Iterator[pa.RecordBatch]]  # of record batches, or of row groups
 
 BATCH_ROWS = 1 << 17
 ITEM_ROWS = 1 << 19  # what one piece of work has at most, or one row group if that is larger
 TASKS_A_CORE = 3  # some end sooner than others
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What to do with the rows of a table, and its columns that are wanted besides `run`."""
+
+    columns: Sequence[str]
+    work: Work
+    more: Sequence[str] = ()  # only of some rows: where the work takes none, they are not read
+
+
 class Source(Protocol):
-    def each(self, asked: Asked, schema: str) -> DataFrame:
+    def each(self, asked: Mapping[str, Asked], schema: str) -> DataFrame:
         """What the work on each table gives, as one table. Rows of one file come in order, maybe to several tasks."""
 
     def of(self, runs: Collection[int]) -> Source:
@@ -61,12 +68,8 @@ class Files:
             for table in (*LARGE, EFFECTS)
         }
 
-    def each(self, asked: Asked, schema: str) -> DataFrame:
-        work = [
-            (item, tuple(columns), do)
-            for table, (columns, do) in asked.items()
-            for item in self._items[table]
-        ]
+    def each(self, asked: Mapping[str, Asked], schema: str) -> DataFrame:
+        work = [(item, of_table) for table, of_table in asked.items() for item in self._items[table]]
         if not work:
             return self.spark.createDataFrame([], schema)
         tasks = min(len(work), TASKS_A_CORE * self.spark.sparkContext.defaultParallelism)
@@ -91,17 +94,51 @@ def _items_in(path: Path) -> Iterator[Item]:
         yield Item(str(path), tuple(groups))
 
 
-def _reading(work: Sequence[tuple[Item, tuple[str, ...], Work]]) -> Work:
+def _reading(work: Sequence[tuple[Item, Asked]]) -> Work:
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                item, columns, do = work[number]
+                item, asked = work[number]
                 with pq.ParquetFile(item.path) as file:
-                    yield from do(
-                        file.iter_batches(BATCH_ROWS, row_groups=list(item.groups), columns=["run", *columns])
-                    )
+                    yield from asked.work(_rows(file, item.groups, asked))
 
     return read
+
+
+def _rows(file: pq.ParquetFile, groups: Sequence[int], asked: Asked) -> Iterator[Any]:
+    names = ["run", *asked.columns]
+    if not asked.more:
+        return file.iter_batches(BATCH_ROWS, row_groups=list(groups), columns=names)  # type: ignore[no-any-return]
+    return (RowGroup(file, number, names, asked.more) for number in groups)
+
+
+class RowGroup:
+    """The rows of one group of a file. As a record batch has them, but for some columns, which are read when one is asked for."""
+
+    def __init__(self, file: pq.ParquetFile, number: int, names: Sequence[str], more: Sequence[str]) -> None:
+        self._file, self._number = file, number
+        self._columns: dict[str, pa.Array] = {}
+        self._read(names)
+        self._more = [name for name in more if name not in self._columns]
+        self.num_rows = len(self._columns[names[0]])
+
+    def column(self, name: str) -> pa.Array:
+        if name not in self._columns:
+            self._read(self._more)
+        return self._columns[name]
+
+    def _read(self, names: Sequence[str]) -> None:
+        rows = self._file.read_row_group(self._number, columns=list(names), use_threads=False)
+        self._columns |= {name: rows[name].combine_chunks() for name in names}
+
+
+Batch: TypeAlias = pa.RecordBatch | RowGroup
+
+
+def rows_at(rows: Batch, at: Ints, names: Sequence[str]) -> pa.RecordBatch:
+    """Some columns of some rows."""
+    numbers = pa.array(at)
+    return pa.RecordBatch.from_arrays([rows.column(name).take(numbers) for name in names], list(names))
 
 
 @dataclass(frozen=True)
@@ -110,11 +147,11 @@ class Frames:
 
     frames: Mapping[str, DataFrame]
 
-    def each(self, asked: Asked, schema: str) -> DataFrame:
-        parts = [
-            self.frames[table].select("run", *columns).mapInArrow(do, schema)
-            for table, (columns, do) in asked.items()
-        ]
+    def each(self, asked: Mapping[str, Asked], schema: str) -> DataFrame:
+        parts = []
+        for table, of_table in asked.items():
+            names = dict.fromkeys(["run", *of_table.columns, *of_table.more])
+            parts.append(self.frames[table].select(*names).mapInArrow(of_table.work, schema))
         return reduce(DataFrame.unionAll, parts)
 
     def of(self, runs: Collection[int]) -> Frames:

@@ -34,6 +34,42 @@ LONGEST_JUMP = 1 << 12  # blocks; a longer one is not spread over its blocks (an
 Rows = dict[str, Ints]
 
 
+@dataclass(frozen=True)
+class Steps:
+    """Steps that end in one batch: where each comes from and what it reaches, as numbers of rows."""
+
+    carried: Rows  # the last row of each reader and partition before this batch: its rows are numbered first
+    batch: Columns
+    source: Ints
+    reached: Ints
+
+    def from_and_to(self, name: str, at: Ints | None = None) -> tuple[Ints, Ints]:
+        """A column of both ends of all steps, or of some."""
+        values = _column(self.carried, self.batch, name)
+        source, reached = (self.source, self.reached) if at is None else (self.source[at], self.reached[at])
+        return values[source], values[reached]
+
+    def backwards(self) -> Ints:
+        source, reached = self.from_and_to("offset")
+        return np.flatnonzero(reached <= source)
+
+    def jumps(self) -> Ints:
+        """Steps that leave out at least one offset, and that no rebalance excuses."""
+        source, reached = self.from_and_to("offset")
+        far = np.flatnonzero(reached > source + 1)
+        before, after = self.from_and_to("generation", far)
+        unexcused: Ints = far[before == after]
+        return unexcused
+
+    def rows(self, at: Ints) -> tuple[Rows, Rows]:
+        """Some steps: the rows that they come from, and the rows that they reach."""
+        both = {name: self.from_and_to(name, at) for name in COLUMNS}
+        return {name: ends[0] for name, ends in both.items()}, {name: ends[1] for name, ends in both.items()}
+
+
+_NO_STEP = np.zeros(0, dtype=np.int64)
+
+
 @dataclass
 class Trail:
     """What a task has seen of every reader and partition so far: the first row and the last one of each."""
@@ -41,31 +77,29 @@ class Trail:
     first: Rows = field(default_factory=dict)
     last: Rows = field(default_factory=dict)
 
-    def walk(self, c: Columns) -> tuple[Rows, Rows]:
-        """The steps that end in this batch: the rows that they come from, and the rows that they reach."""
-        mine = {name: c[name] for name in COLUMNS}
-        if not len(mine["t"]):
-            return mine, mine
-        carried = len(self.last["t"]) if self.last else 0
-        rows = {name: np.r_[self.last[name], mine[name]] for name in COLUMNS} if carried else mine
-        lane = lanes(rows)
+    def walk(self, batch: Columns) -> Steps:
+        """The steps that end in this batch."""
+        before = self.last
+        if not len(batch["t"]):
+            return Steps(before, batch, _NO_STEP, _NO_STEP)
+        carried = len(before["t"]) if before else 0
+        lane = np.concatenate([lanes(before), lanes(batch)]) if before else lanes(batch)
         starts = np.flatnonzero(np.r_[True, lane[1:] != lane[:-1]])
         ends = np.r_[starts[1:], len(lane)] - 1
-        before = np.arange(-1, len(lane) - 1)
+        source = np.arange(-1, len(lane) - 1)
         # Stretches of one lane, in order: each begins where the one before it ended, or nowhere.
         order = np.argsort(lane[starts], kind="stable")
         again = np.r_[False, lane[starts][order][1:] == lane[starts][order][:-1]]
-        before[starts[order]] = np.where(again, np.r_[-1, ends[order][:-1]], -1)
+        source[starts[order]] = np.where(again, np.r_[-1, ends[order][:-1]], -1)
         opening = starts[order][~again]
         closing = ends[order][np.r_[~again[1:], True]]
-        new = opening[opening >= carried]
-        fresh = {name: values[new] for name, values in rows.items()}
+        new = opening[opening >= carried] - carried
+        fresh = {name: batch[name][new] for name in COLUMNS}
         self.first = {name: np.r_[self.first[name], fresh[name]] for name in COLUMNS} if self.first else fresh
-        self.last = {name: values[closing] for name, values in rows.items()}
-        reached = np.flatnonzero(before >= 0)
+        self.last = {name: _column(before, batch, name)[closing] for name in COLUMNS}
+        reached = np.flatnonzero(source >= 0)
         reached = reached[reached >= carried]
-        source = before[reached]
-        return {n: v[source] for n, v in rows.items()}, {n: v[reached] for n, v in rows.items()}
+        return Steps(before, batch, source[reached], reached)
 
     def edges(self) -> tuple[Rows, Rows]:
         """The first and the last row of each reader and partition, in the same order."""
@@ -81,26 +115,22 @@ def lanes(rows: Mapping[str, Ints]) -> Ints:
     return rows["reader"] << 40 | place_of(rows["topic"], rows["partition"])
 
 
-def backwards(source: Rows, reached: Rows) -> Ints:
-    return np.flatnonzero(reached["offset"] <= source["offset"])
-
-
-def jumps(source: Rows, reached: Rows) -> Ints:
-    """Steps that leave out at least one offset, and that no rebalance excuses."""
-    far = reached["offset"] > source["offset"] + 1
-    return np.flatnonzero(far & (reached["generation"] == source["generation"]))
+def _column(carried: Rows, batch: Columns, name: str) -> Ints:
+    values: Ints = np.concatenate([carried[name], batch[name]]) if carried else batch[name]
+    return values
 
 
 def screen_steps(c: Columns, facts: Facts, trail: Trail) -> Summary:
     """How many steps there are, how many go back, and which positions were jumped over."""
-    source, reached = trail.walk(c)
-    back, far = backwards(source, reached), jumps(source, reached)
-    first, last = source["offset"][far] + 1, reached["offset"][far] - 1
-    place = place_of(reached["topic"][far], reached["partition"][far])
+    steps = trail.walk(c)
+    far = steps.jumps()
+    source, reached = steps.rows(far)
+    first, last = source["offset"] + 1, reached["offset"] - 1
+    place = place_of(reached["topic"], reached["partition"])
     long = (last >> BITS) - (first >> BITS) >= LONGEST_JUMP
     counts = [
-        total(facts.run, Count.STEPS, len(reached["t"])),
-        total(facts.run, Count.REWOUND, len(back)),
+        total(facts.run, Count.STEPS, len(steps.reached)),
+        total(facts.run, Count.REWOUND, len(steps.backwards())),
         total(facts.run, Count.LONG_JUMPS, int(long.sum())),
     ]
     return joined([_jumped_over(facts.run, place[~long], first[~long], last[~long]), *counts])

@@ -53,10 +53,14 @@ def plain_steps(given: list[Delivered]) -> list[tuple[Delivered, Delivered]]:
     return found
 
 
+def all_steps(found: steps.Steps) -> tuple[steps.Rows, steps.Rows]:
+    return found.rows(np.arange(len(found.reached)))
+
+
 def walked(trail: steps.Trail, batches: list[list[Delivered]]) -> list[tuple[Delivered, Delivered]]:
     found, t = [], 0
     for batch in batches:
-        source, reached = trail.walk(rows(batch, t))
+        source, reached = all_steps(trail.walk(rows(batch, t)))
         t += len(batch)
         columns = ("reader", "partition", "offset", "generation")
         found += [
@@ -79,7 +83,7 @@ def test_steps_between_tasks_areacross_tasks(given_: list[Delivered], at: list[i
     inside, edges, listed, t = [], [], [], 0
     for part in parts(given_, at):
         trail = steps.Trail()
-        source, reached = trail.walk(rows(part, t))
+        source, reached = all_steps(trail.walk(rows(part, t)))
         inside += list(zip(source["offset"].tolist(), reached["offset"].tolist(), strict=True))
         t += len(part)
         edges.append(steps.edges(RUN, trail))

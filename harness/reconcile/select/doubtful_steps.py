@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from harness.reconcile.blocks import BITS, Bools, Columns, Ints, Space, Why, place_of, weigh
 from harness.reconcile.select.across_tasks import Doubts
-from harness.reconcile.steps import COLUMNS, Rows, Trail, backwards, jumps, lanes
+from harness.reconcile.steps import COLUMNS, Rows, Steps, Trail, lanes
 
 NAMES = ("run", *(f"from_{name}" for name in COLUMNS), *(f"to_{name}" for name in COLUMNS))
 STEPS = pa.schema([(name, pa.int64()) for name in NAMES])
@@ -53,7 +53,7 @@ class Follower:
 
     def steps(self, run: int, c: Columns) -> pa.RecordBatch:
         """The steps in doubt that end in this batch."""
-        return _batch(run, *_in_doubt(run, *self._trails[run].walk(c), self._jumped))
+        return _batch(run, *_in_doubt(run, self._trails[run].walk(c), self._jumped))
 
     def edges(self) -> Iterator[pa.RecordBatch]:
         for run, trail in self._trails.items():
@@ -65,23 +65,20 @@ def across_tasks(edges: pa.Table, jumped: Jumped) -> pa.Table:
     c = {name: edges.column(name).to_numpy() for name in NAMES}
     lane = lanes({name: c[f"from_{name}"] for name in ("reader", "topic", "partition")})
     order = np.lexsort((c["to_t"], c["from_t"], lane, c["run"]))
-    batches = []
+    batches, one, other = [], np.array([0]), np.array([1])
     for before, after in pairwise(order):
         if (c["run"][before], lane[before]) == (c["run"][after], lane[after]):
             source = {name: c[f"to_{name}"][[before]] for name in COLUMNS}
             reached = {name: c[f"from_{name}"][[after]] for name in COLUMNS}
             run = int(c["run"][before])
-            batches.append(_batch(run, *_in_doubt(run, source, reached, jumped)))
+            batches.append(_batch(run, *_in_doubt(run, Steps(source, reached, one, other), jumped)))
     return pa.Table.from_batches(batches, schema=STEPS)
 
 
-def _in_doubt(run: int, source: Rows, reached: Rows, jumped: Jumped) -> tuple[Rows, Rows]:
-    far = jumps(source, reached)
-    over = _over_doubt(
-        run, {n: v[far] for n, v in source.items()}, {n: v[far] for n, v in reached.items()}, jumped
-    )
-    at = np.sort(np.r_[backwards(source, reached), far[over]])
-    return {n: v[at] for n, v in source.items()}, {n: v[at] for n, v in reached.items()}
+def _in_doubt(run: int, steps: Steps, jumped: Jumped) -> tuple[Rows, Rows]:
+    far = steps.jumps()
+    over = _over_doubt(run, *steps.rows(far), jumped)
+    return steps.rows(np.sort(np.r_[steps.backwards(), far[over]]))
 
 
 def _over_doubt(run: int, source: Rows, reached: Rows, jumped: Jumped) -> Bools:

@@ -17,10 +17,16 @@ from harness.reconcile.source import Work
 
 STRANGERS = Why.NOBODYS | Why.CONTENT | Why.PLACE | Why.OBSERVED
 HUNTED = "kind bigint, run bigint, x bigint, y bigint"
-NEEDED: Mapping[str, tuple[str, ...]] = {
+# The columns that say which message a row is about and where it is.
+WHICH_AND_WHERE: Mapping[str, tuple[str, ...]] = {
     "attempts": ("session", "seq", "topic", "told_partition", "offset"),
-    "log": ("session", "seq", "topic", "partition", "offset", "key", "intended_partition", "flags"),
-    "deliveries": ("session", "seq", "topic", "partition", "offset", "flags"),
+    "log": ("session", "seq", "topic", "partition", "offset"),
+    "deliveries": ("session", "seq", "topic", "partition", "offset"),
+}
+NEEDED: Mapping[str, tuple[str, ...]] = {
+    "attempts": WHICH_AND_WHERE["attempts"],
+    "log": (*WHICH_AND_WHERE["log"], "key", "intended_partition", "flags"),
+    "deliveries": (*WHICH_AND_WHERE["deliveries"], "flags"),
 }
 _NAMES = ["kind", "run", "x", "y"]
 WHOLE = {Kind.MESSAGE: Kind.MESSAGES, Kind.POSITION: Kind.POSITIONS}

@@ -34,14 +34,20 @@ from harness.reconcile.schema import EFFECTS, LARGE, SCHEMAS
 from harness.reconcile.screen import arrays_of, by_runs
 from harness.reconcile.select.across_tasks import Doubts, Overcommit
 from harness.reconcile.select.doubtful_steps import STEPS, Follower, Jumped, across_tasks, jumped_of
-from harness.reconcile.select.related_rows import HUNTED, NEEDED, Hunt, claimed_place, ours
+from harness.reconcile.select.related_rows import HUNTED, NEEDED, WHICH_AND_WHERE, Hunt, claimed_place, ours
 from harness.reconcile.select.row_keys import Kind, Wanted
-from harness.reconcile.source import Source, Work
+from harness.reconcile.source import Asked, Batch, Source, rows_at
 from harness.reconcile.steps import COLUMNS as STEP_COLUMNS
 from harness.transform import INPUT
 
 _INPUT = ("topic", "partition", "offset", "session", "seq")
+_INPUT_ROW = (*_INPUT, "passed", "flags")
 _PLACE = ("topic", "partition")
+# Columns that prove that a transaction was committed.
+_PROOF = {
+    "log": ("session", "txn", "flags", "committed"),
+    "deliveries": ("session", "txn", "flags", "reader"),
+}
 _RECORD = ["run", *_INPUT, "flags", "uncommitted", "committed"]
 # What finders get. `records` are rows of the log that steps and commits of readers are compared with; `inputs` and `effects`
 # are of pipelines; `overcommits` and `shared` were found while screening.
@@ -65,7 +71,7 @@ def related(source: Source, doubts: Doubts) -> Wanted:
         wanted.add(kind, s["run"], s["a"], s["b"])
     hunt = Hunt.of(doubts)
     if hunt:
-        found = arrays_of(source.each({name: (NEEDED[name], hunt.work(name)) for name in LARGE}, HUNTED))
+        found = arrays_of(source.each({name: Asked(NEEDED[name], hunt.work(name)) for name in LARGE}, HUNTED))
         for kind in Kind:
             mine = found["kind"] == kind
             wanted.add(kind, *(found[name][mine] for name in ("run", "x", "y")))
@@ -104,31 +110,42 @@ class Picker:
     def pick(self, source: Source) -> Any:
         """The pieces, as a DataFrame of Spark."""
         tables = [*LARGE, EFFECTS] if self.effects.blocks else LARGE
-        columns = {name: [column for column in SCHEMAS[name].names if column != "run"] for name in tables}
-        return source.each({name: (columns[name], self.work(name)) for name in tables}, PIECE)
+        return source.each({name: self._asked(name) for name in tables}, PIECE)
 
-    def work(self, table: str) -> Work:
-        return self._effects if table == EFFECTS else lambda batches: self._rows(table, batches)
+    def _asked(self, table: str) -> Asked:
+        if table == EFFECTS:
+            return Asked([name for name in SCHEMAS[EFFECTS].names if name != "run"], self._effects)
+        of_every_row = [*WHICH_AND_WHERE[table]]
+        if table == "log" and self.effects.blocks:
+            of_every_row += _INPUT_ROW
+        if table == "deliveries" and self.jumped is not None:
+            of_every_row += STEP_COLUMNS
+        if table in _PROOF and self._some_open:
+            of_every_row += _PROOF[table]
+        first = list(dict.fromkeys(of_every_row))
+        return Asked(first, lambda batches: self._rows(table, batches), SCHEMAS[table].names)
 
-    def _rows(self, table: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _rows(self, table: str, batches: Iterable[Batch]) -> Iterator[pa.RecordBatch]:
         follower = Follower(self.jumped) if table == "deliveries" and self.jumped is not None else None
+        whole = SCHEMAS[table].names
         for batch in batches:
-            for run, rows, c in _by_runs(batch, NEEDED[table][:5]):  # which message it is and where it is
+            for run, rows, c in _by_runs(batch, WHICH_AND_WHERE[table]):
                 place = claimed_place(table, c)
-                messages = self.wanted.message(run, c["session"], c["seq"])
-                positions = self.wanted.position(run, place, c["offset"])
-                by_message = self.shares.of(run, c["session"], c["seq"])
-                by_position = self.shares.of(run, place, c["offset"])
-                yield from _taken(Subject.MESSAGES, table, rows, messages, by_message)
-                yield from _taken(Subject.POSITIONS, table, rows, positions, by_position)
+                messages = np.flatnonzero(self.wanted.message(run, c["session"], c["seq"]))
+                positions = np.flatnonzero(self.wanted.position(run, place, c["offset"]))
+                wanted: list[tuple[Subject, str, Ints, Sequence[str], tuple[Ints, ...]]] = [
+                    (Subject.MESSAGES, table, messages, whole, (c["session"], c["seq"])),
+                    (Subject.POSITIONS, table, positions, whole, (place, c["offset"])),
+                ]
                 if table == "log" and self.ranges:
-                    records = rows.select(_RECORD)
-                    yield from _taken(
-                        Subject.STEPS, "records", records, positions, self.shares.of(run, place)
-                    )
+                    wanted.append((Subject.STEPS, "records", positions, _RECORD, (place,)))
+                for subject, name, at, names, together in wanted:
+                    if len(at):
+                        share = self.shares.of(run, *(values[at] for values in together))
+                        yield from pieces(subject, name, rows_at(batch, rows[at], names), share)
             if table == "log" and self.effects.blocks:
                 yield from self._inputs(batch)
-            if table != "attempts":
+            if table in _PROOF and self._some_open:
                 yield from self._proven(table, batch)
             if follower is not None:
                 for run, c in by_runs([batch], STEP_COLUMNS):
@@ -139,14 +156,16 @@ class Picker:
             for edges in follower.edges():
                 yield from pieces(Subject.FIRST, "edges", edges)
 
-    def _proven(self, table: str, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    @property
+    def _some_open(self) -> bool:
+        """Whether the end of some transactions is unknown."""
+        return any((fact.fates == Fate.OPEN).any() for fact in self.facts.values())
+
+    def _proven(self, table: str, batch: Batch) -> Iterator[pa.RecordBatch]:
         """Transactions of unknown end that a read_committed reader got a record of (E2)."""
-        if not any((fact.fates == Fate.OPEN).any() for fact in self.facts.values()):
-            return
-        reads = "committed" if table == "log" else "reader"
-        for run, c in by_runs([batch], ("session", "txn", "flags", reads)):
+        for run, c in by_runs([batch], _PROOF[table]):
             facts = self.facts[run]
-            committed = c[reads] if table == "log" else reads_committed(c["reader"], facts)
+            committed = c["committed"] if table == "log" else reads_committed(c["reader"], facts)
             proven = committed & ours(c) & (c["txn"] > 0)
             proven[proven] = facts.fate_of(c["session"][proven], c["txn"][proven]) == Fate.OPEN
             session, txn, _ = unique_pairs(c["session"][proven], c["txn"][proven])
@@ -155,9 +174,9 @@ class Picker:
                 Subject.FIRST, "proven", pa.RecordBatch.from_arrays(list(map(pa.array, rows)), TRANSACTION)
             )
 
-    def _inputs(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    def _inputs(self, batch: Batch) -> Iterator[pa.RecordBatch]:
         """Inputs of pipelines in doubtful blocks, with how many effects each has to have."""
-        for run, c in by_runs([batch], (*_INPUT, "passed", "flags")):
+        for run, c in by_runs([batch], _INPUT_ROW):
             transform, place = self.facts[run].transform, place_of(c["topic"], c["partition"])
             mine = c["passed"] & (c["topic"] == INPUT) & ours(c)
             mine &= self.effects.holds(run, Kind.POSITIONS, place, c["offset"] >> BITS)
@@ -209,20 +228,11 @@ class Picker:
                 yield from self._at(Subject.STEPS, "steps", batch, "to_topic", "to_partition")
 
 
-def _by_runs(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch, Columns]]:
-    """The rows of each run, whole and as arrays of these columns."""
+def _by_runs(batch: Batch, columns: Sequence[str]) -> Iterator[tuple[int, Ints, Columns]]:
+    """The rows of each run: their numbers in the batch, and these columns of them as arrays."""
     runs = batch.column("run").to_numpy()
     for run, c in by_runs([batch], columns):
-        rows = batch if len(c["offset"]) == batch.num_rows else batch.filter(pa.array(runs == run))
-        yield run, rows, c
-
-
-def _taken(
-    subject: Subject, name: str, rows: pa.RecordBatch, chosen: Bools, share: Ints | None
-) -> Iterator[pa.RecordBatch]:
-    at = np.flatnonzero(chosen)
-    if len(at):
-        yield from pieces(subject, name, rows.take(pa.array(at)), None if share is None else share[at])
+        yield run, np.flatnonzero(runs == run), c
 
 
 def visible(source: Source, transactions: pa.Table | None, shares: Shares = ALL_TOGETHER) -> Any:
@@ -244,7 +254,7 @@ def visible(source: Source, transactions: pa.Table | None, shares: Shares = ALL_
             batch = pa.RecordBatch.from_arrays(list(map(pa.array, rows)), [*TRANSACTION, "there"])
             yield from pieces(Subject.TRANSACTIONS, "visible", batch, shares.of(run, mixed(session, txn)))
 
-    return source.each({"log": (("session", "txn", "promised"), count)}, PIECE)
+    return source.each({"log": Asked(("session", "txn", "promised"), count)}, PIECE)
 
 
 def reads_committed(reader: Ints, facts: Facts) -> Bools:
