@@ -37,7 +37,10 @@ SUMS, HASHES, HIGHEST = ("n0", "n1", "n2"), ("h0", "h1"), ("x",)
 SUMMARY = (*KEYS, *MASKS, *SUMS, *HASHES, *HIGHEST)
 BITS = 6  # 64 items a block
 
-BUCKET_NS = 250_000_000  # of the timeline
+BUCKET_NS = 250_000_000  # of the timeline, unless the run is long
+MOST_BUCKETS = (
+    1 << 14
+)  # of the timeline, about: in longer runs buckets are wider, since the driver holds them all
 SLOT_NS = 10_000_000  # of the times at which acks came: gaps are known to 10 ms
 KEY_SLOT_NS = 100_000_000  # of the times at which keyed records were sent and acked
 CONCURRENT_NS = (
@@ -171,6 +174,7 @@ class Facts:
     transform: Transform | None = None  # of a pipeline
     owned: Ownership = NOBODY
     observers: Mapping[int, Observer] = field(default_factory=dict)  # by the number of the reader
+    bucket_ns: int = BUCKET_NS
     # By topic and 1 + partition, whether it was read whole; at 0 of a topic: all of it was. None: everything was.
     whole: npt.NDArray[np.bool_] | None = None
 
@@ -204,6 +208,14 @@ def _looked_up(wanted: Ints, known: Ints, values: Ints, otherwise: int) -> Ints:
     at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
     found: Ints = np.where(known[at] == wanted, values[at], otherwise)
     return found
+
+
+def bucket_ns(length_ns: int) -> int:
+    """How wide a bucket of the timeline is, in a run of this length."""
+    width = BUCKET_NS
+    while length_ns > width * MOST_BUCKETS:
+        width *= 2
+    return width
 
 
 def place_of(topic: Ints, partition: Ints) -> Ints:

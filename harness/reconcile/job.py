@@ -142,7 +142,7 @@ def _result(
         **latency_and_throughput(screened),
         "findings": [_told(row, explain[row["anomaly"]], sealed.zero_ns, looked_for) for row in rows],
         "coverage": seen,
-        "timeline": timeline(screened),
+        "timeline": timeline(screened, known.bucket_ns),
     }
 
 

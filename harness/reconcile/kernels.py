@@ -14,7 +14,6 @@ from harness.reconcile.blocks import (
     ATTEMPTED_BIN,
     BIN,
     BITS,
-    BUCKET_NS,
     DELIVERED_BIN,
     KEY_SLOT_NS,
     LEAST_MS,
@@ -92,7 +91,7 @@ def _times_of_attempts(c: Columns, facts: Facts, acked: Bools) -> list[Summary]:
     if not len(c["t"]):
         return []
     parts = [total(run, Count.FIRST_ATTEMPT, 0, -int(c["t"].min()))]
-    sent = (c["t"] - facts.zero_ns) // BUCKET_NS
+    sent = (c["t"] - facts.zero_ns) // facts.bucket_ns
     parts.append(folded(run, Space.BUCKET, sent, np.full_like(sent, ATTEMPTED_BIN), n0=np.ones_like(sent)))
     if not acked.any():
         return parts
@@ -102,7 +101,7 @@ def _times_of_attempts(c: Columns, facts: Facts, acked: Bools) -> list[Summary]:
     since = told - facts.zero_ns
     bins = np.floor(np.log(np.maximum(latency / 1e6, LEAST_MS)) / BIN).astype(np.int64)
     parts.append(total(run, Count.LAST_ACK, 0, int(told.max())))
-    parts.append(folded(run, Space.BUCKET, since // BUCKET_NS, bins, n0=np.ones_like(bins), x=latency))
+    parts.append(folded(run, Space.BUCKET, since // facts.bucket_ns, bins, n0=np.ones_like(bins), x=latency))
     slot = since // SLOT_NS
     parts.append(
         folded(run, Space.ACK_SLOTS, place_of(c["topic"][acked], partition), slot >> BITS, m0=bit_of(slot))
@@ -258,7 +257,7 @@ def screen_deliveries(c: Columns, facts: Facts, trail: Trail) -> Summary:
     in_txn = ours & (c["txn"] > 0) & observers.promised_committed(c["reader"], facts)
     doubtful = in_txn & (facts.fate_of(session, c["txn"]) != Fate.COMMITTED)
     early = in_txn & (c["t"] < facts.asked_at(session, c["txn"])) if in_txn.any() else in_txn
-    bucket = (c["t"][group] - facts.zero_ns) // BUCKET_NS
+    bucket = (c["t"][group] - facts.zero_ns) // facts.bucket_ns
     parts = [
         positions,
         total(run, Count.STRANGE, int((~ours).sum())),

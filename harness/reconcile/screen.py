@@ -232,6 +232,7 @@ def facts(small: Mapping[str, pa.Table], sealed: Sequence[Sealed]) -> list[Facts
                 transactions, fate, asked, sessions[:, 0].copy(), sessions[:, 1].copy(),
                 commits.get(one.run, {}), transform, owned.get(one.run, NOBODY),
                 {observed.reader: Observer.of(observed) for observed in one.observers},
+                blocks.bucket_ns(max((event["t"] for event in one.events), default=0) - one.zero_ns),
                 _whole(read),
             )
         )  # fmt: skip

@@ -36,8 +36,8 @@ def read_small(runs: Mapping[Path, Sealed]) -> dict[str, pa.Table]:
         parts = []
         for folder, sealed in runs.items():
             try:
-                parts.append(pq.read_table(folder / name, schema=SCHEMAS[name]))
-            except (pa.ArrowException, OSError) as error:
+                parts.append(_table(folder / name, SCHEMAS[name]))
+            except (pa.ArrowException, OSError, KeyError) as error:
                 raise LedgerError(f"{folder / name}: cannot be read: {str(error).splitlines()[0]}") from error
             need_sound(parts[-1], folder / name, sealed)
             if parts[-1].num_rows != sealed.rows[name]:
@@ -46,3 +46,12 @@ def read_small(runs: Mapping[Path, Sealed]) -> dict[str, pa.Table]:
                 )
         found[name] = pa.concat_tables(parts)
     return found
+
+
+def _table(folder: Path, schema: pa.Schema) -> pa.Table:
+    """All files of a small table. Arrow's way to read a folder takes three times as long for files of a few rows."""
+    parts = [schema.empty_table()]
+    for path in sorted(folder.glob("*.parquet")):
+        with pq.ParquetFile(path) as file:
+            parts.append(file.read(use_threads=False).select(schema.names).cast(schema))
+    return pa.concat_tables(parts)

@@ -14,7 +14,6 @@ import numpy as np
 from harness.reconcile.blocks import (
     ATTEMPTED_BIN,
     BIN,
-    BUCKET_NS,
     DELIVERED_BIN,
     SLOT_NS,
     Count,
@@ -24,7 +23,7 @@ from harness.reconcile.blocks import (
 )
 from harness.reconcile.screen import Screened
 
-BUCKET_S, SLOT_S = BUCKET_NS / 1e9, SLOT_NS / 1e9
+LONG_SILENCE_S, SLOT_S = 0.25, SLOT_NS / 1e9
 
 
 def percentile(bins: Ints, counts: Ints, share: float) -> float | None:
@@ -51,9 +50,9 @@ def latency_and_throughput(screened: Screened) -> dict[str, Any]:
     }
 
 
-def timeline(screened: Screened) -> dict[str, Any]:
+def timeline(screened: Screened, bucket_ns: int) -> dict[str, Any]:
     """The `timeline` of reconciled.json, without holes: a bucket in which nothing happened has zeros."""
-    s = screened.space(Space.BUCKET)
+    s, bucket_s = screened.space(Space.BUCKET), bucket_ns / 1e9
     acks = _acks(s)
     span = range(int(s["a"].min()), int(s["a"].max()) + 1) if len(s["a"]) else range(0)
     order = np.argsort(acks["a"], kind="stable")
@@ -72,8 +71,8 @@ def timeline(screened: Screened) -> dict[str, Any]:
         ]
 
     return {
-        "bucket_s": BUCKET_S,
-        "t_s": [round(b * BUCKET_S, 3) for b in span],
+        "bucket_s": bucket_s,
+        "t_s": [round(b * bucket_s, 3) for b in span],
         "attempted": counted(s["b"] == ATTEMPTED_BIN),
         "acked": counted((s["b"] != ATTEMPTED_BIN) & (s["b"] != DELIVERED_BIN)),
         "delivered": counted(s["b"] == DELIVERED_BIN),
@@ -106,7 +105,7 @@ def silences(screened: Screened) -> dict[int, list[tuple[float, float]]]:
 def recovery(screened: Screened, windows: Sequence[Mapping[str, Any]]) -> list[float | None]:
     """Of each fault window: from its opening until every partition that fell silent in it acks again, in s.
 
-    None when the window has no times; 0 when no partition was silent for longer than a bucket.
+    None when the window has no times; 0 when no partition was silent for longer than LONG_SILENCE_S.
     """
     gaps = [gap for of_place in silences(screened).values() for gap in of_place]
     recovered: list[float | None] = []
@@ -118,7 +117,7 @@ def recovery(screened: Screened, windows: Sequence[Mapping[str, Any]]) -> list[f
         until = [
             began + length
             for began, length in gaps
-            if length > BUCKET_S and began + length > opened and (closed is None or began < closed)
+            if length > LONG_SILENCE_S and began + length > opened and (closed is None or began < closed)
         ]
         recovered.append(round(max(0.0, max(until, default=opened) - opened), 3))
     return recovered
