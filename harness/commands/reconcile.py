@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _judge(args: argparse.Namespace, more: dict[str, str]) -> int:
-    from harness.reconcile import gateway, places, session
+    from harness.reconcile import gateway, masters, places, session
     from harness.reconcile.submit import judge_runs
     from harness.rundir import find_runs
 
@@ -80,7 +80,10 @@ def _judge(args: argparse.Namespace, more: dict[str, str]) -> int:
     spark = session.spark(master, args.memory or session.MEMORY, python=args.python, more=more)
     if first:
         gateway.report_missing_archive(master)
-    return judge_runs(args.runs, spark, as_json=args.json)
+    code = judge_runs(args.runs, spark, as_json=args.json)
+    for executor in masters.executors_work(spark.sparkContext):
+        print(f"spark: {executor}", file=sys.stderr)
+    return code
 
 
 def _seal(texts: list[str]) -> int:

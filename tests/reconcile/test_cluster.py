@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -59,6 +60,10 @@ def test_on_a_master(local: Results, ledgers: Path, tmp_path: Path, master: str)
     assert ended.returncode == 1, ended.stderr
     assert "VIOLATED" in ended.stdout
     assert read(runs) == local
+    work = re.findall(r"^spark: executor (\d+) at \S+: (\d+) tasks", ended.stderr, re.MULTILINE)
+    print(ended.stderr)
+    assert len(work) == 2, ended.stderr
+    assert all(int(tasks) > 0 for _, tasks in work), "one of the workers did nothing"
 
 
 def test_by_spark_submit_with_nothing_but_the_zip(
