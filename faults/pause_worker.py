@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from faults._workers import PROGRESS_LIMIT_S, done, wait_progress, workers_of
+from harness.administer import Administrator
 from harness.contracts import Arena, Bite, Healing, Node, WorkerNode
 from harness.errors import WaitTimeout
 from harness.waiting import wait_until
@@ -16,11 +17,18 @@ from harness.waiting import wait_until
 _WATCH_S = 1.0  # how long nothing may move
 _MOVE_LIMIT_S = 10.0
 _STOP_LIMIT_S = 5.0
+_OVERTAKEN_LIMIT_S = (
+    180.0  # the session ends after ten seconds; a busy machine then has a backlog to work off
+)
 
 
 @dataclass(frozen=True)
 class PauseWorker:
     """Bites when the kernel says that every process is stopped and none gets anything done, as all did before."""
+
+    until_overtaken: bool = (
+        False  # only then it bites: others of the group have committed further in every partition
+    )
 
     needs: ClassVar[type] = WorkerNode
     ways: ClassVar[Mapping[str, str]] = {"process": "nothing"}
@@ -35,7 +43,10 @@ class PauseWorker:
                 undo.callback(worker.resume)
             for worker in workers:
                 worker.pause()
-            yield self._bite(workers, idle)
+            bite = self._bite(workers, idle)
+            if bite.bit and self.until_overtaken:
+                bite = _overtaken(arena, bite)
+            yield bite
 
     def _bite(self, workers: Sequence[WorkerNode], idle: Sequence[str]) -> Bite:
         if not workers:
@@ -64,10 +75,31 @@ class PauseWorker:
         return wait_progress(workers, stopped, PROGRESS_LIMIT_S)
 
     def describe(self) -> Mapping[str, Any]:
-        return {"fault": "pause_worker"}
+        return {"fault": "pause_worker"} | ({"until_overtaken": True} if self.until_overtaken else {})
 
     def __str__(self) -> str:
         return "pause_worker"
+
+
+def _overtaken(arena: Arena, bite: Bite) -> Bite:
+    """Wait until the run's group has committed further than now, in every partition that it has committed."""
+    administrator = Administrator(arena.cluster, arena.topic)
+    before, begun = administrator.committed(arena.group), time.monotonic()
+    last = before
+
+    def behind() -> list[int]:
+        nonlocal last
+        last = administrator.committed(arena.group)
+        return [number for number, offset in before.items() if last.get(number, -1) <= offset]
+
+    try:
+        wait_until(lambda: before and not behind(), _OVERTAKEN_LIMIT_S, "", every_s=0.25)
+    except WaitTimeout:
+        proof = f"{bite.proof}; the group has not gone further in {_OVERTAKEN_LIMIT_S:g} s: {before} then, {last} now"
+        return replace(bite, bit=False, proof=proof)
+    overtaken_s = round(time.monotonic() - begun, 3)
+    proof = f"{bite.proof}; the group went on without it in {overtaken_s:g} s: {before} then, {last} now"
+    return replace(bite, proof=proof, measured={**bite.measured, "overtaken_s": overtaken_s})
 
 
 def _idle(workers: Sequence[WorkerNode]) -> list[str]:

@@ -79,28 +79,30 @@ def delete_topic(cluster: Cluster, name: str) -> None:
     _change(
         lambda: admin.delete_topics([known], request_timeout=ASK_S)[name],
         done=KafkaError.UNKNOWN_TOPIC_OR_PART,
+        asked_before=True,  # by the client itself, which asks again when an answer is late
         otherwise=f"topic {name} cannot be deleted",
     )
 
 
-def _change(ask: Callable[[], Future[Any]], *, done: int, otherwise: str) -> None:
+def _change(
+    ask: Callable[[], Future[Any]], *, done: int, otherwise: str, asked_before: bool = False
+) -> None:
     """Ask until there is an answer: a busy controller may be late, and may have done it all the same.
 
     `done`: the error that a second request gets then.
     """
     deadline = time.monotonic() + CHANGE_LIMIT_S
-    late = False
     while True:
         try:
             ask().result(ASK_S * 2)
             return
         except KafkaException as problem:
             error = problem.args[0]
-            if late and error.code() == done:
+            if asked_before and error.code() == done:
                 return
             if error.code() not in _LATE or time.monotonic() > deadline:
                 raise ClusterError(f"{otherwise}: {error.str()}") from problem
-            late = True
+            asked_before = True
 
 
 def refuse_compaction(cluster: Cluster, topics: Iterable[str]) -> list[str]:

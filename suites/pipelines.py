@@ -43,7 +43,6 @@ from harness.targets import (
 from harness.workloads.transactional_produce import COORDINATOR_LOOKS_EVERY_S
 
 ZOMBIE_S = 13.0  # longer than the session of a member, which is 10 s
-LONG_GONE_S = 22.0  # so long that another member has its partitions also on a busy machine
 CUT_OFF_S = 3.0
 AFTER_S = 0.5
 
@@ -148,8 +147,9 @@ WRONG = (
     _wrong(
         Pipeline.NO_GROUP_METADATA,
         "zombie-after_produce",
-        producer_extra={"transaction.timeout.ms": 60_000},  # its transaction is open for all that time
-        schedule=_held(at(Moment.AFTER_PRODUCE, PauseWorker()), copier(1), LONG_GONE_S),
+        producer_extra={"transaction.timeout.ms": 300_000},  # its transaction is open for all that time
+        # Another member has its partitions, and has made the same output, when it goes on.
+        schedule=_held(at(Moment.AFTER_PRODUCE, PauseWorker(until_overtaken=True)), copier(1)),
     ),
 )
 

@@ -45,6 +45,12 @@ def test_a_refusal_is_told_at_once(codes: tuple[int, ...]) -> None:
         topics._change(answers(*codes), done=DONE, otherwise="topic t cannot be deleted")
 
 
+def test_a_topic_that_is_gone_is_deleted() -> None:
+    topics._change(answers(DONE), done=DONE, asked_before=True, otherwise="topic t cannot be deleted")
+    with pytest.raises(ClusterError, match="topic t cannot be deleted"):
+        topics._change(answers(REFUSED), done=DONE, asked_before=True, otherwise="topic t cannot be deleted")
+
+
 def test_a_controller_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topics, "CHANGE_LIMIT_S", 0.0)
     with pytest.raises(ClusterError, match="topic t cannot be deleted"):

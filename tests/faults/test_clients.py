@@ -18,6 +18,7 @@ from faults.kill_worker import KillWorker
 from faults.pause_worker import PauseWorker
 from faults.rebalance import Group, Rebalance
 from harness import registry, wire
+from harness.administer import Administrator
 from harness.board import Counters
 from harness.clients.confluent import ConfluentProducer
 from harness.clusters.memory import PARTITIONS, MemoryCluster
@@ -258,6 +259,30 @@ def test_a_pause_of_an_idle_worker_proves_nothing(arena: WorkersArena) -> None:
     arena.fakes[1].lazy = True
     bite = held(PauseWorker(), arena, *arena.fakes)
     assert (bite.bit, bite.proof) == (False, "consumer-1 did nothing before it was paused either")
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize(
+    ("later", "bit"), [({0: 8, 1: 3}, True), ({0: 8, 1: 2}, False), ({0: 8}, False)], ids=str
+)
+def test_a_pause_until_others_have_gone_further(
+    arena: WorkersArena, monkeypatch: pytest.MonkeyPatch, later: dict[int, int], bit: bool
+) -> None:
+    """In every partition: which one the paused worker has records of is not known."""
+    told = iter([{0: 7, 1: 2}, {0: 7, 1: 2}])  # then what is told later
+    fault = PauseWorker(until_overtaken=True)
+    monkeypatch.setattr(pause_worker, "_OVERTAKEN_LIMIT_S", 0.6)
+    monkeypatch.setattr(
+        Administrator,
+        "committed",
+        lambda _self, group: next(told, later) if group == arena.group else {},
+    )
+    monkeypatch.setattr(Administrator, "__init__", lambda *_: None)
+    bite = held(fault, arena, arena.fakes[0])
+    assert bite.bit == bit, bite.proof
+    assert f"{{0: 7, 1: 2}} then, {later} now" in bite.proof
+    assert ("overtaken_s" in bite.measured) == bit
+    assert fault_of(fault.describe()) == fault != PauseWorker()
 
 
 @pytest.mark.usefixtures("impatient")
