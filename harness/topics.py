@@ -84,9 +84,7 @@ def delete_topic(cluster: Cluster, name: str) -> None:
     )
 
 
-def _change(
-    ask: Callable[[], Future[Any]], *, done: int, otherwise: str, asked_before: bool = False
-) -> None:
+def _change(ask: Callable[[], Future[Any]], *, done: int, otherwise: str, asked_before: bool = False) -> None:
     """Ask until there is an answer: a busy controller may be late, and may have done it all the same.
 
     `done`: the error that a second request gets then.

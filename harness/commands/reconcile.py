@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--memory",
         metavar="SIZE",
         default=None,
-        help="of the driver and of each executor, as 4g (default: 1500m)",
+        help="of the driver and of each executor, as 4g (default: 1200m)",
     )
     cluster.add_argument(
         "--conf",

@@ -35,43 +35,38 @@ def encodings(schema: pa.Schema) -> dict[str, Any]:
 class SealedFiles:
     """The files of all tables of one run, below one folder; use it with `with`.
 
-    Errors are raised in the order of the calls, as if each call did all of its writing: a write that failed is raised
-    by a later call or at the end of the block, in place of any error that came up after it.
+    A write that failed is raised by its call, in place of any error that came up after it.
     """
 
     def __init__(self, folder: Path, run: int) -> None:
         self.rows: Counter[str] = Counter()  # of each table
         self._folder, self._run = folder, run
         self._thread = ThreadPoolExecutor(1, "sealed-files")
-        self._last: Future[Any] | None = None
 
     def __enter__(self) -> Self:
         for name in SCHEMAS:
             (self._folder / name).mkdir(parents=True)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        try:
-            if kind is None or issubclass(kind, Exception):  # else it is an interrupt, which counts more
-                self._wait()
-        finally:
-            self._thread.shutdown()
+    def __exit__(self, *_: object) -> None:
+        self._thread.shutdown()
 
     def write(self, table: str, part: str, pieces: Iterable[Columns]) -> int:
         """Write one file of a table, some pieces at a time: memory follows their size. Return the number of rows."""
         schema, before = SCHEMAS[table], self.rows[table]
         path = self._folder / table / f"{part}.parquet"
-        file = pq.ParquetWriter(path, schema, **encodings(schema))
-        try:
-            for rows in _in_groups(self._tables(schema, pieces)):
-                self._wait()
-                self._last = self._thread.submit(file.write_table, rows)
-                self.rows[table] += rows.num_rows
-        finally:
+        written: Future[Any] | None = None  # the last group, or None
+        with pq.ParquetWriter(path, schema, **encodings(schema)) as file:
             try:
-                self._wait()
+                for rows in _in_groups(self._tables(schema, pieces)):
+                    _raise_failure(written)
+                    if rows.num_rows < GROUP_ROWS:
+                        file.write_table(rows)  # done before the thread would have begun
+                    else:
+                        written = self._thread.submit(file.write_table, rows)
+                    self.rows[table] += rows.num_rows
             finally:
-                self._last = self._thread.submit(file.close)
+                _raise_failure(written)
         return self.rows[table] - before
 
     def write_empty(self) -> None:
@@ -80,17 +75,18 @@ class SealedFiles:
             if not any((self._folder / name).iterdir()):
                 self.write(name, "none", [{column: [] for column in schema.names}])
 
-    def _wait(self) -> None:
-        """Raise what went wrong in the work that the thread was given last."""
-        if self._last is not None:
-            self._last.result()
-
     def _tables(self, schema: pa.Schema, pieces: Iterable[Columns]) -> Iterator[pa.Table]:
         for columns in pieces:
             count = len(columns[schema.names[-1]])
             made = {**columns, "run": np.full(count, self._run, dtype=np.int64)}
             arrays = [pa.array(made[column.name], type=column.type) for column in schema]
             yield pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _raise_failure(written: Future[Any] | None) -> None:
+    """Wait for the thread; raise what it met."""
+    if written is not None:
+        written.result()
 
 
 def _in_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MASTER = "local[*]"
-MEMORY = "1500m"  # six brokers and controllers run beside it on small machines
+MEMORY = "1200m"  # six brokers and controllers run beside it on small machines
 JVM_ENDS_S = 20.0
 _SCRATCH = "onceproof-spark-"
 
