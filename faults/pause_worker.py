@@ -17,18 +17,14 @@ from harness.waiting import wait_until
 _WATCH_S = 1.0  # how long nothing may move
 _MOVE_LIMIT_S = 10.0
 _STOP_LIMIT_S = 5.0
-_OVERTAKEN_LIMIT_S = (
-    180.0  # the session ends after ten seconds; a busy machine then has a backlog to work off
-)
+_OVERTAKEN_LIMIT_S = 180.0  # a session takes 10 s to end; a busy machine then has a backlog to work off
 
 
 @dataclass(frozen=True)
 class PauseWorker:
     """Bites when the kernel says that every process is stopped and none gets anything done, as all did before."""
 
-    until_overtaken: bool = (
-        False  # only then it bites: others of the group have committed further in every partition
-    )
+    until_overtaken: bool = False  # bites only when its group has committed further in every partition
 
     needs: ClassVar[type] = WorkerNode
     ways: ClassVar[Mapping[str, str]] = {"process": "nothing"}
@@ -75,7 +71,7 @@ class PauseWorker:
         return wait_progress(workers, stopped, PROGRESS_LIMIT_S)
 
     def describe(self) -> Mapping[str, Any]:
-        return {"fault": "pause_worker"} | ({"until_overtaken": True} if self.until_overtaken else {})
+        return {"fault": "pause_worker", "until_overtaken": self.until_overtaken}
 
     def __str__(self) -> str:
         return "pause_worker"

@@ -138,8 +138,10 @@ def _together(frames: Sequence[DataFrame]) -> DataFrame:
 
 
 def _on_disk(frame: DataFrame) -> DataFrame:
-    """Worked out now, and read from disk by whoever asks: it may be much. A table that Spark caches would be held in memory by the
-    ten thousand pieces."""
+    """Work it out now and keep it on disk: it may be much, and is read several times.
+
+    Spark's cache of tables would hold ten thousand pieces at a time in memory.
+    """
     from pyspark import StorageLevel
 
     return frame.localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
