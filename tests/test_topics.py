@@ -40,7 +40,7 @@ def test_a_late_answer_is_asked_for_again(codes: tuple[int | None, ...]) -> None
 
 
 @pytest.mark.parametrize("codes", [(DONE,), (REFUSED,), (LATE, REFUSED)], ids=str)
-def test_a_refusal_is_told_at_once(codes: tuple[int, ...]) -> None:
+def test_a_refusal_is_raised_at_once(codes: tuple[int, ...]) -> None:
     with pytest.raises(ClusterError, match="topic t cannot be deleted"):
         topics._change(answers(*codes), done=DONE, otherwise="topic t cannot be deleted")
 

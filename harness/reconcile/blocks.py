@@ -38,9 +38,7 @@ SUMMARY = (*KEYS, *MASKS, *SUMS, *HASHES, *HIGHEST)
 BITS = 6  # 64 items a block
 
 BUCKET_NS = 250_000_000  # of the timeline, unless the run is long
-MOST_BUCKETS = (
-    1 << 14
-)  # of the timeline, about: in longer runs buckets are wider, since the driver holds them all
+MOST_BUCKETS = 1 << 14  # of the timeline, about; the driver holds them all, so longer runs have wider ones
 SLOT_NS = 10_000_000  # of the times at which acks came: gaps are known to 10 ms
 KEY_SLOT_NS = 100_000_000  # of the times at which keyed records were sent and acked
 CONCURRENT_NS = (

@@ -6,7 +6,6 @@ import os
 import re
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -124,30 +123,13 @@ def spread(spark: SparkSession) -> None:
         spark.conf.set(_PARTS, str(max(LEAST_PARTS, 2 * spark.sparkContext.defaultParallelism)))
 
 
-@dataclass(frozen=True)
-class ExecutorWork:
-    """What one executor of a cluster has done so far."""
-
-    name: str
-    place: str
-    tasks: int
-    seconds: float  # of its tasks together
-
-    def __str__(self) -> str:
-        return f"executor {self.name} at {self.place}: {self.tasks} tasks, {self.seconds:.1f} s"
-
-
-def executors_work(context: SparkContext) -> list[ExecutorWork]:
-    """Of all executors that there were, by their names. The driver works on nothing, unless it is the whole cluster."""
+def executors_work(context: SparkContext) -> list[str]:
+    """Describe what each executor of a cluster has done so far, a line each. The driver of local mode is none."""
     seen = context._jsc.sc().statusStore().executorList(False)
-    found = [seen.apply(number) for number in range(seen.size())]
     return sorted(
-        (
-            ExecutorWork(one.id(), one.hostPort(), int(one.totalTasks()), int(one.totalDuration()) / 1000)
-            for one in found
-            if one.id() != "driver"
-        ),
-        key=lambda one: one.name,
+        f"executor {one.id()} at {one.hostPort()}: {one.totalTasks()} tasks, {one.totalDuration() / 1000:.1f} s"
+        for one in (seen.apply(number) for number in range(seen.size()))
+        if one.id() != "driver"
     )
 
 

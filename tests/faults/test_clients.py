@@ -268,14 +268,14 @@ def test_a_pause_of_an_idle_worker_proves_nothing(arena: WorkersArena) -> None:
 def test_a_pause_until_others_have_gone_further(
     arena: WorkersArena, monkeypatch: pytest.MonkeyPatch, later: dict[int, int], bit: bool
 ) -> None:
-    """In every partition: which one the paused worker has records of is not known."""
-    told = iter([{0: 7, 1: 2}, {0: 7, 1: 2}])  # then what is told later
+    """Every partition counts: nobody knows of which one the paused worker has records."""
+    at_first = iter([{0: 7, 1: 2}, {0: 7, 1: 2}])
     fault = PauseWorker(until_overtaken=True)
     monkeypatch.setattr(pause_worker, "_OVERTAKEN_LIMIT_S", 0.6)
     monkeypatch.setattr(
         Administrator,
         "committed",
-        lambda _self, group: next(told, later) if group == arena.group else {},
+        lambda _self, group: next(at_first, later) if group == arena.group else {},
     )
     monkeypatch.setattr(Administrator, "__init__", lambda *_: None)
     bite = held(fault, arena, arena.fakes[0])

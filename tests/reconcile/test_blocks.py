@@ -16,7 +16,7 @@ HOUR_NS = 3_600_000_000_000
 @settings(deadline=None)
 @given(st.lists(st.tuples(number, number), min_size=1, max_size=50))
 def test_rows_come_in_the_order_of_both_columns(pairs: list[tuple[int, int]]) -> None:
-    """By counting where all numbers are near each other, by comparing where they are not."""
+    """Rows are sorted by counting where all numbers are near each other, else by comparing."""
     a, b = (np.array(column, dtype=np.int64) for column in zip(*pairs, strict=True))
     order = _in_order(a, b)
     found = pairs if order is None else [pairs[i] for i in order.tolist()]
@@ -31,8 +31,8 @@ def test_rows_of_one_key_are_added_up(rows: list[tuple[int, int, int]]) -> None:
     a, b, n = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True))
     found = folded(1, Space.BUCKET, a, b, n0=n, x=n)
     expected = {key: [row[2] for row in rows if row[:2] == key] for key in {row[:2] for row in rows}}
-    told = zip(*(found[name].tolist() for name in ("a", "b", "n0", "x")), strict=True)
-    assert {(a, b): (n0, x) for a, b, n0, x in told} == {
+    keys_and_sums = zip(*(found[name].tolist() for name in ("a", "b", "n0", "x")), strict=True)
+    assert {(a, b): (n0, x) for a, b, n0, x in keys_and_sums} == {
         key: (sum(values), max(values)) for key, values in expected.items()
     }
 
