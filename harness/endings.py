@@ -44,15 +44,6 @@ class Ending:
         return f"worker {name} stopped before onceproof asked it to (see {log})"
 
 
-def sizes(ledger: Path, writer: str) -> dict[str, int]:
-    """The bytes of each journal of a life that is over. Attempts have places set aside: their size says nothing."""
-    return {
-        path.name: path.stat().st_size
-        for path in sorted(ledger.glob(f"{writer}.*"))
-        if path.suffix != ".attempts"
-    }
-
-
 def _last_line(log: Path) -> str:
     lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines() if log.exists() else []
     return lines[-1] if lines else ""

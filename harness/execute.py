@@ -102,7 +102,7 @@ def execute(
         owned.own(run.logs)
     with ExitStack() as stack:
         stack.callback(owned.disown, run.logs)
-        book = stack.enter_context(ledger.Ledger(run.ledger, "harness", reserve_bytes=EVENTS_RESERVED))
+        book = stack.enter_context(ledger.Ledger(run.ledger, ledger.HARNESS, reserve_bytes=EVENTS_RESERVED))
         roles = [*workload.roles(), *_observers(scenario, topic, more_topics)]
         specs = _specs(scenario, cluster, run, roles)
         workers = stack.enter_context(Workers(_workers(scenario, cluster, run, specs, book.events)))

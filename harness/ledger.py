@@ -37,6 +37,7 @@ from harness.checked import dump_json, parse_json
 from harness.contracts import Outcome
 from harness.errors import LedgerError
 
+HARNESS = "harness"  # the writer of the harness itself
 VERSION = 2  # 2: closing events with row counts, payloads whose checksum mixes each word
 MOST_LINE = 1 << 24  # bytes of an event
 ATTEMPT_MARK = 0xA77E
@@ -371,6 +372,15 @@ def read_deliveries(path: Path) -> tuple[npt.NDArray[np.void], int]:
     """All whole rows, and how many bytes of a torn last row were left out."""
     rows = JournalRows(path)
     return rows.read(0, len(rows)), rows.torn_bytes
+
+
+def file_sizes(folder: Path, writer: str) -> dict[str, int]:
+    """Return the bytes of each journal of a writer that has ended. Attempts have space set aside: their size says nothing."""
+    return {
+        path.name: path.stat().st_size
+        for path in sorted(folder.glob(f"{writer}.*"))
+        if path.suffix != ".attempts"
+    }
 
 
 def torn(path: Path, line: int) -> dict[str, Any]:

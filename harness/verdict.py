@@ -1,7 +1,8 @@
 """judge(): from what reconciliation found and what was promised to a verdict. Pure.
 
 VIOLATED outweighs INCONCLUSIVE, which outweighs HELD: evidence of a broken promise stays evidence whatever else
-went wrong, and a clean result is believed only when the run proves that something was tested.
+went wrong, and a clean result is believed only when the run proves that something was tested. The exception is a ledger
+with a gap: a missing line of ours can look like any anomaly, so such a run is INCONCLUSIVE whatever was found (E12).
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ def judge(reconciled: Mapping[str, Any], guarantee: Mode, settings: Settings) ->
     )
     wants = settings.expected, settings.requires
     return Judgement(
-        verdict=Verdict.VIOLATED if violations else Verdict.INCONCLUSIVE if unproven else Verdict.HELD,
+        verdict=_verdict(violations, unproven, whole=not reconciled["coverage"]["gaps"]),
         expected=settings.expected,
         guarantee=guarantee,
         violations=violations,
@@ -125,6 +126,12 @@ def judge(reconciled: Mapping[str, Any], guarantee: Mode, settings: Settings) ->
         found=found(*wants, evidence),
         shortfalls=tuple(shortfalls(*wants, settings.tolerates, evidence)),
     )
+
+
+def _verdict(violations: Sequence[Count], unproven: Sequence[str], *, whole: bool) -> Verdict:
+    if violations and whole:
+        return Verdict.VIOLATED
+    return Verdict.INCONCLUSIVE if unproven else Verdict.HELD
 
 
 def _sums(counts: Iterable[Count]) -> dict[str, int]:

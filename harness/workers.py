@@ -14,9 +14,9 @@ from typing import IO, Any
 
 from harness import libraries, tether
 from harness.board import Board, Counters
-from harness.endings import Ending, sizes
+from harness.endings import Ending
 from harness.errors import OnceproofError, UsageError
-from harness.ledger import EventLog
+from harness.ledger import EventLog, file_sizes
 from harness.moments import Moment, Moments
 from harness.roles._sending import transactional_id
 from harness.rundir import RunDir
@@ -204,7 +204,7 @@ class Worker:
             log = self._run.logs / f"{writer}.out"
             self._trouble = ending.trouble(self.name, self.role, log, self._run.ledger)
             # A process that ended in an orderly way has counted its rows itself. Of the others the sizes are known from here on.
-            more = {} if code == 0 else {"files": sizes(self._run.ledger, writer)}
+            more = {} if code == 0 else {"files": file_sizes(self._run.ledger, writer)}
             self._events.write(
                 "worker", name=self.name, state=ending.state, pid=self._process.pid, writes_as=writer, exit=code, **more
             )  # fmt: skip

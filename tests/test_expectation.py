@@ -99,7 +99,6 @@ def test_what_comes_along_may_be_named_and_need_not_come() -> None:
     "changes",
     [
         {"errors": ["run: disk full"]},
-        {"gaps": ["harness.events: line 3 is torn"]},
         {"reads": {"read_uncommitted": False, "read_committed": True}},
         {"drained": False},
         {"progress_after": 0},
@@ -113,6 +112,13 @@ def test_a_control_of_a_doubtful_run_is_unproven(changes: dict[str, Any]) -> Non
     """What was found may come from the failure that the doubt names, so it satisfies nothing."""
     judged = control(counts={"lost": 3}, **changes)
     assert judged.verdict is Verdict.VIOLATED
+    assert (judged.standing, set(lacks(judged))) == (Standing.UNPROVEN, {Lack.UNPROVEN})
+
+
+def test_a_control_with_a_gap_in_its_ledger_is_unproven_and_accuses_nobody() -> None:
+    judged = control(counts={"lost": 3}, gaps=["harness.events: line 3 is torn"])
+    assert judged.verdict is Verdict.INCONCLUSIVE
+    assert [(v.anomaly, v.count) for v in judged.violations] == [("lost", 3)]
     assert (judged.standing, set(lacks(judged))) == (Standing.UNPROVEN, {Lack.UNPROVEN})
 
 

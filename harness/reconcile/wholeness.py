@@ -1,8 +1,8 @@
 """A ledger is whole or refused: what its writers promised to have written is compared with the files that are there.
 
-A writer that ended in an orderly way has counted its rows (`closed`), the harness has noted the sizes of the journals of
-the others when they ended (`worker`). Without this a reading that was cut between two rows would look like lost messages,
-and a consumer without its file like one that was given nothing.
+A writer that ended in an orderly way has counted its rows (`closed`); the harness has recorded the sizes of the journals of
+the others when they ended (`worker`). A complete run has one or the other of every writer. Without this check a reading that
+was cut between two rows would look like lost messages, and a consumer without its file like one that was given nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from harness import ledger
 from harness.errors import LedgerError
 from harness.reconcile.rows import Columns, Event
 
-HARNESS = "harness"  # its writer
 _ROWS: Mapping[str, np.dtype[np.void]] = {
     ".deliveries": ledger.DELIVERY,
     ".log": ledger.DELIVERY,
@@ -102,6 +101,8 @@ class Wholeness:
         Attempts are counted while they are read: need_attempts.
         """
         self._need_writers(complete)
+        if complete:
+            self._need_ends(lines)
         for writer, one in self._closed.items():
             if (found := lines.get(writer, 0)) != one["lines"]:
                 self._refuse(f"{writer}.events", f"{found} events", one["lines"], one["at"])
@@ -132,10 +133,19 @@ class Wholeness:
                 raise LedgerError(
                     f"{self._folder / writer}.events: no closing event, but {one['at']} ended in an orderly way: {_REPEAT}"
                 )
-        if complete and HARNESS not in self._closed:
+        if complete and ledger.HARNESS not in self._closed:
             raise LedgerError(
-                f"{self._folder / HARNESS}.events: no closing event, but the manifest says that the run is complete: {_REPEAT}"
+                f"{self._folder / ledger.HARNESS}.events: no closing event, but the manifest says that the run is complete: {_REPEAT}"
             )
+
+    def _need_ends(self, writers: Iterable[str]) -> None:
+        """Raise when events may be missing at the end of a file: the writer did not count them, and the harness has no size."""
+        sized = {name for one in self._lives for name in one["files"]}
+        for writer in writers:
+            if writer not in self._closed and f"{writer}.events" not in sized:
+                raise LedgerError(
+                    f"{self._folder / writer}.events: no closing event, and {ledger.HARNESS}.events has no size of it: {_REPEAT}"
+                )
 
     def _need_file(self, name: str, at: str) -> None:
         if not (self._folder / name).is_file():

@@ -9,6 +9,7 @@ that a `worker` event calls killed or failed and for the writers in `unclosed`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -119,7 +120,7 @@ class LiteralRun:
         self.clock += int(seconds * SECOND)
         return self.clock
 
-    def event(self, kind: str, writer: str = "harness", **fields: Any) -> None:
+    def event(self, kind: str, writer: str = ledger.HARNESS, **fields: Any) -> None:
         self._events.append((self.tick(), writer, kind, fields))
 
     def session(self, number: int, producer: str = "", incarnation: int = 0, **settings: Any) -> int:
@@ -225,6 +226,12 @@ class LiteralRun:
 
     def commit(self, reader: str, offsets: Mapping[int, int], outcome: Outcome = Outcome.ACKED) -> None:
         self.event("commit", reader, reader=reader, offsets=offsets, outcome=int(outcome), error="")
+
+    def killed(self, writer: str) -> None:
+        """The harness kills this worker, which closes nothing, and records the sizes of its files."""
+        self.event(
+            "worker", name=writer.rpartition(".")[0] or writer, state="killed", exit=-9, writes_as=writer
+        )
 
     def window(self, number: int = 0, *, bit: bool = True, healed: bool = True, seconds: float = 2.0) -> None:
         """A fault window, from now on for `seconds`."""
@@ -341,14 +348,15 @@ class LiteralRun:
         )  # fmt: skip
 
     def _write_events(self, run: RunDir) -> None:
-        logs: dict[str, ledger.EventLog] = {}
-        for t, writer, kind, fields in sorted(self._events, key=lambda e: e[0]):
-            if writer not in logs:
-                logs[writer] = ledger.EventLog(run.ledger / f"{writer}.events", writer)
-            log = logs[writer]
-            with patch.object(ledger, "now_ns", lambda t=t: t):
-                log.write(kind, **fields)
-        for writer, log in logs.items():
+        """The harness comes last: it records the sizes of the files of killed workers."""
+        writers = sorted(
+            {writer for _, writer, _, _ in self._events}, key=lambda writer: writer == ledger.HARNESS
+        )
+        for writer in writers:
+            log = ledger.EventLog(run.ledger / f"{writer}.events", writer)
+            for t, _, kind, fields in sorted((e for e in self._events if e[1] == writer), key=lambda e: e[0]):
+                with patch.object(ledger, "now_ns", lambda t=t: t):
+                    log.write(kind, **_with_sizes(run, kind, fields))
             if not self._left_open(writer):
                 with patch.object(ledger, "now_ns", self.tick):
                     log.write("closed", rows=self._rows.get(writer, {}), lines=log.lines + 1)
@@ -358,7 +366,7 @@ class LiteralRun:
         """A worker that was killed closes nothing, and a harness that was stopped does not either."""
         ends = [fields for _, _, kind, fields in self._events if kind == "worker"]
         dead = {str(fields["name"]) for fields in ends if fields["state"] in ("killed", "failed")}
-        stopped = writer == "harness" and not self.manifest.get("complete", True)
+        stopped = writer == ledger.HARNESS and not self.manifest.get("complete", True)
         return stopped or writer in self.unclosed or writer in dead or writer.rpartition(".")[0] in dead
 
     def _count(self, writer: str, path: Path, rows: int) -> None:
@@ -420,3 +428,25 @@ class LiteralRun:
             "topic": "orders", "topics": ["orders", "orders-output", "orders-dead-letters"], "group": "orders-group",
             "transform": asdict(self.transform) if self.transform is not None else None, "clock": clock, "complete": True, **self.manifest,
         }  # fmt: skip
+
+
+def _with_sizes(run: RunDir, kind: str, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The end of a killed or failed worker with the sizes of its files, unless the event has some already."""
+    if (
+        kind != "worker"
+        or fields["state"] not in ("killed", "failed")
+        or "files" in fields
+        or "writes_as" not in fields
+    ):
+        return fields
+    return {**fields, "files": ledger.file_sizes(run.ledger, str(fields["writes_as"]))}
+
+
+def killed_now(run: RunDir) -> None:
+    """Record the sizes of killed workers' files again: as if each had been killed when its files were as they are."""
+    path = run.ledger / f"{ledger.HARNESS}.events"
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    for line in lines:
+        if line.get("files"):
+            line["files"] = ledger.file_sizes(run.ledger, line["writes_as"])
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")

@@ -20,7 +20,7 @@ from harness.reconcile.job import reconcile_many
 from harness.reconcile.schema import SCHEMAS
 from harness.reconcile.seal import Sealed, seal
 from harness.rundir import RunDir
-from harness.testing.ledgers import LiteralRun
+from harness.testing.ledgers import LiteralRun, killed_now
 from harness.verdict import Settings, judge
 
 from .oracle import oracle, oracle_rows
@@ -58,7 +58,7 @@ def literal(root: Path, *, killed: str = "", name: str = "damaged") -> RunDir:
     run.commit(OTHER, {0: made[-1].offset + 1})
     run.log.remove(made[5])
     if killed:
-        run.event("worker", name=killed, state="killed")
+        run.killed(killed)
     return run.finish()
 
 
@@ -79,10 +79,10 @@ def sealed_and_asked(run: RunDir) -> tuple[Sealed, dict[Any, int]]:
 def test_a_torn_last_line_is_a_gap_unless_its_writer_was_killed(
     name: str, killed: bool, tmp_path: Path
 ) -> None:
-    worker = name.removesuffix(".events").partition(".")[0]
-    run = literal(tmp_path, killed=worker if killed else "")
+    run = literal(tmp_path, killed=name.removesuffix(".events") if killed else "")
     path = run.ledger / name
     path.write_bytes(path.read_bytes() + b'{"t": 12, "event": "com')
+    killed_now(run)
     sealed = seal(run)
     assert [name in text for text in sealed.torn] == [True] * killed
     assert [name in text for text in sealed.gaps] == [True] * (not killed)
@@ -155,12 +155,13 @@ def test_doubled_events_change_no_verdict(spark: SparkSession, tmp_path: Path) -
 
 def test_doubled_deliveries_are_redeliveries(tmp_path: Path) -> None:
     """Unlike an event, a row says what a reader was given: twice is twice. (A reader that closed its journal has counted.)"""
-    run = literal(tmp_path, killed="consumer-2")
+    run = literal(tmp_path, killed=OTHER)
     seal(run)
     before = oracle(run)
     path = run.ledger / f"{OTHER}.deliveries"
     whole = path.read_bytes()
     path.write_bytes(whole + whole[-ledger.DELIVERY.itemsize :])
+    killed_now(run)
     seal(run)
     last = ledger.read_deliveries(path)[0][-1]
     name, offset = f"producer-1.0-{last['seq']}", int(last["offset"])

@@ -15,7 +15,7 @@ from harness.errors import LedgerError
 from harness.reconcile.schema import SCHEMAS
 from harness.reconcile.seal import seal
 from harness.rundir import RunDir, read_json, write_json
-from harness.testing.ledgers import LiteralRun
+from harness.testing.ledgers import LiteralRun, killed_now
 
 
 def literal(root: Path, *, killed: bool = False) -> RunDir:
@@ -27,8 +27,8 @@ def literal(root: Path, *, killed: bool = False) -> RunDir:
     run.write(1, 6, 1, txn=2)
     run.end(1, 2)
     if killed:
-        run.event("worker", name="consumer-1", state="killed")
-        run.event("worker", name="producer-1", state="killed")
+        run.killed("consumer-1.0")
+        run.killed("producer-1.0")
     return run.finish()
 
 
@@ -87,6 +87,7 @@ def test_a_cut_journal_of_a_killed_reader_loses_its_torn_row_only(seed: int, tmp
     whole = path.read_bytes()
     for size in points(len(whole), seed):
         path.write_bytes(whole[:size])
+        killed_now(run)
         sealed = seal(run)
         assert len(rows(run, "deliveries")) == size // ledger.DELIVERY.itemsize
         assert bool(sealed.torn) == (size % ledger.DELIVERY.itemsize != 0)
@@ -118,6 +119,7 @@ def test_cut_events_are_torn_at_most_at_their_last_line(seed: int, tmp_path: Pat
     first_line = whole.index(b"\n") + 1
     for size in points(len(whole), seed):
         path.write_bytes(whole[:size])
+        killed_now(run)
         if size < first_line - 1:
             # Without its session event nobody knows what the attempts were: refused, never guessed.
             with pytest.raises(LedgerError, match=r"session 1|missing"):

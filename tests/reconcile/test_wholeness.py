@@ -136,7 +136,7 @@ def test_a_consumer_without_its_files_is_refused(names: list[str], tmp_path: Pat
 def test_a_killed_consumer_without_the_file_that_it_opened_is_refused(tmp_path: Path) -> None:
     run = literal(tmp_path)
     run.event("opened", "consumer-1.0", file="consumer-1.0.deliveries")
-    run.event("worker", name="consumer-1", state="killed", writes_as="consumer-1.0")
+    run.killed("consumer-1.0")
     run.commits = False
     folder = run.finish()
     (folder.ledger / "consumer-1.0.deliveries").unlink()
@@ -146,7 +146,7 @@ def test_a_killed_consumer_without_the_file_that_it_opened_is_refused(tmp_path: 
 def test_a_killed_consumer_whose_file_is_shorter_than_at_its_end_is_refused(tmp_path: Path) -> None:
     run = literal(tmp_path)
     size = 50 * ledger.DELIVERY.itemsize
-    run.event("worker", name="consumer-1", state="killed", writes_as="consumer-1.0", files={"consumer-1.0.deliveries": size})  # fmt: skip
+    run.killed("consumer-1.0")
     folder = run.finish()
     assert seal(folder).gaps == []
     without_rows(folder.ledger / "consumer-1.0.deliveries", 10)
@@ -165,10 +165,26 @@ def test_a_worker_that_ended_in_an_orderly_way_has_closed_its_ledger(tmp_path: P
     )
 
 
+def test_events_that_are_neither_counted_nor_measured_are_refused(tmp_path: Path) -> None:
+    """A cut between two lines shows nowhere else: a commit without its line was 24 aborted_read in a clean log."""
+    run = literal(tmp_path)
+    run.unclosed.add("producer-1.0")
+    refused(run.finish(), r"producer-1\.0\.events: no closing event, and harness\.events has no size of it")
+
+
+def test_a_killed_worker_whose_events_are_shorter_than_at_its_end_is_refused(tmp_path: Path) -> None:
+    run = literal(tmp_path)
+    run.killed("consumer-1.0")
+    folder = run.finish()
+    path = folder.ledger / "consumer-1.0.events"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+    refused(folder, r"consumer-1\.0\.events: \d+ bytes found, \d+ promised")
+
+
 def test_a_killed_worker_has_not_closed_its_ledger(tmp_path: Path) -> None:
     run = literal(tmp_path)
     run.event("worker", name="consumer-1", state="started", pid=1, writes_as="consumer-1.0", role="consumer")
-    run.event("worker", name="consumer-1", state="killed", exit=-9, writes_as="consumer-1.0")
+    run.killed("consumer-1.0")
     folder = run.finish()
     kinds = [e["event"] for e in ledger.read_events(folder.ledger / "consumer-1.0.events")]
     assert "closed" not in kinds

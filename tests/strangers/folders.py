@@ -16,17 +16,20 @@ ANOMALIES = ("lost", "duplicated", "reordered", "phantom", "undelivered", "redel
 
 
 def history(root: Path, name: str = "clean", *, mode: Mode = Mode.AT_LEAST_ONCE) -> LiteralRun:
-    """Two producers, a fault that bites, a group of two readers that share three partitions, and two observers."""
+    """Two producers with keys, a fault that bites, a group of two readers that share three partitions, an observer.
+
+    The second consumer was killed in the end, so its files are measured by the harness; all others are counted by their writers.
+    """
     run = LiteralRun(root, mode=mode, name=name, scheduled=1)
     run.session(1)
     run.session(2)
     txn = 1 if mode is Mode.EXACTLY_ONCE else 0
-    before = [*run.write(1, 8, 0, txn=txn), *run.write(2, 6, 1, txn=txn)]
+    before = [*run.write(1, 8, 0, key=1, txn=txn), *run.write(2, 6, 1, key=2, txn=txn)]
     if txn:
         run.end(1, 1)
         run.end(2, 1)
     run.window()
-    after = [*run.write(1, 8, 2, txn=2 * txn), *run.write(2, 4, 1, txn=2 * txn)]
+    after = [*run.write(1, 8, 2, key=3, txn=2 * txn), *run.write(2, 4, 1, key=2, txn=2 * txn)]
     if txn:
         run.end(1, 2)
         run.end(2, 2)
@@ -35,6 +38,17 @@ def history(root: Path, name: str = "clean", *, mode: Mode = Mode.AT_LEAST_ONCE)
     for record in (*before, *after):
         run.give("consumer-2.0" if record.partition == 1 else "consumer-1.0", record)
     run.observe("observer-committed.0", "read_committed", *before, *after)
+    for worker in ("producer-1", "producer-2", "consumer-1", "observer-committed"):
+        run.event(
+            "worker",
+            name=worker,
+            state="started",
+            pid=1,
+            writes_as=f"{worker}.0",
+            role=worker.partition("-")[0],
+        )
+        run.event("worker", name=worker, state="ended", exit=0, writes_as=f"{worker}.0")
+    run.killed("consumer-2.0")
     return run
 
 
