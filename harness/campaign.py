@@ -93,7 +93,6 @@ class Campaign:
         self.broken: list[BrokenRun] = []
         self._waiting: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._reconcile_all, name="reconcile", daemon=True)
-        self._thread.start()
 
     def __enter__(self) -> Self:
         return self
@@ -102,7 +101,7 @@ class Campaign:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._waiting.put(None)
-        if kind is None:
+        if kind is None and self._thread.ident:
             self._thread.join()  # after an error nobody waits for results: the thread ends with the process
             for result in list(self._to_pack.values()):
                 self.pack(result)
@@ -112,6 +111,8 @@ class Campaign:
 
         A run that an error of ours ended is reconciled too, as far as it came; its future raises BrokenRun.
         """
+        if not self._thread.ident:
+            self._thread.start()  # not sooner: Spark's start would slow down the start of the cluster
         began = time.monotonic()
         broken: BrokenRun | None = None
         try:
@@ -144,7 +145,7 @@ class Campaign:
     def _reconcile_all(self) -> None:
         from harness.reconcile.session import start_in_background
 
-        start_in_background()  # beside the cluster's start and the first run
+        start_in_background()  # beside the first run
         while (first := self._waiting.get()) is not None:
             batch, more = [first], True
             while more and not self._waiting.empty():

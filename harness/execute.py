@@ -236,6 +236,8 @@ def _run(
         reader = Worker(_reader_spec(scenario, arena, run, there), run, events, access)
         stack.callback(reader.kill)
         reader.start()
+        for consumer in workers.consumers:
+            consumer.ask_to_stop()  # the group is drained: its members leave it while the log is read
         reader.wait(timings.final_read_limit_s + 15)
         events.write("step", step="read")
         # What is lost may still lie in a replica's log, which goes with the topic.
