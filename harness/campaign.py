@@ -19,7 +19,9 @@ from harness.execute import BrokenRun, execute
 from harness.expectation import told
 from harness.rundir import RunDir
 from harness.scenario import Scenario
+from harness.standby import Standby
 from harness.verdict import Judgement
+from harness.workers import environment
 
 Say = Callable[[str, str], None]  # scenario and what happens to it
 
@@ -92,6 +94,7 @@ class Campaign:
         self.runs: list[RunDir] = []  # that were executed, in order, also those that broke
         self.broken: list[BrokenRun] = []
         self._waiting: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+        self._standby = Standby(runs, environment())
         self._thread = threading.Thread(target=self._reconcile_all, name="reconcile", daemon=True)
 
     def __enter__(self) -> Self:
@@ -100,6 +103,7 @@ class Campaign:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._standby.close()
         self._waiting.put(None)
         if kind is None and self._thread.ident:
             self._thread.join()  # after an error nobody waits for results: the thread ends with the process
@@ -123,6 +127,7 @@ class Campaign:
                 say=lambda text: self._say(scenario.name, text),
                 command=self._command_for(scenario),
                 versions=self._versions,
+                standby=self._standby,
             )
         except BrokenRun as error:
             broken, run = error, error.run

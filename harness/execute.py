@@ -26,6 +26,7 @@ from harness.room import needed_in
 from harness.rundir import RunDir, write_json
 from harness.scenario import Scenario, TopicSettings
 from harness.stalls import tell_hanging_transactions
+from harness.standby import Standby
 from harness.topics import GroupWatch, partitions_now, refuse_compaction
 from harness.transform import INPUT
 from harness.workers import OBSERVER, Worker, Workers
@@ -74,6 +75,7 @@ def execute(
     say: Say = lambda _: None,
     command: str = "",
     versions: Mapping[str, str] | None = None,
+    standby: Standby | None = None,
 ) -> RunDir:
     """Run the scenario on a cluster that is up. An error after its start makes the run inconclusive.
 
@@ -105,11 +107,11 @@ def execute(
         book = stack.enter_context(ledger.Ledger(run.ledger, ledger.HARNESS, reserve_bytes=EVENTS_RESERVED))
         roles = [*workload.roles(), *_observers(scenario, topic, more_topics)]
         specs = _specs(scenario, cluster, run, roles)
-        workers = stack.enter_context(Workers(_workers(scenario, cluster, run, specs, book.events)))
+        workers = stack.enter_context(Workers(_workers(scenario, cluster, run, specs, book.events, standby)))
         arena = RunArena(cluster, topic, group, workers, more_topics)
         try:
             with needed_in(run.path):
-                _run(scenario, arena, run, manifest, book.events, say)
+                _run(scenario, arena, run, manifest, book.events, say, standby)
         except RunRefusedError:
             raise
         except OnceproofError as error:
@@ -151,6 +153,7 @@ def _run(
     manifest: dict[str, Any],
     events: ledger.EventLog,
     say: Say,
+    standby: Standby | None,
 ) -> None:
     timings, workers, partitions = scenario.timings, arena.workers, scenario.topic.partitions
     injector = Injector(arena, events, say, workers.check)
@@ -233,7 +236,7 @@ def _run(
         there = partitions_now(arena.cluster, arena.topic, partitions)  # an operator may have added some
         manifest["topic_unchanged"] = there == partitions
         access = arena.cluster.client_settings(Lane.CONTROL)
-        reader = Worker(_reader_spec(scenario, arena, run, there), run, events, access)
+        reader = Worker(_reader_spec(scenario, arena, run, there), run, events, access, standby)
         stack.callback(reader.kill)
         reader.start()
         for consumer in workers.consumers:
@@ -281,13 +284,15 @@ def _workers(
     run: RunDir,
     specs: Sequence[Mapping[str, Any]],
     events: ledger.EventLog,
+    standby: Standby | None,
 ) -> list[Worker]:
     clocked = workers_with_clocks(scenario.schedule)
+    settings = [cluster.client_settings(Lane(spec["lane"])) for spec in specs]
     return [
-        (ClockedWorker if spec["name"] in clocked else Worker)(
-            spec, run, events, cluster.client_settings(Lane(spec["lane"]))
-        )
-        for spec in specs
+        ClockedWorker(spec, run, events, security)
+        if spec["name"] in clocked
+        else Worker(spec, run, events, security, standby)
+        for spec, security in zip(specs, settings, strict=True)
     ]
 
 

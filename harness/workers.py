@@ -21,7 +21,9 @@ from harness.moments import Moment, Moments
 from harness.roles._sending import transactional_id
 from harness.rundir import RunDir
 from harness.session_numbers import next_incarnation
+from harness.standby import Standby
 from harness.waiting import wait_until
+from harness.worker import LOADED_CLIENT
 
 ROOT = Path(__file__).resolve().parent.parent
 _PIPE_BYTES = 64 * 1024  # what a pipe keeps while nobody reads
@@ -39,13 +41,19 @@ class Worker:
 
     `security` is what its clients need to get in (Cluster.client_settings). It may hold secrets and so it is in no
     file, argument or environment: the process gets it through a pipe, which it reads to the end at its start.
+    `standby` may have a process that is started already; another client library than the installed one needs its own.
     """
 
     def __init__(
-        self, spec: Mapping[str, Any], run: RunDir, events: EventLog, security: Mapping[str, Any] = {}
+        self,
+        spec: Mapping[str, Any],
+        run: RunDir,
+        events: EventLog,
+        security: Mapping[str, Any] = {},
+        standby: Standby | None = None,
     ) -> None:
         self._spec, self._run, self._events = spec, run, events
-        self._security = dict(security)
+        self._security, self._standby = dict(security), standby
         self._process: subprocess.Popen[bytes] | None = None
         self._boards: list[Board] = []
         self._sent: set[int] = set()  # signals that may end this life
@@ -96,18 +104,20 @@ class Worker:
         )
 
     def _launch(self, spec_file: Path, writer: str) -> subprocess.Popen[bytes]:
+        log, pidfile = self._run.logs / f"{writer}.out", self._run.logs / f"{writer}.pid"
+        client_version = self._spec.get("client_version", "")
+        if self._standby is not None and self._spec["client"] == LOADED_CLIENT and not client_version:
+            process = self._standby.begin(spec_file, log, self._security)
+            if process is not None:
+                tether.write_pidfile(pidfile, process)
+                return process
         with _pipe(json.dumps(self._security).encode()) as told:
             return tether.spawn(
                 self.command(spec_file),
-                log=self._run.logs / f"{writer}.out",
+                log=log,
                 cwd=ROOT,
-                env={
-                    **os.environ,
-                    **libraries.environment(self._spec.get("client_version", "")),
-                    "PYTHONUNBUFFERED": "1",
-                    "OPENBLAS_NUM_THREADS": "1",
-                },
-                pidfile=self._run.logs / f"{writer}.pid",
+                env=environment(client_version),
+                pidfile=pidfile,
                 stdin=told,
             )
 
@@ -290,6 +300,16 @@ class Workers:
             worker.ask_to_stop()
         for worker in workers:
             worker.wait(timeout_s)
+
+
+def environment(client_version: str = "") -> dict[str, str]:
+    """The environment of a worker process."""
+    return {
+        **os.environ,
+        **libraries.environment(client_version),
+        "PYTHONUNBUFFERED": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
 
 
 def _pipe(words: bytes) -> IO[bytes]:

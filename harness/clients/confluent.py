@@ -197,7 +197,7 @@ class ConfluentConsumer:
         records, errors, refused = self._consumer.consume(at_most, timeout_s), [], []
         ends: dict[Any, Any] = {}  # the library's types allow None where it never is
         reported = _each(Record.error, records)
-        if reported.count(None) < len(records):
+        if any(reported):  # most often none
             for record, error in zip(records, reported, strict=True):
                 if error is None:
                     continue
