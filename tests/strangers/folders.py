@@ -16,7 +16,7 @@ ANOMALIES = ("lost", "duplicated", "reordered", "phantom", "undelivered", "redel
 
 
 def history(root: Path, name: str = "clean", *, mode: Mode = Mode.AT_LEAST_ONCE) -> LiteralRun:
-    """Two producers with keys, a fault that bites, a group of two readers that share three partitions, an observer.
+    """Two producers, one of them with keys, a fault that bites, a group of two readers that share three partitions, an observer.
 
     The second consumer was killed in the end, so its files are measured by the harness; all others are counted by their writers.
     """
@@ -24,12 +24,12 @@ def history(root: Path, name: str = "clean", *, mode: Mode = Mode.AT_LEAST_ONCE)
     run.session(1)
     run.session(2)
     txn = 1 if mode is Mode.EXACTLY_ONCE else 0
-    before = [*run.write(1, 8, 0, key=1, txn=txn), *run.write(2, 6, 1, key=2, txn=txn)]
+    before = [*run.write(1, 8, 0, txn=txn), *run.write(2, 6, 1, key=2, chosen=True, txn=txn)]
     if txn:
         run.end(1, 1)
         run.end(2, 1)
     run.window()
-    after = [*run.write(1, 8, 2, key=3, txn=2 * txn), *run.write(2, 4, 1, key=2, txn=2 * txn)]
+    after = [*run.write(1, 8, 2, txn=2 * txn), *run.write(2, 4, 1, key=2, chosen=True, txn=2 * txn)]
     if txn:
         run.end(1, 2)
         run.end(2, 2)

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 WITHOUT_SPARK, WITH_SPARK, AT_ONCE = 200, 30, 30
+MODES = (Mode.AT_LEAST_ONCE, Mode.EXACTLY_ONCE)
 RIGHT = {"clean": {"HELD", "INCONCLUSIVE"}, "broken": {"VIOLATED", "INCONCLUSIVE"}}
 COMMANDS = (
     ("reconcile", "--seal-only"), ("report",), ("explain",), ("explain", "--message", "producer-1.0-3"),
@@ -69,7 +70,7 @@ class Bench:
         self.outside.mkdir()
         (self.outside / "file").write_text("not yours")
         self._bases: dict[tuple[str, Mode], RunDir] = {}
-        for mode in (Mode.AT_LEAST_ONCE, Mode.EXACTLY_ONCE):
+        for mode in MODES:
             self._bases["clean", mode] = judged(history(root / mode, mode=mode).finish())
             self._bases["broken", mode] = judged(broken(root / mode, mode), lost=1)
 
@@ -83,9 +84,9 @@ class Bench:
         structural = [one.apply(run, self.outside) for one in mutations]
         return Case(base, mode, mutations, all(structural), run)
 
-    def undamaged(self) -> Case:
-        """A copy of a clean run as it is."""
-        while (case := self.case([])).base != "clean":
+    def undamaged(self, mode: Mode) -> Case:
+        """A copy of a clean run of this mode as it is."""
+        while ((case := self.case([])).base, case.mode) != ("clean", mode):
             continue
         return case
 
@@ -188,7 +189,7 @@ def test_damaged_folders_are_read_safely_without_spark(
 def test_damaged_folders_are_judged_safely(
     spark: SparkSession, bench: Bench, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Many at once, so that each bad run is one among others (R9), with one undamaged run among them."""
+    """Many at once, so that each bad run is one among others (R9), with an undamaged run of each mode among them."""
     from harness.reconcile.submit import judge_runs
 
     outcomes: Counter[str] = Counter()
@@ -200,7 +201,7 @@ def test_damaged_folders_are_judged_safely(
     for first in range(0, len(cases), AT_ONCE):
         # A manifest that is gone makes it no run folder at all.
         several = [case for case in cases[first : first + AT_ONCE] if os.path.lexists(case.run.manifest)]
-        several.append(bench.undamaged())
+        several += [bench.undamaged(mode) for mode in MODES]
         out, err = io.StringIO(), io.StringIO()
         with redirect_stdout(out), redirect_stderr(err):
             judge_runs([str(case.run.path) for case in several], spark, as_json=True)
@@ -213,7 +214,7 @@ def test_damaged_folders_are_judged_safely(
             outcomes[f"{case.base}{'' if case.structural else ', forged'}: {row['verdict']}"] += 1
             if case.structural and row["verdict"] != "UNREADABLE":
                 assert row["verdict"] in RIGHT[case.base], (case, row)
-        assert rows[-1]["verdict"] == "HELD", rows[-1]
+        assert [row["verdict"] for row in rows[-len(MODES) :]] == ["HELD"] * len(MODES), rows[-len(MODES) :]
     assert bench.untouched()
     tell(capsys, outcomes)
 
