@@ -24,7 +24,9 @@ _OVERTAKEN_LIMIT_S = 180.0  # a session takes 10 s to end; a busy machine then h
 class PauseWorker:
     """Bites when the kernel says that every process is stopped and none gets anything done, as all did before."""
 
-    until_overtaken: bool = False  # bites only when its group has committed further in every partition
+    until_overtaken: bool = (
+        False  # bites only when its group has committed further in every partition with records
+    )
 
     needs: ClassVar[type] = WorkerNode
     ways: ClassVar[Mapping[str, str]] = {"process": "nothing"}
@@ -78,10 +80,17 @@ class PauseWorker:
 
 
 def _overtaken(arena: Arena, bite: Bite) -> Bite:
-    """Wait until the run's group has committed further than now, in every partition that it has committed."""
-    administrator = Administrator(arena.cluster, arena.topic)
-    before, begun = administrator.committed(arena.group), time.monotonic()
-    last = before
+    """Wait until the run's group has committed further than now, in every partition that has records.
+
+    A partition without a commit counts from its start: it may be the one that the paused worker has records of.
+    """
+    administrator, begun = Administrator(arena.cluster, arena.topic), time.monotonic()
+    last = administrator.committed(arena.group)
+    before = {
+        number: last.get(number, start)
+        for number, (start, end) in administrator.offsets().items()
+        if end > start
+    }
 
     def behind() -> list[int]:
         nonlocal last

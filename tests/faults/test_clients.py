@@ -263,12 +263,17 @@ def test_a_pause_of_an_idle_worker_proves_nothing(arena: WorkersArena) -> None:
 
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize(
-    ("later", "bit"), [({0: 8, 1: 3}, True), ({0: 8, 1: 2}, False), ({0: 8}, False)], ids=str
+    ("later", "bit"),
+    [({0: 8, 1: 3, 2: 1}, True), ({0: 8, 1: 2, 2: 1}, False), ({0: 8, 2: 1}, False), ({0: 8, 1: 3}, False)],
+    ids=str,
 )
 def test_a_pause_until_others_have_gone_further(
     arena: WorkersArena, monkeypatch: pytest.MonkeyPatch, later: dict[int, int], bit: bool
 ) -> None:
-    """Every partition counts: nobody knows of which one the paused worker has records."""
+    """Every partition with records counts, also one without a commit: the paused worker may have records of any.
+
+    Partition 2 has records and no commit, partition 3 is empty.
+    """
     at_first = iter([{0: 7, 1: 2}, {0: 7, 1: 2}])
     fault = PauseWorker(until_overtaken=True)
     monkeypatch.setattr(pause_worker, "_OVERTAKEN_LIMIT_S", 0.6)
@@ -277,10 +282,11 @@ def test_a_pause_until_others_have_gone_further(
         "committed",
         lambda _self, group: next(at_first, later) if group == arena.group else {},
     )
+    monkeypatch.setattr(Administrator, "offsets", lambda _self: {0: (0, 9), 1: (0, 9), 2: (0, 9), 3: (0, 0)})
     monkeypatch.setattr(Administrator, "__init__", lambda *_: None)
     bite = held(fault, arena, arena.fakes[0])
     assert bite.bit == bit, bite.proof
-    assert f"{{0: 7, 1: 2}} then, {later} now" in bite.proof
+    assert f"{{0: 7, 1: 2, 2: 0}} then, {later} now" in bite.proof
     assert ("overtaken_s" in bite.measured) == bit
     assert fault_of(fault.describe()) == fault != PauseWorker()
 
