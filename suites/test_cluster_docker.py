@@ -204,6 +204,7 @@ def test_kills_at_random_moments_leave_nothing_after_the_next_start(
 ) -> None:
     """With an engine of their own that dies with each of them; the cluster is up and its broker paused after some seconds."""
     folder, chance = tmp_path / "cluster", random.Random(20)
+    engines.installed_dockerd()  # not while a harness waits to be killed; and it brings iptables-save
     before = _filters()
     for _ in range(pytestconfig.getoption("--times") or KILLS):
         with _harness(folder, {}, PAUSING) as harness:

@@ -85,14 +85,19 @@ def trouble() -> str | None:
 
 def _started(progress: Progress) -> Engine:
     global _own
+    _own = OwnEngine.start(installed_dockerd(progress), lambda url: _silence(url) is None)
+    return Engine(_own.url, _own)
+
+
+def installed_dockerd(progress: Progress = to_stderr) -> Path:
+    """Return the program of an engine, which is installed first where there is none. Starts nothing."""
     if _dockerd() is None:
         by_hand = f"install {PACKAGES[0]} by hand"
         apt.install_first(PACKAGES, log="docker", there=_dockerd, by_hand=by_hand, progress=progress)
     program = _dockerd()
     if program is None:
         raise SetupError(f"{PACKAGES[0]} was installed and brought no dockerd; {BY_HAND}")
-    _own = OwnEngine.start(program, lambda url: _silence(url) is None)
-    return Engine(_own.url, _own)
+    return program
 
 
 def _dockerd() -> Path | None:
