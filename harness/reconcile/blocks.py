@@ -36,6 +36,7 @@ MASKS = ("m0", "m1", "m2", "m3", "m4", "why")
 SUMS, HASHES, HIGHEST = ("n0", "n1", "n2"), ("h0", "h1"), ("x",)
 SUMMARY = (*KEYS, *MASKS, *SUMS, *HASHES, *HIGHEST)
 BITS = 6  # 64 items a block
+MIXED_AT_ONCE = 1 << 13  # rows: what is between two steps stays in the cache of a core
 
 BUCKET_NS = 250_000_000  # of the timeline, unless the run is long
 MOST_BUCKETS = 1 << 14  # of the timeline, about; the driver holds them all, so longer runs have wider ones
@@ -200,12 +201,17 @@ class Facts:
 
 
 def _looked_up(wanted: Ints, known: Ints, values: Ints, otherwise: int) -> Ints:
-    """The value that stands beside each wanted number in `known`, which is sorted."""
-    if not len(known):
+    """Return the value beside each wanted number in `known`, which is sorted.
+
+    Neighbours are equal most often, so each stretch of equal numbers is looked up once.
+    """
+    if not len(known) or not len(wanted):
         return np.full(len(wanted), otherwise, dtype=np.int64)
-    at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-    found: Ints = np.where(known[at] == wanted, values[at], otherwise)
-    return found
+    starts = np.flatnonzero(np.r_[True, wanted[1:] != wanted[:-1]])
+    first = wanted[starts]
+    at = np.minimum(np.searchsorted(known, first), len(known) - 1)
+    found = np.where(known[at] == first, values[at], otherwise)
+    return np.repeat(found, np.diff(np.r_[starts, len(wanted)]))
 
 
 def bucket_ns(length_ns: int) -> int:
@@ -222,13 +228,19 @@ def place_of(topic: Ints, partition: Ints) -> Ints:
 
 def mixed(*columns: Ints) -> Ints:
     """A hash of each row: 64 bits, so that hashes that cancel out mean equal rows. Wraps on purpose."""
-    state = np.zeros(len(columns[0]), dtype=np.uint64)
-    for column in columns:
-        state = (state ^ column.astype(np.uint64)) * np.uint64(0x9E37_79B9_7F4A_7C15)
-        state ^= state >> np.uint64(29)
-        state *= np.uint64(0xBF58_476D_1CE4_E5B9)
-        state ^= state >> np.uint64(32)
-    return state.astype(np.int64)
+    words = [column.astype(np.int64, copy=False).view(np.uint64) for column in columns]
+    made = np.zeros(len(columns[0]), dtype=np.uint64)
+    shifted = np.empty(min(len(made), MIXED_AT_ONCE), dtype=np.uint64)
+    for first in range(0, len(made), MIXED_AT_ONCE):
+        state = made[first : first + MIXED_AT_ONCE]
+        some = shifted[: len(state)]
+        for word in words:
+            state ^= word[first : first + MIXED_AT_ONCE]
+            state *= np.uint64(0x9E37_79B9_7F4A_7C15)
+            state ^= np.right_shift(state, np.uint64(29), out=some)
+            state *= np.uint64(0xBF58_476D_1CE4_E5B9)
+            state ^= np.right_shift(state, np.uint64(32), out=some)
+    return made.view(np.int64)
 
 
 def unique_pairs(x: Ints, y: Ints) -> tuple[Ints, Ints, Ints]:
