@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from harness.board import Counters
-    from harness.ledger import Ledger
-    from harness.message import Message
-    from harness.reconcile.blocks import Space, Why
+    from harness.ledger.journal import Ledger
+    from harness.ledger.message import Message
+    from harness.ledger.transform import Transform
+    from harness.reconcile.screen.summaries import Space, Why
     from harness.scenario import TopicSettings
-    from harness.transform import Transform
+    from harness.workers.counters import Counters
 
 
 # --- values ---------------------------------------------------------------------------------------
@@ -378,7 +378,9 @@ class WorkerNode(Killable, Pausable, Protocol):
     @property
     def client_settings(self) -> Mapping[str, Any]: ...  # of its library, where the scenario names some
     def counters(self) -> Counters: ...  # of all its incarnations together
-    def stop_at(self, moment: str) -> None: ...  # wait there when it comes to it next (harness.moments)
+    def stop_at(
+        self, moment: str
+    ) -> None: ...  # wait there when it comes to it next (harness.workers.breakpoints)
     def waits(self) -> bool: ...  # whether it does
     def go_on(self) -> None: ...  # also of one that does not wait
 
@@ -492,13 +494,15 @@ class Counting(Protocol):
 
 @dataclass(frozen=True)
 class Batch:
-    """What one poll gave: rows of harness.ledger.DELIVERY, and where the reader stands now."""
+    """What one poll gave: rows of harness.ledger.journal.DELIVERY, and where the reader stands now."""
 
     rows: npt.NDArray[np.void]
     positions: Mapping[int, int]  # partition -> offset after its last record in this batch
     ends: Mapping[int, int]  # partition -> its end, where the reader has reached it
     errors: Sequence[str]  # what the library reported besides records
-    effects: npt.NDArray[np.void] | None = None  # rows of harness.ledger.EFFECT, if they were asked for
+    effects: npt.NDArray[np.void] | None = (
+        None  # rows of harness.ledger.journal.EFFECT, if they were asked for
+    )
     # What the library committed by itself since the last poll: positions, what became of it, and the error's name.
     commits: Sequence[tuple[Mapping[int, int], Outcome, str]] = ()
 
@@ -611,7 +615,7 @@ class Fault(Protocol):
 
 
 class Finder(Protocol):
-    """Finds one anomaly in the rows of blocks that are not sound (harness.reconcile.screen).
+    """Finds one anomaly in the rows of blocks that are not sound (harness.reconcile.screen.screen).
 
     It is called only when screening saw one of the reasons that wake it. How many items were compared (E9) is the sum
     of these counts of the screening, which sees every row.
@@ -622,7 +626,7 @@ class Finder(Protocol):
 
     anomaly: ClassVar[str]
     asked_of: ClassVar[tuple[str, ...]]  # harness.reconcile.find.findings.LEDGER, HISTORY or both
-    compared: ClassVar[tuple[str, ...]]  # names of harness.reconcile.blocks.Count
+    compared: ClassVar[tuple[str, ...]]  # names of harness.reconcile.screen.summaries.Count
     woken_by: ClassVar[Mapping[Space, Why]]
 
     def explain(self, row: Mapping[str, Any]) -> str: ...

@@ -21,10 +21,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 
-from harness import signals
 from harness.contracts import Arena, Bite, Node
 from harness.errors import FaultError
-from harness.ledger import EventLog
+from harness.ledger.journal import EventLog
+from harness.runtime import signals
 from harness.schedule import Schedule, Window
 
 UNDO_LIMIT_S = 300.0  # for one fault: more than all limits of its steps together

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from harness import registry
-from harness.choice import Choice
+from harness.cluster_options import Choice
 from harness.contracts import Fault
 from harness.scenario import Scenario
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from harness.clusters._offers import TRANSACTIONS
 from harness.contracts import Cluster, Mode, Node, WorkerNode
+from harness.kafka.optional_requests import TRANSACTIONS
 from harness.scenario import Scenario
 from harness.targets import WORKER_ROLES
 

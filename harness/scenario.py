@@ -9,11 +9,11 @@ from enum import StrEnum
 from typing import Any
 
 from harness import expectation
-from harness.client_names import canonical, promised
 from harness.contracts import Mode, Verdict
-from harness.message import MIN_LENGTH
+from harness.kafka.client_settings import canonical, promised
+from harness.ledger.message import MIN_LENGTH
+from harness.ledger.transform import Transform
 from harness.schedule import NO_FAULTS, Schedule
-from harness.transform import Transform
 
 # A part of topics, which have at most 249 letters: before it the prefix, behind it the time and the topic's use.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,149}")

@@ -19,7 +19,7 @@ from harness.scenario import (
 )
 from harness.schedule import Window, every, once, overlapping
 from harness.targets import leader_of
-from suites import matrix
+from suites.scenarios import matrix
 
 
 @pytest.mark.parametrize(

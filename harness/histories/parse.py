@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.checked import parse_json, shown
 from harness.contracts import Outcome
 from harness.errors import UsageError
-from harness.events import MOST_OFFSET
+from harness.ledger.events import MOST_OFFSET
+from harness.ledger.value_checks import parse_json, shown
 
 SEND, POLL, TXN, ASSIGN, SUBSCRIBE = "send", "poll", "txn", "assign", "subscribe"
 INVOKE = "invoke"

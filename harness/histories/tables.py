@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from harness.contracts import Outcome
 from harness.histories.parse import ASSIGN, SUBSCRIBE, History, Label, Operation
-from harness.reconcile.fates import TRANSACTION, told
 from harness.reconcile.find import derive
 from harness.reconcile.find.derive import prepared
 from harness.reconcile.find.findings import sql
@@ -40,7 +39,8 @@ from harness.reconcile.find.tables import (
     PositionTables,
     StepTables,
 )
-from harness.reconcile.schema import SCHEMAS
+from harness.reconcile.screen.transaction_fates import TRANSACTION, told
+from harness.reconcile.seal.schema import SCHEMAS
 
 # What a history says of a read besides what a ledger does: which operation it belongs to and where in it, whether it
 # moves the reader's position (E5), how often that position was forgotten (E6) and how many rebalances had touched

@@ -15,16 +15,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.contracts import Finder
-from harness.reconcile.blocks import Facts, Space, Why
 from harness.reconcile.find.findings import to_arrow
 from harness.reconcile.find.known import Known, table_of
 from harness.reconcile.find.rounds import CRASHED, FINDINGS, UNJUDGED, Questions
 from harness.reconcile.find.shares import packed
-from harness.reconcile.pieces import FOR_LATER, PICKED_FOR, PIECE, Shares, Subject, unpacked
-from harness.reconcile.seal import Sealed
+from harness.reconcile.screen.summaries import Facts, Space, Why
+from harness.reconcile.seal.seal import Sealed
 from harness.reconcile.select.across_tasks import Doubts
 from harness.reconcile.select.select import Picker, related, visible
-from harness.reconcile.source import Source
+from harness.reconcile.spark.pieces import FOR_LATER, PICKED_FOR, PIECE, Shares, Subject, unpacked
+from harness.reconcile.spark.source import Source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

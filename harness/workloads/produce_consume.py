@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.contracts import Lane, Mode
+from harness.ledger.transform import Transform
 from harness.scenario import Scenario, TopicSettings
-from harness.transform import Transform
 
 
 class ProduceConsume:

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.contracts import Lane
+from harness.ledger.transform import Transform, dead_letters_of, output_of
 from harness.scenario import Scenario, TopicSettings
-from harness.transform import Transform, dead_letters_of, output_of
 from harness.workloads.produce_consume import ProduceConsume
 
 

@@ -13,10 +13,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from harness.reconcile.blocks import BITS, Count, Facts, Ints, Space, Summary, Why
-from harness.reconcile.owners import Shared
-from harness.reconcile.screen import Screened
-from harness.reconcile.seal import Sealed
+from harness.reconcile.screen.partition_owners import Shared
+from harness.reconcile.screen.screen import Screened
+from harness.reconcile.screen.summaries import BITS, Count, Facts, Ints, Space, Summary, Why
+from harness.reconcile.seal.seal import Sealed
 
 EVERYTHING = np.iinfo(np.int64).max
 
