@@ -20,9 +20,8 @@ from confluent_kafka import Consumer, TopicPartition
 from harness.clients.confluent import ConfluentConsumer, ConfluentProducer
 from harness.clients.librdkafka.translation import consumer_settings
 from harness.clusters.local import LocalCluster
-from harness.contracts import ConsumerSpec, Lane, Mode, ProducerSpec
+from harness.contracts import ConsumerSpec, Lane, Mode, ProducerSpec, TopicSettings
 from harness.ledger.journal import AttemptJournal, Ledger, RowJournal
-from harness.scenario import TopicSettings
 from harness.workers.counters import Board
 from harness.workers.roles._session import Session
 

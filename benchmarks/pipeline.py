@@ -20,10 +20,10 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from harness.clients.confluent import Confluent, ConfluentProducer
 from harness.clients.librdkafka.translation import consumer_settings, producer_settings
 from harness.clusters.local import LocalCluster
-from harness.contracts import ConsumerSpec, Lane, Mode, ProducerSpec
+from harness.contracts import ConsumerSpec, Lane, Mode, ProducerSpec, TopicSettings
 from harness.ledger.journal import Ledger
 from harness.ledger.transform import dead_letters_of, output_of
-from harness.scenario import Pipeline, TopicSettings
+from harness.scenario import Pipeline
 from harness.workers.counters import Board
 from harness.workers.roles._session import Session
 from harness.workers.roles.copier import CopierRole

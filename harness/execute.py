@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import __version__, registry
-from harness.contracts import Cluster, Lane, Mode, Node, Workload
+from harness.contracts import Cluster, Lane, Mode, Node, TopicSettings, Workload
 from harness.errors import NoRoom, OnceproofError, RunRefusedError, UsageError, WaitTimeout
 from harness.injector import Injector
 from harness.kafka import lost_record_search
@@ -29,7 +29,7 @@ from harness.ledger.rundir import RunDir, write_json
 from harness.ledger.transform import INPUT
 from harness.processes import ownership
 from harness.runtime.disk_space import needed_in
-from harness.scenario import Scenario, TopicSettings
+from harness.scenario import Scenario
 from harness.workers import client_version
 from harness.workers.pool import OBSERVER, Worker, Workers
 from harness.workers.skewed_worker import ClockedWorker, workers_with_clocks

@@ -18,7 +18,7 @@ import pytest
 from harness.assessment import assess
 from harness.campaign import Campaign
 from harness.clusters.memory import PARTITIONS, MemoryCluster
-from harness.contracts import Mode, Verdict
+from harness.contracts import Mode, TopicSettings, Verdict
 from harness.execute import BrokenRun
 from harness.expectation import Standing
 from harness.ledger.rundir import find_runs, read_json
@@ -31,7 +31,6 @@ from harness.scenario import (
     ProducerSettings,
     Scenario,
     Timings,
-    TopicSettings,
 )
 from harness.waiting import wait_until
 from harness.workers.pool import Worker

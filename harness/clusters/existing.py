@@ -28,14 +28,13 @@ from harness.clusters.external.power_commands import Powers
 from harness.clusters.external.preflight import Preflight
 from harness.clusters.external.undo import undo_left
 from harness.clusters.external.view import ExistingView
-from harness.contracts import Lane, Node
+from harness.contracts import Lane, Node, TopicSettings
 from harness.errors import ClusterError, OnceproofError, UsageError
 from harness.kafka import connection, topics
 from harness.kafka.optional_requests import TRANSACTIONS, fitted, lacking, not_checked
 from harness.kafka.protocol import raw_client
 from harness.kafka.protocol.addresses import shown
 from harness.kafka.protocol.security import Security
-from harness.scenario import TopicSettings
 
 if TYPE_CHECKING:
     from harness.cluster_options import Choice

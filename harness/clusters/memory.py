@@ -16,10 +16,9 @@ from subprocess import Popen
 from typing import Any, Self
 
 from harness.clusters.base.log_marks import LogMarks
-from harness.contracts import BrokerPlace, Lane, Node, PartitionState
+from harness.contracts import BrokerPlace, Lane, Node, PartitionState, TopicSettings
 from harness.errors import ClusterError, UsageError
 from harness.processes import child_process
-from harness.scenario import TopicSettings
 from harness.waiting import wait_until
 
 PARTITIONS = 4  # the mock brokers' own choice for a new topic, not ours

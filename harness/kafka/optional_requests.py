@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from harness.contracts import TopicSettings
 from harness.kafka.protocol import admin_requests
 from harness.kafka.protocol.call import Api
 from harness.kafka.protocol.producers import DESCRIBE_PRODUCERS
 from harness.kafka.protocol.quorum import DESCRIBE_QUORUM
 from harness.kafka.protocol.transactions import INIT_PRODUCER_ID
-from harness.scenario import TopicSettings
 
 Ranges = Mapping[int, tuple[int, int]]
 # Sent by librdkafka, which agrees on the version itself: any version will do.

@@ -15,11 +15,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its types l
 )
 from confluent_kafka.cimpl import NewTopic
 
-from harness.contracts import Cluster, PartitionState
+from harness.contracts import Cluster, PartitionState, TopicSettings, compacts
 from harness.errors import ClusterError, RunRefusedError
 from harness.kafka import connection
 from harness.kafka.protocol import admin_requests
-from harness.scenario import TopicSettings, compacts
 from harness.waiting import wait_until
 
 ASK_S = 10.0

@@ -10,22 +10,11 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.contracts import Counters
+
 _LAYOUT = struct.Struct("<6q")
 _CLOCK = struct.Struct("<2d")  # behind the counters
 _SIZE = _LAYOUT.size + _CLOCK.size
-
-
-@dataclass(frozen=True)
-class Counters:
-    attempted: int = 0
-    acked: int = 0
-    failed: int = 0  # rejected or unknown
-    delivered: int = 0
-    committed: int = 0
-    sessions: int = 0
-
-    def plus(self, **more: int) -> Counters:
-        return Counters(**{name: value + more.get(name, 0) for name, value in vars(self).items()})
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from harness.contracts import Counters
 from harness.errors import OnceproofError, UsageError
 from harness.ledger.journal import EventLog, file_sizes
 from harness.ledger.rundir import RunDir
@@ -19,7 +20,7 @@ from harness.processes import child_process
 from harness.waiting import wait_until
 from harness.workers import client_version
 from harness.workers.breakpoints import Moment, Moments
-from harness.workers.counters import Board, Counters
+from harness.workers.counters import Board
 from harness.workers.endings import Ending
 from harness.workers.roles._session import transactional_id
 from harness.workers.session_numbers import next_incarnation

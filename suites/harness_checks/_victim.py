@@ -13,7 +13,7 @@ from pathlib import Path
 from harness import registry
 from harness.clusters.base.options import Options
 from harness.clusters.local import LocalCluster
-from harness.scenario import TopicSettings
+from harness.contracts import TopicSettings
 from harness.targets import Target, active_controller, every_broker, follower_of, leader_of
 from suites.support.arena import TOPIC, BareArena
 

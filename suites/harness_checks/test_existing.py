@@ -18,12 +18,11 @@ from confluent_kafka.cimpl import NewTopic
 from faults.kill import Kill
 from harness.campaign import Campaign
 from harness.clusters.existing import ExistingCluster
-from harness.contracts import Killable, Mode, Pausable, Stoppable, Verdict
+from harness.contracts import Killable, Mode, Pausable, Stoppable, TopicSettings, Verdict
 from harness.errors import UsageError
 from harness.execute import RunArena
 from harness.kafka import connection
 from harness.kafka.admin import Administrator
-from harness.scenario import TopicSettings
 from harness.testing.check_cluster import check_cluster
 from harness.waiting import wait_until
 from suites.scenarios.fault_cases import scenarios

@@ -13,12 +13,12 @@ from confluent_kafka.admin import AdminClient
 
 from faults.reassign import Reassign
 from harness.clusters.existing import ExistingCluster
-from harness.contracts import Mode
+from harness.contracts import Mode, TopicSettings
 from harness.kafka import topics
 from harness.kafka.admin import Administrator
 from harness.kafka.protocol import raw_client
 from harness.possible import impossible
-from harness.scenario import Scenario, TopicSettings
+from harness.scenario import Scenario
 from harness.schedule import once
 from harness.targets import leader_of
 from suites.scenarios import matrix

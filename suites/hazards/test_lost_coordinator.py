@@ -16,9 +16,8 @@ from pathlib import Path
 import pytest
 
 from harness.clients.librdkafka.translation import TRANSACTIONAL
-from harness.contracts import Cluster, Killable, Lane, Node
+from harness.contracts import Cluster, Killable, Lane, Node, TopicSettings
 from harness.processes import child_process
-from harness.scenario import TopicSettings
 from harness.waiting import wait_until
 from suites.support.lost_coordinator import COMMITTED, GAVE_UP, SEND_OFFSETS_LIMIT_S, SENDS_OFFSETS
 from suites.support.sessions import started_cluster

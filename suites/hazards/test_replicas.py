@@ -16,7 +16,7 @@ from confluent_kafka import Producer
 from faults.kill import Kill
 from faults.sever import Sever
 from harness.campaign import Execute, Result
-from harness.contracts import Arena, Bite, Cluster, Healing, Killable, Lane, Node, ReplicaLogs
+from harness.contracts import Arena, Bite, Cluster, Healing, Killable, Lane, Node, ReplicaLogs, TopicSettings
 from harness.explain.questions import account_of_message
 from harness.kafka import lost_record_search
 from harness.kafka.segments import batches, records
@@ -24,7 +24,6 @@ from harness.ledger.journal import read_events
 from harness.ledger.query import Identity, Journals
 from harness.provision import java, kafka_libs
 from harness.provision.kafka import kafka_tools
-from harness.scenario import TopicSettings
 from harness.schedule import once, overlapping
 from harness.targets import leader_of
 from suites.scenarios.matrix import ACKS1_FAILOVER

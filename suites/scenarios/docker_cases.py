@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from faults.slow_disk import SlowDisk
 from faults.starve import Starve
-from harness.contracts import Mode
-from harness.scenario import Scenario, TopicSettings
+from harness.contracts import Mode, TopicSettings
+from harness.scenario import Scenario
 from harness.schedule import once
 from harness.targets import leader_of
 

@@ -32,8 +32,8 @@ from faults.starve import Starve
 from faults.transfer_leadership import TransferLeadership
 from faults.truncate_log import TruncateLog
 from faults.unclean_election import UncleanElection
-from harness.contracts import Direction, Mode, Verdict
-from harness.scenario import Scenario, TopicSettings
+from harness.contracts import Direction, Mode, TopicSettings, Verdict
+from harness.scenario import Scenario
 from harness.schedule import Schedule, once, together
 from harness.targets import (
     active_controller,

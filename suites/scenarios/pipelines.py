@@ -15,7 +15,7 @@ from faults.kill_worker import KillWorker
 from faults.pause_worker import PauseWorker
 from faults.reassign import Reassign
 from faults.sever import Sever
-from harness.contracts import Lane, Mode, Verdict
+from harness.contracts import Lane, Mode, TopicSettings, Verdict
 from harness.scenario import (
     ChurnSettings,
     ConsumerSettings,
@@ -24,7 +24,6 @@ from harness.scenario import (
     ProducerSettings,
     Scenario,
     Timings,
-    TopicSettings,
     TransactionSettings,
 )
 from harness.schedule import NO_FAULTS, Schedule, once, repeat, sequence

@@ -16,8 +16,8 @@ from faults.sever import Sever
 from harness.campaign import Execute
 from harness.clusters.ensemble.cluster import WithZooKeeper
 from harness.clusters.ensemble.server import ZooKeeperServer
-from harness.contracts import Cluster, Direction, Fault, Killable, Mode, Severable, Verdict
-from harness.scenario import Scenario, TopicSettings
+from harness.contracts import Cluster, Direction, Fault, Killable, Mode, Severable, TopicSettings, Verdict
+from harness.scenario import Scenario
 from harness.schedule import Schedule, once
 from harness.targets import (
     Target,

@@ -20,7 +20,18 @@ from faults.rebalance import Group, Rebalance
 from harness import registry
 from harness.clients.confluent import ConfluentProducer
 from harness.clusters.memory import PARTITIONS, MemoryCluster
-from harness.contracts import Bite, Fault, Lane, Mode, Node, ProducerLost, ProducerSpec, WorkerNode
+from harness.contracts import (
+    Bite,
+    Counters,
+    Fault,
+    Lane,
+    Mode,
+    Node,
+    ProducerLost,
+    ProducerSpec,
+    TopicSettings,
+    WorkerNode,
+)
 from harness.errors import FaultError, UsageError
 from harness.kafka.admin import Administrator
 from harness.kafka.protocol import raw_client
@@ -28,11 +39,10 @@ from harness.kafka.protocol.transactions import ProducerIdentity, init_producer_
 from harness.ledger.journal import EventLog
 from harness.ledger.message import run_number
 from harness.ledger.rundir import RunDir
-from harness.scenario import ProducerSettings, Scenario, TopicSettings
+from harness.scenario import ProducerSettings, Scenario
 from harness.schedule import fault_of
 from harness.testing.check_fault import check_fault
 from harness.waiting import wait_until
-from harness.workers.counters import Counters
 from harness.workers.pool import Worker
 from harness.workloads.produce_consume import ProduceConsume
 from tests.fake_arena import FakeArena, FakeNode, make_arena

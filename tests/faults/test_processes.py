@@ -24,7 +24,16 @@ from faults.starve import Starve
 from harness import registry
 from harness.clusters.powers import cpu
 from harness.clusters.powers.cpu import Throttle, cpu_seconds
-from harness.contracts import Fault, Killable, Node, Pausable, PausableAndKillable, Starvable, Stoppable
+from harness.contracts import (
+    Counters,
+    Fault,
+    Killable,
+    Node,
+    Pausable,
+    PausableAndKillable,
+    Starvable,
+    Stoppable,
+)
 from harness.errors import FaultError, UsageError, WaitTimeout
 from harness.machine import cgroup
 from harness.machine.cgroup import Place, sweep_groups
@@ -33,7 +42,6 @@ from harness.processes import child_process
 from harness.schedule import fault_of
 from harness.testing.check_fault import check_fault
 from harness.waiting import wait_until
-from harness.workers.counters import Counters
 from tests.fake_arena import FakeArena, FakeCluster, FakeNode, make_arena
 
 FAULTS: list[Fault] = [Kill(), Restart(), RollingRestart(), Pause(), Starve()]

@@ -13,13 +13,13 @@ import pytest
 
 from harness.campaign import Campaign
 from harness.clusters.memory import PARTITIONS, MemoryCluster
-from harness.contracts import Mode
+from harness.contracts import Mode, TopicSettings
 from harness.ledger.literal_run import LiteralRun, Record
 from harness.ledger.message import BAD_PAYLOAD, FOREIGN_RUN
 from harness.ledger.rundir import RunDir
 from harness.reconcile.job import reconcile_many
 from harness.reconcile.seal.seal import seal
-from harness.scenario import ConsumerSettings, ProducerSettings, Scenario, Timings, TopicSettings
+from harness.scenario import ConsumerSettings, ProducerSettings, Scenario, Timings
 from tests.reconcile.cases import CASES
 from tests.reconcile.histories import History
 from tests.reconcile.oracle import ANOMALIES, oracle, oracle_rows

@@ -11,12 +11,12 @@ import pytest
 
 from harness.cli import main
 from harness.clusters.memory import PARTITIONS, MemoryCluster
-from harness.contracts import Mode
+from harness.contracts import Mode, TopicSettings
 from harness.errors import NoRoom, OnceproofError
 from harness.execute import execute
 from harness.ledger import journal, rundir
 from harness.ledger.rundir import RunDir
-from harness.scenario import ConsumerSettings, ProducerSettings, Scenario, Timings, TopicSettings
+from harness.scenario import ConsumerSettings, ProducerSettings, Scenario, Timings
 from harness.testing.small_disk import fill, mounted_small_disk
 from harness.waiting import wait_until
 

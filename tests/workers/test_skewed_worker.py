@@ -18,14 +18,14 @@ from faults import _workers
 from faults.kill import Kill
 from faults.skew_clock import SkewClock
 from harness.clusters.memory import PARTITIONS, MemoryCluster
-from harness.contracts import Lane, Mode, Node, Skewable
+from harness.contracts import Lane, Mode, Node, Skewable, TopicSettings
 from harness.errors import ClusterError
 from harness.ledger.journal import ATTEMPT, ATTEMPT_MARK, EventLog
 from harness.ledger.message import run_number
 from harness.ledger.rundir import RunDir
 from harness.machine import fake_clock
 from harness.provision.faketime import find_faketime
-from harness.scenario import ProducerSettings, Scenario, TopicSettings
+from harness.scenario import ProducerSettings, Scenario
 from harness.schedule import once, overlapping
 from harness.targets import consumer, leader_of, producer
 from harness.testing.check_fault import check_fault

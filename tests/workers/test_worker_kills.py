@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from harness.clusters.memory import PARTITIONS, MemoryCluster
-from harness.contracts import Lane, Mode, Outcome
+from harness.contracts import Lane, Mode, Outcome, TopicSettings
 from harness.ledger import journal
 from harness.ledger.message import run_number
 from harness.ledger.rundir import RunDir
-from harness.scenario import ProducerSettings, Scenario, TopicSettings
+from harness.scenario import ProducerSettings, Scenario
 from harness.waiting import wait_until
 from harness.workers.pool import Worker, Workers
 from harness.workloads.produce_consume import ProduceConsume

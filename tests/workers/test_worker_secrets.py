@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.clusters.memory import PARTITIONS, MemoryCluster
-from harness.contracts import Lane, Mode
+from harness.contracts import Lane, Mode, TopicSettings
 from harness.ledger.journal import EventLog
 from harness.ledger.message import run_number
 from harness.ledger.rundir import RunDir
-from harness.scenario import ProducerSettings, Scenario, TopicSettings
+from harness.scenario import ProducerSettings, Scenario
 from harness.waiting import wait_until
 from harness.workers.pool import Worker
 from harness.workloads.produce_consume import ProduceConsume

@@ -19,13 +19,12 @@ from harness.clusters.base.view import LocalView
 from harness.clusters.links.links import Links
 from harness.clusters.links.mesh import Member, Mesh, members
 from harness.clusters.links.toxiproxy import Toxiproxy
-from harness.contracts import Lane, Node
+from harness.contracts import Lane, Node, TopicSettings
 from harness.errors import ClusterError, UsageError
 from harness.kafka import topics
 from harness.machine.loopback_block import Block
 from harness.provision.kafka import numbers_of
 from harness.runtime import signals
-from harness.scenario import TopicSettings
 
 _FIRST_KRAFT = (3, 3)
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from harness.contracts import Mode
+from harness.contracts import Mode, compacts
 from harness.errors import LedgerError
 from harness.ledger import journal as ledger_journal
 from harness.ledger.events import read_events
@@ -38,7 +38,6 @@ from harness.reconcile.seal.rows import Columns, Event, Reach
 from harness.reconcile.seal.schema import SCHEMAS
 from harness.reconcile.seal.sealed_files import SealedFiles
 from harness.reconcile.seal.wholeness import Wholeness
-from harness.scenario import compacts
 
 _COMPARED_TIMES = 1000  # rows of a piece whose time is compared with that of their attempt
 COUNTED_ONLY = (

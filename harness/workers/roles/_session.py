@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from harness.contracts import Client, Counting, Mode, Producer, ProducerSpec
+from harness.contracts import Client, Counters, Counting, Mode, Producer, ProducerSpec
 from harness.kafka.client_settings import promised
 from harness.ledger.journal import AttemptJournal, Ledger
 from harness.ledger.message import ABORT_INTENDED, Builder, Message
 from harness.ledger.transform import Transform
 from harness.scenario import Pipeline
-from harness.workers.counters import Board, Counters
+from harness.workers.counters import Board
 from harness.workers.roles._effects import effects_of
 from harness.workers.roles._partition_count import PartitionCount
 from harness.workers.session_numbers import session_number

@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from harness.contracts import Batch, Client, Consumer, Mode, Outcome
+from harness.contracts import Batch, Client, Consumer, Counters, Mode, Outcome
 from harness.ledger.journal import Ledger, RowJournal
 from harness.workers.breakpoints import Moment, Moments
-from harness.workers.counters import Board, Counters
+from harness.workers.counters import Board
 from harness.workers.roles._assignments import Assignments
 from harness.workers.roles._consumer_spec import reader_spec
 

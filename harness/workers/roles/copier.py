@@ -20,6 +20,7 @@ from harness.contracts import (
     Client,
     Consumer,
     ConsumerSpec,
+    Counters,
     Mode,
     Outcome,
     Producer,
@@ -30,7 +31,7 @@ from harness.ledger.journal import Ledger
 from harness.ledger.transform import Transform
 from harness.scenario import Pipeline
 from harness.workers.breakpoints import NO_MOMENTS, Moment, Moments, before, midway
-from harness.workers.counters import Board, Counters
+from harness.workers.counters import Board
 from harness.workers.roles._assignments import Assignments
 from harness.workers.roles._consumer_spec import reader_spec
 from harness.workers.roles._end_transaction import end_transaction

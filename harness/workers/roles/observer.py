@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from harness.contracts import Client
+from harness.contracts import Client, Counters
 from harness.ledger.journal import Ledger, RowJournal
-from harness.workers.counters import Board, Counters
+from harness.workers.counters import Board
 from harness.workers.roles._consumer_spec import reader_spec
 
 ROUND_S = 0.1  # each topic is polled once in it

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from harness.contracts import Client, ProducerLost
+from harness.contracts import Client, Counters, ProducerLost
 from harness.ledger.journal import Ledger
-from harness.workers.counters import Board, Counters
+from harness.workers.counters import Board
 from harness.workers.pacing import Pace
 from harness.workers.roles._patience import Patience
 from harness.workers.roles._session import Session

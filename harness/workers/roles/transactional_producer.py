@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from harness.contracts import Client, Outcome, Producer, ProducerLost, Transactional
+from harness.contracts import Client, Counters, Outcome, Producer, ProducerLost, Transactional
 from harness.ledger.journal import Ledger
 from harness.ledger.message import Message
 from harness.workers.breakpoints import NO_MOMENTS, Moment, Moments, before, midway
-from harness.workers.counters import Board, Counters
+from harness.workers.counters import Board
 from harness.workers.pacing import Pace
 from harness.workers.roles._end_transaction import end_transaction
 from harness.workers.roles._patience import Patience

@@ -32,8 +32,7 @@ from faults.starve import Starve
 from faults.transfer_leadership import TransferLeadership
 from harness.clusters.base.options import Options
 from harness.clusters.local import LocalCluster
-from harness.contracts import Fault, Lane
-from harness.scenario import TopicSettings
+from harness.contracts import Fault, Lane, TopicSettings
 from harness.targets import leader_of
 from harness.testing.check_fault import check_fault
 from suites.support.arena import TOPIC, BareArena

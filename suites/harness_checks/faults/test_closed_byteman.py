@@ -17,7 +17,7 @@ from harness.clusters.base.options import Options
 from harness.clusters.links.mesh import Port
 from harness.clusters.local import LocalCluster
 from harness.clusters.powers.local_nodes import LocalBroker
-from harness.scenario import TopicSettings
+from harness.contracts import TopicSettings
 from harness.targets import leader_of
 from harness.testing.check_fault import check_fault
 from harness.testing.listeners import listening_ports

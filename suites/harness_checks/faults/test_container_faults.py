@@ -13,12 +13,11 @@ from harness.clusters.base.options import Options
 from harness.clusters.containers.cluster import DockerCluster
 from harness.clusters.containers.nodes import ContainerBroker
 from harness.clusters.powers import memory
-from harness.contracts import DiskHarm, DiskThrottleable, Fault, MemoryStarvable
+from harness.contracts import DiskHarm, DiskThrottleable, Fault, MemoryStarvable, TopicSettings
 from harness.errors import FaultError
 from harness.machine import cgroup_io
 from harness.machine.cgroup_memory import MemoryGroup
 from harness.provision.docker.engine import trouble
-from harness.scenario import TopicSettings
 from harness.targets import leader_of
 from harness.testing.check_fault import check_fault
 from suites.support.arena import TOPIC, BareArena

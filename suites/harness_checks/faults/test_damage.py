@@ -18,9 +18,8 @@ from faults.truncate_log import TruncateLog
 from harness.clients.confluent import Confluent
 from harness.clusters.local import LocalCluster
 from harness.clusters.powers.local_nodes import LocalBroker
-from harness.contracts import Batch, ConsumerSpec, Fault, Lane, Mode, Node
+from harness.contracts import Batch, ConsumerSpec, Fault, Lane, Mode, Node, TopicSettings
 from harness.errors import ClusterError
-from harness.scenario import TopicSettings
 from harness.targets import Target, follower_of, leader_of
 from harness.testing.check_fault import check_fault
 from harness.waiting import wait_until

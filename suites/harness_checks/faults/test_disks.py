@@ -19,10 +19,9 @@ from faults.slow_disk import SlowDisk
 from harness.clusters.base.options import Options
 from harness.clusters.local import LocalCluster
 from harness.clusters.powers.local_nodes import LocalBroker
-from harness.contracts import DiskHarm, Fault, Lane, Node
+from harness.contracts import DiskHarm, Fault, Lane, Node, TopicSettings
 from harness.errors import FaultError
 from harness.kafka.protocol import raw_client
-from harness.scenario import TopicSettings
 from harness.targets import Target, every_broker, follower_of, leader_of
 from harness.testing.check_fault import check_fault
 from harness.testing.leftovers import mounts_of, processes_of

@@ -19,9 +19,8 @@ from faults.slow_link import SlowLink
 from harness.clusters.links.mesh import Port
 from harness.clusters.local import LocalCluster
 from harness.clusters.powers.local_nodes import LocalBroker
-from harness.contracts import Direction, Ending, Fault, Lane, Link, Questions, Severable
+from harness.contracts import Direction, Ending, Fault, Lane, Link, Questions, Severable, TopicSettings
 from harness.kafka.protocol import raw_client
-from harness.scenario import TopicSettings
 from harness.targets import Target, active_controller, every_broker, leader_of
 from harness.testing.check_fault import check_fault
 from suites.support.arena import TOPIC, BareArena

@@ -9,8 +9,7 @@ import pytest
 from faults._measure import probe_all
 from faults.sever import Sever
 from harness.clusters.local import LocalCluster
-from harness.contracts import Direction
-from harness.scenario import TopicSettings
+from harness.contracts import Direction, TopicSettings
 from harness.targets import leader_of
 from harness.testing.check_fault import check_fault
 from suites.harness_checks.faults.test_links import every_link

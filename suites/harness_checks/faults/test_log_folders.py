@@ -11,9 +11,8 @@ from faults.broken_disk import BrokenDisk
 from harness.clusters.base.options import Options
 from harness.clusters.local import LocalCluster
 from harness.clusters.powers.local_nodes import LocalBroker
-from harness.contracts import Fault
+from harness.contracts import Fault, TopicSettings
 from harness.errors import FaultError
-from harness.scenario import TopicSettings
 from harness.targets import leader_of
 from harness.testing.check_fault import check_fault
 from harness.testing.leftovers import mounts_of, processes_of

@@ -21,10 +21,10 @@ from faults.transfer_leadership import TransferLeadership
 from faults.unclean_election import UncleanElection
 from harness.campaign import Campaign
 from harness.clusters.local import LocalCluster
-from harness.contracts import Fault, Lane, Mode, Verdict
+from harness.contracts import Fault, Lane, Mode, TopicSettings, Verdict
 from harness.kafka.admin import Administrator
 from harness.ledger.rundir import read_json
-from harness.scenario import ConsumerSettings, Scenario, TopicSettings
+from harness.scenario import ConsumerSettings, Scenario
 from harness.schedule import once, overlapping
 from harness.targets import consumer, follower_of, leader_of
 from harness.testing.check_fault import check_fault

@@ -16,10 +16,9 @@ from harness.clusters.base.options import Options
 from harness.clusters.local import LocalCluster
 from harness.clusters.powers import cpu, memory
 from harness.clusters.powers.local_nodes import LocalBroker, LocalNode
-from harness.contracts import Fault
+from harness.contracts import Fault, TopicSettings
 from harness.errors import ClusterError, FaultError
 from harness.machine.cgroup_memory import MemoryGroup
-from harness.scenario import TopicSettings
 from harness.targets import (
     Target,
     active_controller,

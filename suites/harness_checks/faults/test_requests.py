@@ -15,8 +15,8 @@ from confluent_kafka import Consumer, KafkaException, Producer
 from faults.hold_requests import HoldRequests
 from harness.campaign import Execute
 from harness.clusters.local import LocalCluster
-from harness.contracts import Lane, Mode, Node, RequestHolding, Verdict
-from harness.scenario import Scenario, TopicSettings
+from harness.contracts import Lane, Mode, Node, RequestHolding, TopicSettings, Verdict
+from harness.scenario import Scenario
 from harness.schedule import once
 from harness.targets import Target, every_broker, group_coordinator, leader_of, transaction_coordinator
 from harness.testing.check_fault import check_fault

@@ -22,13 +22,12 @@ from harness.clusters.external.node import CommandedNode, commanded
 from harness.clusters.external.power_commands import Commands, Powers
 from harness.clusters.external.preflight import Preflight
 from harness.clusters.links.mesh import Member
-from harness.contracts import Killable, Mode, Node, Pausable, Severable, Shared, Stoppable
+from harness.contracts import Killable, Mode, Node, Pausable, Severable, Shared, Stoppable, TopicSettings
 from harness.errors import ClusterError, FaultError, UsageError
 from harness.kafka import connection, optional_requests
 from harness.kafka.admin import Administrator
 from harness.kafka.optional_requests import fitted
 from harness.possible import impossible
-from harness.scenario import TopicSettings
 from harness.schedule import once
 from harness.targets import leader_of
 from suites.scenarios import matrix

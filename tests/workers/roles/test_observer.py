@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from harness.clusters.memory import PARTITIONS, MemoryCluster
-from harness.contracts import Lane, Mode
+from harness.contracts import Lane, Mode, TopicSettings
 from harness.ledger import journal
 from harness.ledger.journal import EventLog
 from harness.ledger.message import run_number
 from harness.ledger.rundir import RunDir
-from harness.scenario import ConsumerSettings, ProducerSettings, Scenario, TopicSettings
+from harness.scenario import ConsumerSettings, ProducerSettings, Scenario
 from harness.waiting import wait_until
 from harness.workers.pool import Worker, Workers
 from harness.workloads.produce_consume import ProduceConsume
