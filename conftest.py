@@ -106,12 +106,12 @@ def execute(
     After the test its runs are packed as --keep says; those of a test that failed stay whole.
     """
 
-    from harness.possible import impossible
+    from harness.injector import why_not_applicable
 
     results: list[Result] = []
 
     def run(scenario: Scenario) -> Result:
-        if reason := impossible(scenario, cluster):
+        if reason := why_not_applicable(scenario, cluster):
             pytest.skip(reason)
         result = campaign.run(scenario.with_seed(request.config.getoption("--seed"))).result()
         request.node.stash[RESULT] = result

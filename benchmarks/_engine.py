@@ -42,7 +42,8 @@ def reconcile_sealed(run: RunDir) -> dict[str, Any]:
 def _sealed_before() -> Iterator[None]:
     """A run of this machine is sealed anew each time; these have been, and that was measured by itself."""
     import harness.reconcile.job  # noqa: F401  and with it every module that seals
-    from harness.reconcile.seal.seal import Sealed, seal
+    from harness.reconcile.seal.seal import seal
+    from harness.reconcile.seal.sealed import Sealed
 
     def stored(run: RunDir) -> Sealed:
         return Sealed.from_json(read_json(run.tables / "sealed.json", "is it sealed?"))
@@ -101,7 +102,7 @@ def same_run_again(run: RunDir, times: int) -> dict[str, Any]:
 def reconcile_tables(run: RunDir) -> dict[str, Any]:
     """A run that has only its sealed tables."""
     from harness.reconcile.job import reconcile_many
-    from harness.reconcile.seal.seal import Sealed
+    from harness.reconcile.seal.sealed import Sealed
     from harness.reconcile.spark.session import spark
 
     sealed = Sealed.from_json(read_json(run.tables / "sealed.json", "is it sealed?"))

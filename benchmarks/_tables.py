@@ -21,7 +21,8 @@ from harness.ledger.rundir import write_json
 from harness.reconcile.seal import rows as make
 from harness.reconcile.seal.readings import readings_of
 from harness.reconcile.seal.schema import SCHEMAS
-from harness.reconcile.seal.seal import COUNTED_ONLY, Sealed, Session
+from harness.reconcile.seal.seal import COUNTED_ONLY
+from harness.reconcile.seal.sealed import Sealed, Session
 from harness.reconcile.seal.sealed_files import GROUP_ROWS
 
 FILE_ROWS = 10_000_000

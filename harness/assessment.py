@@ -17,7 +17,7 @@ from harness.verdict import Judgement, Settings, judge
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from harness.reconcile.seal.seal import Sealed
+    from harness.reconcile.seal.sealed import Sealed
 
 
 def assess(run: RunDir, spark: SparkSession) -> tuple[dict[str, Any], Judgement]:

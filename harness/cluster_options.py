@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from harness import provision, registry
 from harness.clusters.base.options import PLAIN, Options
@@ -17,7 +17,12 @@ from harness.kafka.protocol.security import PROTOCOLS
 from harness.provision.kafka import LAST_WITH_ZOOKEEPER
 from harness.runtime import signals
 
+if TYPE_CHECKING:
+    from harness.contracts import Fault
+    from harness.scenario import Scenario
+
 FOR_TESTS_OF_THE_HARNESS = ("memory",)
+_WAY = "byteman"
 
 
 @dataclass(frozen=True)
@@ -175,3 +180,42 @@ def kinds_of_clusters() -> list[str]:
 
 def _flag(name: str) -> str:
     return "--" + name.replace("_", "-")
+
+
+# --- what scenarios need of the brokers --------------------------------------------------------------
+
+
+def laid_out_for(choice: Choice, scenarios: Iterable[Scenario]) -> Choice:
+    """The same cluster, with Byteman in its brokers only if a fault of these scenarios needs it."""
+    return with_byteman(choice) if by_byteman(scenarios, fuse=choice.options.fuse) else choice
+
+
+def with_byteman(choice: Choice) -> Choice:
+    """Brokers of a cluster that runs already are as they are."""
+    if choice.cluster == "existing":
+        return choice
+    return replace(choice, options=replace(choice.options, byteman=True))
+
+
+def by_byteman(scenarios: Iterable[Scenario], *, fuse: bool = False) -> bool:
+    """Whether a fault of theirs needs Byteman. Behind FUSE that is only a slow read."""
+    return any(_needs(fault, fuse) for one in scenarios for fault in _faults(one))
+
+
+def faults_by_byteman() -> list[str]:
+    """The names of all faults that Byteman can do."""
+    return [name for name in registry.names("fault") if _WAY in registry.load("fault", name).ways]
+
+
+def _faults(scenario: Scenario) -> Iterator[Fault]:
+    for window in scenario.schedule:
+        yield window.fault
+        inner = getattr(window.fault, "inner", None)  # of a fault that begins another one
+        if inner is not None:
+            yield inner
+
+
+def _needs(fault: Fault, fuse: bool) -> bool:
+    if _WAY not in fault.ways or getattr(fault, "rate_kb_s", None):  # a rate is kept by the container's group
+        return False
+    return not fuse or getattr(fault, "harm", None) == "read"

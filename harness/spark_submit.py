@@ -9,19 +9,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-ROOT = Path(__file__).parents[1]
-PACKAGES = ("harness", "reports")
-_STAMP = (2020, 1, 1, 0, 0, 0)  # the same sources make the same zip
 
 
 def judge_runs(texts: Sequence[str], spark: SparkSession, *, as_json: bool) -> int:
@@ -54,17 +48,6 @@ def judge_runs(texts: Sequence[str], spark: SparkSession, *, as_json: bool) -> i
         if not as_json:
             print(summary.table(rows, colour=sys.stdout.isatty()))
         return summary.exit_code(rows)
-
-
-def make_package(into: Path) -> Path:
-    """Write the zip, whole or not at all."""
-    draft = into.with_name(f".{into.name}.{os.getpid()}")
-    with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as package:
-        for path in sorted(p for name in PACKAGES for p in (ROOT / name).rglob("*.py")):
-            entry = zipfile.ZipInfo(path.relative_to(ROOT).as_posix(), _STAMP)
-            package.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED)
-    draft.replace(into)
-    return into
 
 
 def main(words: Sequence[str]) -> int:

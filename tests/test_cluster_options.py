@@ -11,14 +11,13 @@ import pytest
 
 from faults.at_moment import AtMoment
 from faults.slow_disk import SlowDisk
-from harness.cluster_options import Choice
+from harness.cluster_options import Choice, by_byteman, faults_by_byteman, laid_out_for
 from harness.clusters.base.options import Options
 from harness.clusters.links.mesh import Member
 from harness.clusters.powers.disk import Disked
 from harness.clusters.processes.java import Jvm
 from harness.contracts import DiskFault, DiskHarm, Mode
 from harness.errors import FaultError
-from harness.layout import by_byteman, faults_by_byteman, laid_out_for
 from harness.scenario import Scenario
 from harness.schedule import once
 from harness.targets import leader_of

@@ -21,10 +21,10 @@ from harness.clusters.links.links import Links
 from harness.clusters.links.mesh import Member, Mesh, Port
 from harness.clusters.links.toxiproxy import ToxiproxyProcess
 from harness.clusters.powers.local_nodes import LocalBroker, LocalNode
+from harness.clusters.processes import programs as kafka_programs
 from harness.clusters.processes.java import Jvm, lay_out
-from harness.clusters.processes.programs import by_node, exactly, with_byteman
-from harness.clusters.processes.programs import programs as programs_of
-from harness.contracts import Lane
+from harness.clusters.processes.programs import by_node, with_byteman
+from harness.contracts import Lane, Stoppable
 from harness.machine import loopback_block
 from harness.processes import child_process
 from harness.provision.kafka import UNKNOWN_VERSION, numbers_of
@@ -68,7 +68,7 @@ class LocalCluster(ServerCluster):
         self._versions = by_node([member.name for member in self._members], kafka_version, mixed)
         for version in self._versions.values():
             self._must_fit(version)
-        self._programs = programs or (exactly if mixed else programs_of)
+        self._programs = programs or (_exactly if mixed else _programs)
         self._broker_settings = dict(broker_settings)
         self._keep = keep
         self._options = options
@@ -190,11 +190,29 @@ class LocalCluster(ServerCluster):
         node.lay_out_as = lambda version: lay_out(
             folder, render(self._properties(mesh, member, data, version)), hosts
         )
+        node.programs_of = _exactly
         node.lay_out_as(jvm.kafka_version)
         if self._options.byteman:
             byteman.lay_out(folder)
         node.security = self._access.security if self._access is not None else None
         return node
+
+
+def _programs(version: str) -> Jvm:
+    return kafka_programs.programs(version, _run_once)
+
+
+def _exactly(version: str) -> Jvm:
+    return kafka_programs.programs(version, _run_once, exactly=True)
+
+
+def _run_once(jvm: Jvm, folder: Path) -> None:
+    """Let one broker do a bit of everything and end in order, so that it writes down the classes it used."""
+    cluster = LocalCluster(folder, brokers=1, controllers=1, combined=True, programs=lambda _version: jvm)
+    with cluster:
+        for node in cluster.nodes():
+            if isinstance(node, Stoppable):
+                node.shut_down()
 
 
 cluster_class = LocalCluster

@@ -138,7 +138,7 @@ class Proof:
     def _run(self, choice: Choice, scenarios: Sequence[Scenario], command_for: CommandFor) -> None:
         """Run all scenarios on a cluster of their own."""
         from harness.campaign import Campaign
-        from harness.layout import laid_out_for
+        from harness.cluster_options import laid_out_for
         from harness.processes import ownership
         from harness.provision.versions import versions
 
@@ -178,9 +178,9 @@ class Proof:
 
     def _possible(self, scenarios: Sequence[Scenario], cluster: Cluster) -> list[Scenario]:
         """Without those that the cluster has no powers for; each is noted with its reason."""
-        from harness.possible import impossible  # here, so that --help stays quick
+        from harness.injector import why_not_applicable
 
-        reasons = {scenario.name: impossible(scenario, cluster) for scenario in scenarios}
+        reasons = {scenario.name: why_not_applicable(scenario, cluster) for scenario in scenarios}
         for name, reason in reasons.items():
             if reason is not None:
                 self._skipped[name] = reason.removeprefix(f"{name}: ")

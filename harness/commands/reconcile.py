@@ -109,9 +109,10 @@ def _seal(texts: list[str]) -> int:
 def _package(place: Path) -> int:
     from harness import spark_submit
     from harness.errors import UsageError
+    from harness.reconcile.spark.package import make_package
 
     try:
-        spark_submit.make_package(place)
+        make_package(place)
     except OSError as error:
         raise UsageError(
             f"--package {place}: cannot be written: {error.strerror}; name a file in a folder that exists"

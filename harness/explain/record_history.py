@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from harness.contracts import Outcome
-from harness.kafka.lost_record_search import classify
 from harness.ledger.manifest import ISOLATIONS
 from harness.ledger.message import key_bytes
 from harness.ledger.query import OBSERVED, Attempt, Event, Found, Identity, Journals, Position, Seen
+from harness.ledger.replica_events import classify
 from harness.runtime.terminal import printable
 
 _NO_ATTEMPT = "none is in the ledger: it was never attempted (a phantom), or the ledger is not whole"

@@ -27,9 +27,6 @@ from harness.ledger.transform import INPUT
 MOST_SUSPECTS = 20
 LIMIT_S = 20.0
 
-IN_NO_LOG = "in no replica's log"
-NOT_LOOKED_AT = "not looked at"
-
 
 @dataclass(frozen=True)
 class Suspect:
@@ -40,16 +37,6 @@ class Suspect:
     txn: int
     partition: int  # -1: nobody told
     offset: int  # -1: none was told that can be relied on
-
-
-def classify(event: Mapping[str, Any] | None) -> str:
-    """Where a lost record is, in words, by its `replicas` event (None: there is none)."""
-    if event is None:
-        return NOT_LOOKED_AT
-    if event["holders"]:
-        return f"in the log of {', '.join(event['holders'])}, not read"
-    # One replica that could not be read may be the one that holds it.
-    return NOT_LOOKED_AT if event.get("missed") or not event["looked"] else IN_NO_LOG
 
 
 def examine(run: RunDir, cluster: Cluster, topic: str, events: journal.EventLog) -> int:

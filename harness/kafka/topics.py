@@ -24,7 +24,8 @@ from harness.waiting import wait_until
 ASK_S = 10.0
 CHANGE_LIMIT_S = 60.0
 _LATE = {KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT}
-PROBE_PREFIX = "onceproof-probe"
+PROBE_TOPIC = "onceproof-probe"
+PROBE_PREFIX = PROBE_TOPIC  # of all topics for probes
 
 
 def create_topic(cluster: Cluster, name: str, settings: TopicSettings, without: Collection[str] = ()) -> None:

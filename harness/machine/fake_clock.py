@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import SupportsIndex
 
 from harness.processes import child_process
-from harness.provision.faketime import faketime
 
 _DRIFT_EVERY_S = 0.25  # the library looks once a second
 _SHARED_MEMORY = Path("/dev/shm")
@@ -55,6 +54,8 @@ class Clock:
 
     def under(self, command: Sequence[str | Path]) -> list[str | Path]:
         """The command that starts a process under this clock. Before that, the file has to be written."""
+        from harness.provision.faketime import faketime  # not needed by the process under the clock
+
         settings = {
             "LD_PRELOAD": faketime(),
             "FAKETIME_TIMESTAMP_FILE": self._file,

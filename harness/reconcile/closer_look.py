@@ -20,7 +20,7 @@ from harness.reconcile.find.known import Known, table_of
 from harness.reconcile.find.rounds import CRASHED, FINDINGS, UNJUDGED, Questions
 from harness.reconcile.find.shares import packed
 from harness.reconcile.screen.summaries import Facts, Space, Why
-from harness.reconcile.seal.seal import Sealed
+from harness.reconcile.seal.sealed import Sealed
 from harness.reconcile.select.across_tasks import Doubts
 from harness.reconcile.select.select import Picker, related, visible
 from harness.reconcile.spark.pieces import FOR_LATER, PICKED_FOR, PIECE, Shares, Subject, unpacked

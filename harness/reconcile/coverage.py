@@ -9,7 +9,7 @@ from typing import Any
 from harness.reconcile.screen.observers import behind_by_name, merged_by_name
 from harness.reconcile.screen.screen import Screened
 from harness.reconcile.screen.summaries import Count, Facts, Fate
-from harness.reconcile.seal.seal import Sealed
+from harness.reconcile.seal.sealed import Sealed
 
 
 def coverage(sealed: Sealed, facts: Facts, screened: Screened) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from harness import registry
 from harness.contracts import Finder
-from harness.kafka.lost_record_search import classify
+from harness.ledger.replica_events import classify
 from harness.ledger.rundir import RunDir, write_json
 from harness.reconcile.closer_look import Looked, look
 from harness.reconcile.coverage import coverage, seconds
@@ -33,7 +33,7 @@ from harness.reconcile.run_locations import (
 from harness.reconcile.screen.screen import Screened, facts, screen
 from harness.reconcile.screen.summaries import Count, Facts
 from harness.reconcile.seal.schema import LARGE
-from harness.reconcile.seal.seal import Sealed
+from harness.reconcile.seal.sealed import Sealed
 from harness.reconcile.select.across_tasks import Doubts, doubts
 from harness.reconcile.spark.source import Files, Frames, Source
 from harness.reconcile.spark.stored_tables import read, read_small

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 from harness.errors import LedgerError, OnceproofError, UsageError
 from harness.ledger.rundir import RunDir, find_runs
 from harness.reconcile.seal.schema import SMALL
-from harness.reconcile.seal.seal import Sealed, seal
+from harness.reconcile.seal.seal import seal
+from harness.reconcile.seal.sealed import Sealed
 from harness.reconcile.seal.untrusted_tables import need_during, need_no_links, read_sealed, span, unsound
 from harness.reconcile.spark.hadoop_files import HadoopStorage
 from harness.reconcile.spark.masters import first_line, on_cluster

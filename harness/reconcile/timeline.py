@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from harness.reconcile.arrays import Ints
 from harness.reconcile.screen.screen import Screened
 from harness.reconcile.screen.summaries import (
     ATTEMPTED_BIN,
@@ -18,7 +19,6 @@ from harness.reconcile.screen.summaries import (
     DELIVERED_BIN,
     SLOT_NS,
     Count,
-    Ints,
     Space,
     Summary,
 )

@@ -22,7 +22,7 @@ from harness.workers import client_version
 from harness.workers.breakpoints import Moment, Moments
 from harness.workers.counters import Board
 from harness.workers.endings import Ending
-from harness.workers.roles._session import transactional_id
+from harness.workers.naming import transactional_id
 from harness.workers.session_numbers import next_incarnation
 
 ROOT = Path(__file__).resolve().parents[2]

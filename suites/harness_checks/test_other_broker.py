@@ -14,10 +14,10 @@ from confluent_kafka.admin import AdminClient
 from faults.reassign import Reassign
 from harness.clusters.existing import ExistingCluster
 from harness.contracts import Mode, TopicSettings
+from harness.injector import why_not_applicable
 from harness.kafka import topics
 from harness.kafka.admin import Administrator
 from harness.kafka.protocol import raw_client
-from harness.possible import impossible
 from harness.scenario import Scenario
 from harness.schedule import once
 from harness.targets import leader_of
@@ -106,7 +106,7 @@ def test_one_old_broker_at_an_ipv6_address(tmp_path: Path) -> None:
             moved = Scenario(
                 name="moved", mode=Mode.AT_LEAST_ONCE, schedule=once(Reassign(), on=leader_of(0), hold_s=1.0)
             )
-            assert impossible(moved, cluster) == (
+            assert why_not_applicable(moved, cluster) == (
                 "moved: reassign needs AlterPartitionReassignments, which the brokers do not offer"
             )
-            assert all(impossible(matrix.fault_free(mode), cluster) is None for mode in Mode)
+            assert all(why_not_applicable(matrix.fault_free(mode), cluster) is None for mode in Mode)

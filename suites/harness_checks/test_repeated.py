@@ -23,8 +23,8 @@ from harness.campaign import Campaign, Result
 from harness.clusters.base.options import Options
 from harness.clusters.disk.mount import trouble
 from harness.contracts import Cluster, Mode, Verdict
+from harness.injector import why_not_applicable
 from harness.ledger.rundir import write_json
-from harness.possible import impossible
 from harness.processes import child_process
 from harness.scenario import Scenario
 from harness.schedule import once
@@ -143,7 +143,7 @@ def repeat(
     """Run a scenario as often as --times says, each time with another seed."""
 
     def run(scenario: Scenario) -> Sequence[Result]:
-        if reason := impossible(scenario, cluster):
+        if reason := why_not_applicable(scenario, cluster):
             pytest.skip(reason)
         if "power_loss" in scenario.name and not _can_lose_power(request.config):
             pytest.skip(f"no loss of power here: {trouble() or 'local clusters only'}")

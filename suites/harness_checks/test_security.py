@@ -21,7 +21,6 @@ from harness.clusters.base import certificates
 from harness.clusters.external.preflight import Preflight
 from harness.clusters.links.mesh import Port
 from harness.clusters.local import LocalCluster
-from harness.clusters.powers.disk import PROBE_TOPIC
 from harness.contracts import (
     Ending,
     HeldRequests,
@@ -36,6 +35,7 @@ from harness.contracts import (
 from harness.errors import ClusterError, FaultError
 from harness.kafka import connection
 from harness.kafka.protocol import admin_requests
+from harness.kafka.topics import PROBE_TOPIC
 from harness.scenario import Scenario
 from harness.testing.check_cluster import check_severable, check_started
 from harness.waiting import wait_until

@@ -12,8 +12,8 @@ import pytest
 
 from harness.campaign import Campaign, Result
 from harness.contracts import Cluster, Outcome, Verdict
+from harness.injector import why_not_applicable
 from harness.ledger.journal import read_events
-from harness.possible import impossible
 from harness.scenario import Scenario
 from suites.scenarios.late_ends import LATE, RANDOM, WITHOUT_HOLD, Late
 from suites.support.sessions import started_campaign, started_cluster
@@ -48,7 +48,7 @@ def repeat(
     """Run a scenario five times, each with a seed of its own, then reconcile and judge all of them."""
 
     def run(scenario: Scenario) -> Sequence[Result]:
-        if reason := impossible(scenario, cluster):
+        if reason := why_not_applicable(scenario, cluster):
             pytest.skip(reason)
         seed = request.config.getoption("--seed")
         waiting = [campaign.run(scenario.with_seed(seed + number)) for number in range(TIMES)]

@@ -20,6 +20,7 @@ from harness.contracts import Arena, Bite, Cluster, Healing, Killable, Lane, Nod
 from harness.explain.questions import account_of_message
 from harness.kafka import lost_record_search
 from harness.kafka.segments import batches, records
+from harness.ledger import replica_events
 from harness.ledger.journal import read_events
 from harness.ledger.query import Identity, Journals
 from harness.provision import java, kafka_libs
@@ -85,7 +86,7 @@ def test_a_leader_that_stays_down_still_holds_what_it_alone_had(execute: Execute
         assert event["holders"] == [victim], event
         assert len(event["looked"]) == 3, event
         assert event["ends"][victim] > event["offset"], event
-        assert lost_record_search.classify(event) == f"in the log of {victim}, not read"
+        assert replica_events.classify(event) == f"in the log of {victim}, not read"
     # It is the very record that the finders call lost, and explain says where it is.
     lost = [f["messages"][0] for f in result.reconciled["findings"] if f["anomaly"] == "lost"]
     assert lost
@@ -100,7 +101,7 @@ def test_a_leader_that_comes_back_has_truncated_it(execute: Execute) -> None:
     assert result.as_expected, result.explain()
     events = told(result)
     assert 0 < len(events) <= lost_record_search.MOST_SUSPECTS
-    assert {lost_record_search.classify(event) for event in events} == {lost_record_search.IN_NO_LOG}, events
+    assert {replica_events.classify(event) for event in events} == {replica_events.IN_NO_LOG}, events
     assert all(len(event["looked"]) == 3 for event in events)
 
 

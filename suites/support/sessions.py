@@ -37,7 +37,7 @@ def chosen(
 
 def needs_byteman(items: Sequence[pytest.Item]) -> bool:
     """Whether one of these tests breaks disks by Byteman: by its marker, its scenario, or a fault's name in its own."""
-    from harness.layout import by_byteman, faults_by_byteman
+    from harness.cluster_options import by_byteman, faults_by_byteman
     from harness.scenario import Scenario
 
     def one(item: pytest.Item) -> bool:
@@ -60,9 +60,8 @@ def started_cluster(
     **fixed: Any,
 ) -> Iterator[Cluster]:
     """A real cluster, with Byteman in its brokers if a test needs it; what crashed sessions left is swept first."""
-    from harness.cluster_options import running
+    from harness.cluster_options import running, with_byteman
     from harness.clusters.external.undo import undo_left
-    from harness.layout import with_byteman
     from harness.processes import ownership
 
     runs: Path = config.getoption("--runs")

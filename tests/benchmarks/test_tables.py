@@ -11,7 +11,8 @@ from benchmarks import _tables
 from benchmarks._generate import generate
 from harness.ledger.rundir import read_json
 from harness.reconcile.seal.schema import SCHEMAS
-from harness.reconcile.seal.seal import Sealed, seal
+from harness.reconcile.seal.seal import seal
+from harness.reconcile.seal.sealed import Sealed
 
 
 @pytest.mark.parametrize("plants", [0, 7])

@@ -15,11 +15,12 @@ from harness.clusters.local import LocalCluster
 from harness.contracts import Outcome, ReplicaLogs
 from harness.errors import ClusterError, UsageError
 from harness.kafka import lost_record_search, segments
-from harness.kafka.lost_record_search import IN_NO_LOG, NOT_LOOKED_AT, Suspect, classify, spread, suspects
+from harness.kafka.lost_record_search import Suspect, spread, suspects
 from harness.kafka.segments import Wanted, search
 from harness.ledger import journal
 from harness.ledger.literal_run import LiteralRun
 from harness.ledger.message import BAD_PAYLOAD, HEADER_NAME, Builder, Message, run_number
+from harness.ledger.replica_events import IN_NO_LOG, NOT_LOOKED_AT, classify
 from harness.ledger.rundir import RunDir
 
 RUN = 4711

@@ -11,7 +11,8 @@ import pytest
 from harness.cli import main
 from harness.ledger.rundir import RunDir, read_json, write_json
 from harness.reconcile import run_locations
-from harness.spark_submit import judge_runs, make_package
+from harness.reconcile.spark.package import make_package
+from harness.spark_submit import judge_runs
 from reports.model import RunReport
 from reports.summary import closing, exit_code
 from tests.strangers.folders import broken, clean, judged

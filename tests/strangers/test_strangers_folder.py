@@ -34,7 +34,7 @@ from harness.cli import main
 from harness.contracts import Mode
 from harness.guarantees import Conditions, Rule, promise
 from harness.ledger.rundir import RunDir, read_json, write_json
-from harness.reconcile.seal.seal import Sealed
+from harness.reconcile.seal.sealed import Sealed
 from tests.reconcile.oracle import oracle_rows
 from tests.strangers.folders import broken, history, judged
 from tests.strangers.mutations import MUTATIONS, Mutation

@@ -13,9 +13,9 @@ from harness.clusters.base.broker import Broker
 from harness.clusters.base.security import Access
 from harness.clusters.base.server import Server
 from harness.clusters.base.view import LocalView
-from harness.clusters.powers.disk import PROBE_TOPIC
 from harness.errors import ClusterError, WaitTimeout
 from harness.kafka.protocol.security import RefusedError
+from harness.kafka.topics import PROBE_TOPIC
 from harness.waiting import wait_until
 
 _CANARY = "onceproof-canary"

@@ -7,10 +7,10 @@ from functools import cached_property
 from pathlib import Path
 
 from harness.clusters.base.server import ASK_LIMIT_S
-from harness.clusters.powers.disk import PROBE_TOPIC
 from harness.clusters.processes.server_process import ServerProcess
 from harness.errors import FaultError
 from harness.kafka.protocol import raw_client
+from harness.kafka.topics import PROBE_TOPIC
 from harness.machine.fake_clock import RIGHT, Clock, Skew, drop_shared_memory
 from harness.waiting import wait_until
 

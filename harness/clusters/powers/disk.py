@@ -21,9 +21,9 @@ from harness.errors import ClusterError, FaultError
 from harness.kafka import segments
 from harness.kafka.protocol import raw_client
 from harness.kafka.protocol.fetch import fetch
+from harness.kafka.topics import PROBE_TOPIC
 from harness.waiting import wait_until
 
-PROBE_TOPIC = "onceproof-probe"
 _PROBE_LIMIT_S = 10.0
 _TOPIC_LIMIT_S = 20.0
 

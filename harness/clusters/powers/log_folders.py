@@ -8,8 +8,9 @@ from functools import cached_property
 from confluent_kafka import KafkaException
 from confluent_kafka.cimpl import NewPartitions
 
-from harness.clusters.powers.disk import PROBE_TOPIC, Disked
+from harness.clusters.powers.disk import Disked
 from harness.errors import ClusterError
+from harness.kafka.topics import PROBE_TOPIC
 
 _MAKE_LIMIT_S = 20.0
 _MOST_PROBES = 50  # the broker puts a new partition where the fewest are: one in each folder takes a few

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 
 from harness.clusters.base.server import ASK_LIMIT_S, STOP_LIMIT_S
+from harness.clusters.processes.java import Jvm
 from harness.clusters.processes.kafka_process import KafkaProcess
-from harness.clusters.processes.programs import exactly
 from harness.kafka.protocol import features as protocol_features
 from harness.provision.kafka import UNKNOWN_VERSION
 
@@ -16,8 +16,9 @@ _LOOK_BYTES = 4 * 1024 * 1024  # it says so among its first lines, after its set
 
 
 class Upgraded(KafkaProcess):
-    """`lay_out_as`, given by the cluster, writes the settings as a version wants them."""
+    """The cluster gives `programs_of`, which fetches a version, and `lay_out_as`, which writes the settings for it."""
 
+    programs_of: Callable[[str], Jvm]
     lay_out_as: Callable[[str], None]
     _log_before: int = 0  # bytes of the log that are of earlier starts
 
@@ -28,7 +29,7 @@ class Upgraded(KafkaProcess):
     # Upgradable
 
     def upgrade(self, version: str, limit_s: float = STOP_LIMIT_S) -> int:
-        jvm = exactly(version)  # first of all: fetching takes its time, and the node still runs then
+        jvm = self.programs_of(version)  # first of all: fetching takes its time, and the node still runs then
         code = self.shut_down(limit_s)
         self.jvm = jvm
         self.lay_out_as(version)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +11,6 @@ from harness import provision
 from harness.clusters.disk import byteman
 from harness.clusters.processes.class_archive import with_archive
 from harness.clusters.processes.java import Jvm
-from harness.contracts import Stoppable
 from harness.errors import SetupError, UsageError
 from harness.provision.java import java_version
 from harness.provision.kafka import must_be_release, version_of
@@ -19,12 +18,12 @@ from harness.runtime.cache import provide, silent
 from harness.runtime.plain_paths import must_suit_java
 
 
-def programs(version: str, *, exactly: bool = False) -> Jvm:
-    """The programs of a version, fetched if they are not here; see `kafka_libs`."""
+def programs(version: str, train: Callable[[Jvm, Path], None], *, exactly: bool = False) -> Jvm:
+    """The programs of a version, fetched if they are not here; see `kafka_libs`, and `with_archive` for `train`."""
     java, libs = provision.java(), provision.kafka_libs(version, exactly=exactly)
     jvm = Jvm(java, java_version(java) or "unknown", libs, version_of(libs))
     must_suit_java(jvm.libs, "the jars in", "use another folder (KAFKA_LIBS)")
-    return with_archive(jvm, _run_once)
+    return with_archive(jvm, train)
 
 
 def with_byteman(jvm: Jvm) -> Jvm:
@@ -54,10 +53,6 @@ def byteman_script() -> Path:
     return file
 
 
-def exactly(version: str) -> Jvm:
-    return programs(version, exactly=True)
-
-
 def by_node(names: Sequence[str], version: str, mixed: Mapping[str, str]) -> dict[str, str]:
     """The version of each node by its name."""
     if unknown := sorted(mixed.keys() - set(names)):
@@ -66,14 +61,3 @@ def by_node(names: Sequence[str], version: str, mixed: Mapping[str, str]) -> dic
     for each in (version, *mixed.values()):
         must_be_release(each)
     return {name: mixed.get(name, version) for name in names}
-
-
-def _run_once(jvm: Jvm, folder: Path) -> None:
-    """Let one broker do a bit of everything and end in order, so that it writes down the classes it used."""
-    from harness.clusters.local import LocalCluster
-
-    cluster = LocalCluster(folder, brokers=1, controllers=1, combined=True, programs=lambda _version: jvm)
-    with cluster:
-        for node in cluster.nodes():
-            if isinstance(node, Stoppable):
-                node.shut_down()

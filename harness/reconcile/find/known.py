@@ -11,7 +11,7 @@ import pyarrow as pa
 from harness.reconcile.find.findings import sql
 from harness.reconcile.screen.transaction_fates import TRANSACTION, told
 from harness.reconcile.seal.schema import SCHEMAS
-from harness.reconcile.seal.seal import Sealed
+from harness.reconcile.seal.sealed import Sealed
 
 COMMITTED, ABORTED, UNKNOWN = "committed", "aborted", "unknown"
 

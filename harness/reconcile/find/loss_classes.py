@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from harness.kafka.lost_record_search import IN_NO_LOG, NOT_LOOKED_AT, classify
 from harness.ledger.message import message_id
+from harness.ledger.replica_events import IN_NO_LOG, NOT_LOOKED_AT, classify
 from harness.reconcile.find.missing import EXPIRED, LATE, LOST
 from harness.reconcile.screen.screen import Screened
 from harness.reconcile.screen.summaries import Count
-from harness.reconcile.seal.seal import Sealed
+from harness.reconcile.seal.sealed import Sealed
 
 IN_A_REPLICA = "in a replica's log, not read"
 NEVER_ACKED = "never acked"

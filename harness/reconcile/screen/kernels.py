@@ -10,6 +10,7 @@ import numpy as np
 from harness.contracts import Outcome
 from harness.ledger.message import BAD_PAYLOAD, FOREIGN_RUN
 from harness.ledger.transform import INPUT
+from harness.reconcile.arrays import Bools, Columns, Ints, mixed, place_of
 from harness.reconcile.screen import observers
 from harness.reconcile.screen.reader_steps import Trail, screen_steps
 from harness.reconcile.screen.summaries import (
@@ -20,20 +21,15 @@ from harness.reconcile.screen.summaries import (
     KEY_SLOT_NS,
     LEAST_MS,
     SLOT_NS,
-    Bools,
-    Columns,
     Count,
     Facts,
     Fate,
-    Ints,
     Space,
     Summary,
     Why,
     bit_of,
     folded,
     joined,
-    mixed,
-    place_of,
     total,
     why_where,
 )

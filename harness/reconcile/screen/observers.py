@@ -8,56 +8,17 @@ saw and that is gone, one that it was never given, and another one at its offset
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from harness.reconcile.screen.summaries import Bools, Columns, Facts, Ints, mixed
+from harness.reconcile.arrays import Bools, Columns, Ints, mixed
+from harness.reconcile.screen.summaries import Facts
+from harness.reconcile.seal.sealed import Observed
 
 if TYPE_CHECKING:
-    from harness.reconcile.seal.rows import Event
-
-Span = list[int]  # topic, partition, first offset, 1 + highest offset; a list, as JSON gives it back
-
-
-@dataclass
-class Observed:
-    """What sealing tells of one observer."""
-
-    reader: int  # its number in the tables
-    name: str
-    isolation: str
-    records: int = 0
-    spans: list[Span] = field(default_factory=list)
-    behind: str | None = None  # what it had not read when it was asked to stop; None: it never said
-
-    def add(self, rows: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
-        """The same rows, which it was given next."""
-        self.records += len(rows)
-        known = {(topic, partition): (first, reach) for topic, partition, first, reach in self.spans}
-        for topic, partition in {*zip(rows["topic"].tolist(), rows["partition"].tolist(), strict=True)}:
-            mine = rows["offset"][(rows["topic"] == topic) & (rows["partition"] == partition)]
-            first, reach = int(mine.min()), int(mine.max()) + 1
-            before = known.get((topic, partition), (first, reach))
-            known[topic, partition] = min(first, before[0]), max(reach, before[1])
-        self.spans = [[*place, *span] for place, span in sorted(known.items())]
-        return rows
-
-
-def isolation_of(event: Event) -> str:
-    """What an `observer` event says; KeyError or ValueError where it does not."""
-    isolation = str(event["isolation"])
-    if isolation not in ("read_committed", "read_uncommitted"):
-        raise ValueError(f"isolation: {isolation!r}")
-    return isolation
-
-
-def behind_of(event: Event) -> str:
-    """What a `reached` event says that its observer had not read; empty: it had read everything."""
-    detail = str(event.get("detail", ""))
-    return "" if event.get("complete") is True else detail or "it does not say what"
+    pass
 
 
 @dataclass(frozen=True)

@@ -12,19 +12,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from harness.reconcile.arrays import Columns, Ints, mixed, place_of
 from harness.reconcile.screen.summaries import (
     BITS,
-    Columns,
     Count,
     Facts,
-    Ints,
     Space,
     Summary,
     bit_of,
     folded,
     joined,
-    mixed,
-    place_of,
     total,
 )
 

@@ -21,14 +21,15 @@ from pyspark.sql import DataFrame
 
 from harness.contracts import Outcome
 from harness.ledger.transform import Transform
+from harness.reconcile.arrays import Ints, mixed, place_of
 from harness.reconcile.screen import kernels, reader_steps, summaries
 from harness.reconcile.screen.observers import Observer
 from harness.reconcile.screen.partition_owners import NOBODY, ownership
-from harness.reconcile.screen.summaries import Commits, Count, Facts, Fate, Ints, Space, Summary, Why, mixed
+from harness.reconcile.screen.summaries import Commits, Count, Facts, Fate, Space, Summary, Why
 from harness.reconcile.screen.transaction_fates import told
 from harness.reconcile.seal.readings import all_effects_read
 from harness.reconcile.seal.schema import EFFECTS, SCHEMAS
-from harness.reconcile.seal.seal import Sealed
+from harness.reconcile.seal.sealed import Sealed
 from harness.reconcile.spark.pieces import ALL_TOGETHER, PIECE, Shares, Subject, each_table, pieces
 from harness.reconcile.spark.source import Asked, Batch, Source, Work
 
@@ -278,7 +279,7 @@ def _commits(commits: pa.Table) -> dict[int, dict[int, Commits]]:
     c = _arrays(commits.select(["run", "topic", "partition", "t", "offset", "reader", "outcome"]))
     acked = c["outcome"] == Outcome.ACKED
     c = {name: values[acked].astype(np.int64) for name, values in c.items()}
-    place = summaries.place_of(c["topic"], c["partition"])
+    place = place_of(c["topic"], c["partition"])
     order = np.lexsort((c["t"], place, c["run"]))
     keys = np.stack([c["run"][order], place[order]])
     starts = np.flatnonzero(np.r_[True, (keys[:, 1:] != keys[:, :-1]).any(axis=0)]) if len(order) else order

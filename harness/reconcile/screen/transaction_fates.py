@@ -9,9 +9,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from harness.contracts import Outcome
+from harness.reconcile.seal.sealed import FENCED
 
 TRANSACTION = ["run", "session", "txn"]
-FENCED = "fenced"  # a step that no worker tells of: sealing adds it
 
 
 def told(transactions: pa.Table) -> pa.Table:

@@ -15,15 +15,14 @@ from harness.contracts import Outcome
 from harness.ledger.manifest import ISOLATIONS
 from harness.ledger.message import message_id
 from harness.ledger.transform import INPUT
-from harness.reconcile.screen.transaction_fates import FENCED
 from harness.reconcile.seal.merge import joined, taken
 from harness.reconcile.seal.schema import SCHEMAS
+from harness.reconcile.seal.sealed import FENCED, Event
 
 FOREVER = (1 << 63) - 1
 BEFORE, DURING, AFTER = 0, 1, 2
 _MOST_TOPICS, _MOST_PARTITIONS = 1 << 8, 1 << 15  # journals have a byte and 16 signed bits for their numbers
 
-Event = dict[str, Any]
 Columns = dict[str, Any]
 Reach = dict[tuple[int, int], int]  # topic, partition -> offset
 Touched = dict[tuple[int, int], npt.NDArray[np.int64]]  # topic, partition -> times

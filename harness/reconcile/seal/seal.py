@@ -13,7 +13,6 @@ import re
 import shutil
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +28,13 @@ from harness.ledger.message import run_number
 from harness.ledger.packing import readable
 from harness.ledger.row_checks import LONGEST_NS, NO_CLOCK, need_during, need_sound, need_whole_regions
 from harness.ledger.rundir import RunDir, write_json
-from harness.reconcile.screen.observers import Observed, behind_of, isolation_of
 from harness.reconcile.seal import rows as make
 from harness.reconcile.seal import wholeness
 from harness.reconcile.seal.merge import PIECE, Reading, side_by_side
-from harness.reconcile.seal.readings import NotAsked, Readings, readings_of
-from harness.reconcile.seal.rows import Columns, Event, Reach
+from harness.reconcile.seal.readings import Readings, readings_of
+from harness.reconcile.seal.rows import Columns, Reach
 from harness.reconcile.seal.schema import SCHEMAS
+from harness.reconcile.seal.sealed import Event, Observed, Sealed, Session, behind_of, isolation_of
 from harness.reconcile.seal.sealed_files import SealedFiles
 from harness.reconcile.seal.wholeness import Wholeness
 
@@ -51,62 +50,6 @@ COUNTED_ONLY = (
     "opened",
     "closed",
 )  # may be many: told as numbers
-
-
-@dataclass(frozen=True)
-class Session:
-    """A producer session; those of one producer follow each other by incarnation."""
-
-    session: int
-    producer: str
-    incarnation: int
-    attempted: int
-
-
-@dataclass
-class Sealed:
-    """What sealing saw besides the tables. `torn` is the normal end of a killed worker; `gaps` cast doubt on the run."""
-
-    run: int  # the run's number in all tables
-    run_id: str
-    scenario: str
-    zero_ns: int
-    group_isolation: str  # what the group's readers were promised to read
-    topic_unchanged: bool  # the topic's number of partitions stayed the same
-    topic_names: list[str] = field(default_factory=lambda: ["topic-0"])  # by their numbers
-    transform: dict[str, Any] | None = None  # of a pipeline: harness.ledger.transform.Transform as data
-    reader_names: list[str] = field(default_factory=list)  # by their numbers in the tables
-    torn: list[str] = field(default_factory=list)
-    gaps: list[str] = field(default_factory=list)
-    not_asked: list[NotAsked] = field(default_factory=list)  # of which partition, what, and why (E11)
-    rows: Counter[str] = field(default_factory=Counter)  # of each table
-    in_log: int = 0  # records in the log that is owed
-    in_log_uncommitted: int = 0
-    readers: int = 0  # of the group
-    observers: list[Observed] = field(default_factory=list)  # readers that are none of the group
-    rebalances: int = 0
-    commits: int = 0
-    transactions: Counter[str] = field(
-        default_factory=Counter
-    )  # how they came to their ends, as their producers tell
-    in_flight: int | None = None  # of every session; None: left to the client by at least one
-    sessions: list[Session] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)  # those that are rare in any run
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            **vars(self),
-            "sessions": [asdict(one) for one in self.sessions],
-            "observers": [asdict(one) for one in self.observers],
-        }
-
-    @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> Sealed:
-        sessions = [Session(**one) for one in told["sessions"]]
-        observers = [Observed(**one) for one in told.get("observers", ())]
-        _ = told["not_asked"]  # without it the tables are of an older version, which asked everything
-        counters = {name: Counter(told[name]) for name in ("rows", "transactions")}
-        return cls(**{**told, **counters, "sessions": sessions, "observers": observers})
 
 
 def seal(run: RunDir) -> Sealed:

@@ -36,7 +36,7 @@ from harness.reconcile.seal.schema import EFFECTS, LARGE
 
 if TYPE_CHECKING:
     from harness.reconcile.run_locations import DistantRun
-    from harness.reconcile.seal.seal import Sealed
+    from harness.reconcile.seal.sealed import Sealed
 
 _COUNT = integer(0, 1 << 48)
 _SMALL = integer(0, (1 << 31) - 1)
@@ -93,7 +93,7 @@ _RANGES = {
 
 def read_sealed(run: DistantRun, name: str) -> Sealed:
     """What sealing saw, from the run's `tables/sealed.json`, whose mirror is here already."""
-    from harness.reconcile.seal.seal import Sealed
+    from harness.reconcile.seal.sealed import Sealed
 
     told, place = read_json(run.tables / name, "are the tables whole?"), f"{run.url}/tables/{name}"
     again = "remove tables/ there and put ledger/ beside it"

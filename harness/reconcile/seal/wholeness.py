@@ -14,7 +14,8 @@ import numpy as np
 
 from harness.errors import LedgerError
 from harness.ledger import journal
-from harness.reconcile.seal.rows import Columns, Event
+from harness.reconcile.seal.rows import Columns
+from harness.reconcile.seal.sealed import Event
 
 _ROWS: Mapping[str, np.dtype[np.void]] = {
     ".deliveries": journal.DELIVERY,

@@ -13,10 +13,11 @@ from itertools import pairwise
 
 import numpy as np
 
+from harness.reconcile.arrays import Ints
 from harness.reconcile.screen.partition_owners import Shared
 from harness.reconcile.screen.screen import Screened
-from harness.reconcile.screen.summaries import BITS, Count, Facts, Ints, Space, Summary, Why
-from harness.reconcile.seal.seal import Sealed
+from harness.reconcile.screen.summaries import BITS, Count, Facts, Space, Summary, Why
+from harness.reconcile.seal.sealed import Sealed
 
 EVERYTHING = np.iinfo(np.int64).max
 

@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from harness.ledger.message import BAD_PAYLOAD, FOREIGN_RUN
+from harness.reconcile.arrays import Bools, Columns, Ints, place_of, unique_pairs
 from harness.reconcile.screen.screen import by_runs
-from harness.reconcile.screen.summaries import BITS, Bools, Columns, Ints, Space, Why, place_of, unique_pairs
+from harness.reconcile.screen.summaries import BITS, Space, Why
 from harness.reconcile.select.across_tasks import Doubts, Range
 from harness.reconcile.select.row_keys import Kind, Wanted, doubted, isin
 from harness.reconcile.spark.source import Work

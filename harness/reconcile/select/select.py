@@ -16,21 +16,11 @@ import numpy as np
 import pyarrow as pa
 
 from harness.ledger.transform import INPUT
+from harness.reconcile.arrays import Bools, Columns, Ints, mixed, place_of, unique_pairs
 from harness.reconcile.screen.partition_owners import Shared
 from harness.reconcile.screen.reader_steps import COLUMNS as STEP_COLUMNS
 from harness.reconcile.screen.screen import arrays_of, by_runs
-from harness.reconcile.screen.summaries import (
-    BITS,
-    Bools,
-    Columns,
-    Facts,
-    Fate,
-    Ints,
-    Space,
-    mixed,
-    place_of,
-    unique_pairs,
-)
+from harness.reconcile.screen.summaries import BITS, Facts, Fate, Space
 from harness.reconcile.screen.transaction_fates import TRANSACTION
 from harness.reconcile.seal.schema import EFFECTS, LARGE, SCHEMAS
 from harness.reconcile.select.across_tasks import Doubts, Overcommit

@@ -15,7 +15,7 @@ from enum import StrEnum
 import numpy as np
 import pyarrow as pa
 
-from harness.reconcile.screen.summaries import Ints, mixed
+from harness.reconcile.arrays import Ints, mixed
 
 PIECE = "share bigint, subject string, name string, rows binary"
 _ARROW = pa.schema(

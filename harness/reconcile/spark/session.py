@@ -178,7 +178,7 @@ def _settings(master: str, memory: str, scratch: Path) -> dict[str, str]:
 
 def _ship(context: SparkContext, scratch: Path) -> None:
     """Executors import the kernels from this package, of just this version."""
-    from harness.spark_submit import make_package
+    from harness.reconcile.spark.package import make_package
 
     context.addPyFile(str(make_package(scratch / "onceproof.zip")))
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from harness.reconcile.screen.summaries import Ints
+from harness.reconcile.arrays import Ints
 from harness.reconcile.seal.schema import EFFECTS, LARGE
 
 Work = Callable[[Iterable[Any]], Iterator[pa.RecordBatch]]  # of record batches, or of row groups

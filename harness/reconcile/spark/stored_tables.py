@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from harness.errors import LedgerError
 from harness.reconcile.seal.schema import EFFECTS, LARGE, SCHEMAS, SMALL, spark_schema
-from harness.reconcile.seal.seal import Sealed
+from harness.reconcile.seal.sealed import Sealed
 from harness.reconcile.seal.untrusted_tables import need_sound
 
 

@@ -16,25 +16,11 @@ from harness.kafka.client_settings import promised
 from harness.ledger.journal import AttemptJournal, Ledger
 from harness.ledger.message import ABORT_INTENDED, Builder, Message
 from harness.ledger.transform import Transform
-from harness.scenario import Pipeline
 from harness.workers.counters import Board
+from harness.workers.naming import has_id_per_session, transactional_id
 from harness.workers.roles._effects import effects_of
 from harness.workers.roles._partition_count import PartitionCount
 from harness.workers.session_numbers import session_number
-
-
-def transactional_id(spec: Mapping[str, Any]) -> str:
-    """Of a producer; the same for all its incarnations, so that a new one fences the old one. Empty: it has none.
-
-    A rival takes the id of another worker, on purpose.
-    """
-    name = spec.get("rival_of") or spec["name"]
-    return f"{spec['topic']}-{name}" if spec["mode"] == Mode.EXACTLY_ONCE else ""
-
-
-def named_anew(spec: Mapping[str, Any]) -> bool:
-    """Whether each session has a transactional id of its own, as people should not do it: nobody fences the one before."""
-    return spec.get("kind") == Pipeline.RANDOM_IDS
 
 
 class Session:
@@ -64,7 +50,7 @@ class Session:
     @property
     def transactional_id(self) -> str:
         stable = transactional_id(self._spec)
-        return f"{stable}-{self.number}" if stable and named_anew(self._spec) else stable
+        return f"{stable}-{self.number}" if stable and has_id_per_session(self._spec) else stable
 
     def open(self, client: Client) -> Producer:
         spec = self._spec

@@ -24,10 +24,10 @@ from harness.clusters.external.preflight import Preflight
 from harness.clusters.links.mesh import Member
 from harness.contracts import Killable, Mode, Node, Pausable, Severable, Shared, Stoppable, TopicSettings
 from harness.errors import ClusterError, FaultError, UsageError
+from harness.injector import why_not_applicable
 from harness.kafka import connection, optional_requests
 from harness.kafka.admin import Administrator
 from harness.kafka.optional_requests import fitted
-from harness.possible import impossible
 from harness.schedule import once
 from harness.targets import leader_of
 from suites.scenarios import matrix
@@ -294,9 +294,9 @@ def test_what_no_node_has_the_power_for_is_told_before_it_is_run() -> None:
             return {"kind": "existing"}
 
     cluster = Powerless(make_arena().cluster.brokers, {})
-    reasons = [impossible(scenario, cluster) for scenario in matrix.QUICK]
+    reasons = [why_not_applicable(scenario, cluster) for scenario in matrix.QUICK]
     assert all(reason and "kill on leader needs a power that no node" in reason for reason in reasons)
-    assert impossible(matrix.ABORTED_UNCOMMITTED, cluster) is None, "it has no fault"
+    assert why_not_applicable(matrix.ABORTED_UNCOMMITTED, cluster) is None, "it has no fault"
 
 
 # TRUST T4: without a way to stop the leader first, whether the kill costs anything would be luck.
@@ -315,10 +315,10 @@ def test_losses_are_not_required_of_nodes_that_cannot_be_stopped() -> None:
         matrix.crossed(mode, "kill-leader") for mode in (Mode.AT_MOST_ONCE, Mode.AT_LEAST_ONCE)
     )
     cluster.lines = dict.fromkeys(("kill", "restart"), ("true",))
-    assert "(PausableAndKillable)" in (impossible(at_most_once, cluster) or "")
-    assert impossible(at_least_once, cluster) is None
+    assert "(PausableAndKillable)" in (why_not_applicable(at_most_once, cluster) or "")
+    assert why_not_applicable(at_least_once, cluster) is None
     cluster.lines = dict.fromkeys(("kill", "restart", "pause", "resume"), ("true",))
-    assert impossible(at_most_once, cluster) is None
+    assert why_not_applicable(at_most_once, cluster) is None
 
 
 # --- brokers of any make: TRUST T13 ---
@@ -352,14 +352,14 @@ def test_scenarios_that_need_what_brokers_lack_are_skipped_with_the_reason() -> 
     there = make_arena().cluster
     cluster = Poor(there.brokers, there.replicas)
     exactly, at_least = (matrix.fault_free(mode) for mode in (Mode.EXACTLY_ONCE, Mode.AT_LEAST_ONCE))
-    assert impossible(at_least, cluster) is None
+    assert why_not_applicable(at_least, cluster) is None
     assert (
-        impossible(exactly, cluster)
+        why_not_applicable(exactly, cluster)
         == "exactly_once-none: exactly_once needs EndTxn, which the brokers do not offer"
     )
     deleted = replace(at_least, name="d", schedule=once(DeleteRecords(), on=leader_of(0), hold_s=1.0))
     assert (
-        impossible(deleted, cluster)
+        why_not_applicable(deleted, cluster)
         == "d: delete_records needs DeleteRecords, which the brokers do not offer"
     )
 

@@ -18,7 +18,8 @@ from harness.reconcile.screen import reader_steps, summaries
 from harness.reconcile.screen.screen import READ, READ_EFFECTS, Kernel, Screened, by_runs, facts
 from harness.reconcile.screen.summaries import Count, Facts, Space, Summary, Why
 from harness.reconcile.seal.schema import EFFECTS
-from harness.reconcile.seal.seal import Sealed, seal
+from harness.reconcile.seal.seal import seal
+from harness.reconcile.seal.sealed import Sealed
 from harness.reconcile.select.across_tasks import Doubts, doubts
 from harness.reconcile.spark.stored_tables import read_small
 from harness.verdict import Settings, judge

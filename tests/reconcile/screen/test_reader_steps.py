@@ -10,10 +10,11 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.reconcile.arrays import place_of
 from harness.reconcile.screen import reader_steps
 from harness.reconcile.screen.kernels import _below_commits, _given_by_commits
 from harness.reconcile.screen.screen import Screened
-from harness.reconcile.screen.summaries import Commits, Facts, Space, Summary, joined, place_of, weigh
+from harness.reconcile.screen.summaries import Commits, Facts, Space, Summary, joined, weigh
 from harness.reconcile.select.across_tasks import _edge_steps, _reached, overcommits
 from harness.reconcile.select.doubtful_steps import _batch, across_tasks
 

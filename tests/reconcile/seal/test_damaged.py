@@ -20,7 +20,8 @@ from harness.ledger.literal_run import LiteralRun, killed_now
 from harness.ledger.rundir import RunDir
 from harness.reconcile.job import reconcile_many
 from harness.reconcile.seal.schema import SCHEMAS
-from harness.reconcile.seal.seal import Sealed, seal
+from harness.reconcile.seal.seal import seal
+from harness.reconcile.seal.sealed import Sealed
 from harness.verdict import Settings, judge
 from tests.reconcile.oracle import oracle, oracle_rows
 
