@@ -69,7 +69,7 @@ class ExistingCluster:
             else None
         )
         self._keep_topics = keep_topics
-        self._record: created_objects.Record | None = None
+        self._record: created_objects.CreatedTopics | None = None
         self._admin_client: AdminClient | None = None
         self._nodes: list[CommandedNode] = []
         self._probe_topic = ""
@@ -111,7 +111,7 @@ class ExistingCluster:
             raise ClusterError(f"the cluster at {self._bootstrap} is used already")
         self.folder.mkdir(parents=True, exist_ok=True)
         begun = time.monotonic()
-        self._record = created_objects.Record(self._bootstrap)
+        self._record = created_objects.CreatedTopics(self._bootstrap)
         undo_left(self._tell)  # first: a broker that is paused or down is not found
         try:
             self._find_nodes(begun)

@@ -9,7 +9,7 @@ from typing import Any
 from harness.contracts import Outcome
 from harness.ledger.manifest import ISOLATIONS
 from harness.ledger.message import key_bytes
-from harness.ledger.query import OBSERVED, Attempt, Event, Found, Identity, Journals, Position, Seen
+from harness.ledger.query import OBSERVED, Attempt, Event, Found, Journals, MessageIdentity, Position, Seen
 from harness.ledger.replica_events import classify
 from harness.runtime.terminal import printable
 
@@ -18,7 +18,7 @@ OUTCOMES = {Outcome.UNKNOWN: "its outcome is unknown", Outcome.ACKED: "acked", O
 
 
 @dataclass(frozen=True)
-class Moment:
+class HistoryEntry:
     """One thing that is known; `t` in ns of the run's clock, None when it has no time of its own."""
 
     t: int | None
@@ -34,10 +34,10 @@ class Account:
     title: str
     topic: str
     zero_ns: int
-    moments: list[Moment] = field(default_factory=list)
+    moments: list[HistoryEntry] = field(default_factory=list)
     findings: list[str] = field(default_factory=list)
 
-    def _told(self) -> list[tuple[float | None, Moment]]:
+    def _told(self) -> list[tuple[float | None, HistoryEntry]]:
         """In order of time; what has no time comes last."""
         inorder = sorted(self.moments, key=lambda m: (m.t is None, m.t))
         return [(None if m.t is None else (m.t - self.zero_ns) / 1e9, m) for m in inorder]
@@ -63,13 +63,13 @@ class Teller:
     def __init__(self, journals: Journals) -> None:
         self.h = journals
 
-    def message(self, identity: Identity, own: Found) -> Account:
+    def message(self, identity: MessageIdentity, own: Found) -> Account:
         """`own` are all rows about this message."""
         positions = own.positions
         others = self.h.look(set(), positions) if positions else Found()
         moments = [m for a in own.attempts for m in self._attempt(a)]
         if not own.attempts:
-            moments.append(Moment(None, "attempt", _NO_ATTEMPT))
+            moments.append(HistoryEntry(None, "attempt", _NO_ATTEMPT))
         moments += [m for a in own.attempts for m in self._transaction(identity.session, int(a.row["txn"]))]
         moments += [self._seen(s) for s in own.seen] + list(self._not_read(own.seen))
         times = [m.t for m in moments if m.t is not None]
@@ -87,14 +87,16 @@ class Teller:
         """Of a place where no message is known."""
         moments = [self._seen(s) for s in found.seen]
         if not found.seen:
-            moments.append(Moment(None, "log", "nobody read a record here: a transaction marker, or a gap"))
+            moments.append(
+                HistoryEntry(None, "log", "nobody read a record here: a transaction marker, or a gap")
+            )
         moments += self._logs({position[:2]}, {position})
         moments += self._group({position}, [s for s in found.seen if s.how == "delivered"], moments)
         return Account(self.h.place(position), self.h.topic, self.h.zero_ns, moments)
 
     # --- the producer's side ---
 
-    def _attempt(self, attempt: Attempt) -> Iterator[Moment]:
+    def _attempt(self, attempt: Attempt) -> Iterator[HistoryEntry]:
         row, session = attempt.row, self.h.sessions.get(attempt.identity.session, {})
         key = key_bytes(int(row["key"]))
         words = [
@@ -105,9 +107,9 @@ class Teller:
             f"in transaction {row['txn']}" if row["txn"] else "in no transaction",
         ]
         sent = int(row["t_attempt"])
-        yield Moment(sent, "attempt", ", ".join(words), _plain(row))
+        yield HistoryEntry(sent, "attempt", ", ".join(words), _plain(row))
         if row["t_outcome"] < 0:
-            yield Moment(sent, "outcome", "none was recorded: it is unknown")
+            yield HistoryEntry(sent, "outcome", "none was recorded: it is unknown")
             return
         outcome = OUTCOMES[Outcome(int(row["outcome"]))]
         if row["outcome"] == Outcome.ACKED:
@@ -116,9 +118,9 @@ class Teller:
         error = f", error {_error_name(int(row['error']))}" if row["error"] else ""
         later_ms = (int(row["t_outcome"]) - sent) / 1e6
         text = f"{outcome}{error}, {later_ms:.1f} ms after the attempt"
-        yield Moment(int(row["t_outcome"]), "outcome", text, _plain(row))
+        yield HistoryEntry(int(row["t_outcome"]), "outcome", text, _plain(row))
 
-    def _transaction(self, session: int, txn: int) -> Iterator[Moment]:
+    def _transaction(self, session: int, txn: int) -> Iterator[HistoryEntry]:
         for e in self.h.of("txn"):
             if txn and int(e["session"]) == session and int(e["txn"]) == txn:
                 did = e.get("did") or e.get("intent")
@@ -127,11 +129,11 @@ class Teller:
                 )
                 if e["step"] == "ended":
                     text = f"{did} of {txn} ended: {OUTCOMES[Outcome(int(e['outcome']))]}"
-                yield Moment(e["t"], "transaction", text, e)
+                yield HistoryEntry(e["t"], "transaction", text, e)
 
     # --- the readers' side ---
 
-    def _seen(self, seen: Seen, who: str = "") -> Moment:
+    def _seen(self, seen: Seen, who: str = "") -> HistoryEntry:
         what, reader, verb = "reading", f"the final {seen.how} reading", "found"
         if seen.how == "delivered":
             what, reader, verb = "delivery", seen.reader, "got"
@@ -140,41 +142,43 @@ class Teller:
             what, reader, verb = "observation", f"{seen.reader} (beside the group, {isolation})", "got"
         flags = f" with damage flags {seen.row['flags']}" if seen.row["flags"] else ""
         text = f"{reader} {verb} {who or 'it'} at {self.h.place(seen.position)}{flags}"
-        return Moment(int(seen.row["t"]), what, text, {"reader": seen.reader, **_plain(seen.row)})
+        return HistoryEntry(int(seen.row["t"]), what, text, {"reader": seen.reader, **_plain(seen.row)})
 
-    def _not_read(self, seen: Sequence[Seen]) -> Iterator[Moment]:
+    def _not_read(self, seen: Sequence[Seen]) -> Iterator[HistoryEntry]:
         if not any(s.how == "delivered" for s in seen):
-            yield Moment(None, "delivery", "no reader of the group got it")
+            yield HistoryEntry(None, "delivery", "no reader of the group got it")
         ended = {e["isolation"]: e for e in self.h.of("read")}
         for isolation in ISOLATIONS:
             if not any(s.how == isolation for s in seen):
                 read = ended.get(isolation, {"complete": False, "detail": "it did not end"})
                 whole = "" if read["complete"] else f", but is not whole: {read.get('detail')}"
                 text = f"the final {isolation} reading did not find it{whole}"
-                yield Moment(read.get("t"), "reading", text, read)
+                yield HistoryEntry(read.get("t"), "reading", text, read)
 
-    def _others(self, identity: Identity, at: Found) -> Iterator[Moment]:
+    def _others(self, identity: MessageIdentity, at: Found) -> Iterator[HistoryEntry]:
         """Who else claims a position of this message."""
         for a in at.attempts:
             if a.identity != identity and a.position is not None:
                 text = f"{self.h.name(a.identity)} was told the same position, {self.h.place(a.position)}"
-                yield Moment(int(a.row["t_outcome"]), "conflict", text, _plain(a.row))
+                yield HistoryEntry(int(a.row["t_outcome"]), "conflict", text, _plain(a.row))
         for s in at.seen:
             if s.identity != identity:
                 yield replace(self._seen(s, self.h.name(s.identity)), what="conflict")
 
-    def _logs(self, partitions: Iterable[tuple[int, int]], positions: Iterable[Position]) -> Iterator[Moment]:
+    def _logs(
+        self, partitions: Iterable[tuple[int, int]], positions: Iterable[Position]
+    ) -> Iterator[HistoryEntry]:
         for place in sorted(partitions):
             if e := self.h.bounds.get(place):
                 log = self.h.log_name(*place)
                 text = f"that of {log} goes from {e['start']} to {e['end']}, stable to {e['stable']}"
                 here = sorted(p.offset for p in positions if p[:2] == place)
                 out = [f"; offset {o} is outside" for o in here if not e["start"] <= o < e["end"]]
-                yield Moment(e["t"], "log", text + "".join(out), e)
+                yield HistoryEntry(e["t"], "log", text + "".join(out), e)
 
     def _group(
-        self, positions: Iterable[Position], delivered: Sequence[Seen], known: Sequence[Moment]
-    ) -> Iterator[Moment]:
+        self, positions: Iterable[Position], delivered: Sequence[Seen], known: Sequence[HistoryEntry]
+    ) -> Iterator[HistoryEntry]:
         """Commits just before and after each position was passed, and who had the partition around that."""
         for position in sorted(positions):
             log = self.h.log_name(*position[:2])
@@ -191,14 +195,14 @@ class Teller:
             chosen += [] if passing is None else [(commits[passing], "the first that passes it")]
             for (e, at), which in chosen:
                 sure = "" if e["outcome"] == Outcome.ACKED else ", its outcome unknown"
-                yield Moment(e["t"], "commit", f"{e['writer']} commits {at} of {log}: {which}{sure}", e)
+                yield HistoryEntry(e["t"], "commit", f"{e['writer']} commits {at} of {log}: {which}{sure}", e)
             if passing is None:
-                yield Moment(None, "commit", f"no commit of the group passes {self.h.place(position)}")
+                yield HistoryEntry(None, "commit", f"no commit of the group passes {self.h.place(position)}")
             times = [int(s.row["t"]) for s in delivered if s.position == position]
             times = times or [e["t"] for (e, _), _ in chosen[-1:]]
             yield from self._assignments(position, times or [m.t for m in known[:1] if m.t is not None])
 
-    def _assignments(self, position: Position, times: Sequence[int]) -> Iterator[Moment]:
+    def _assignments(self, position: Position, times: Sequence[int]) -> Iterator[HistoryEntry]:
         changes = [
             e
             for e in self.h.of("assignment")
@@ -209,26 +213,30 @@ class Teller:
         for e in changes:
             if times and max(before, default=0) <= e["t"] <= min(after, default=e["t"]):
                 log, way = self.h.log_name(*position[:2]), "to" if e["how"] == "assigned" else "by"
-                yield Moment(e["t"], "assignment", f"{log} {e['how']} {way} {e['writer']}", e)
+                yield HistoryEntry(e["t"], "assignment", f"{log} {e['how']} {way} {e['writer']}", e)
 
     # --- the cluster's side ---
 
-    def _replicas(self, identity: Identity, own: Found) -> Iterator[Moment]:
-        events = [e for e in self.h.of("replicas") if Identity(int(e["session"]), int(e["seq"])) == identity]
+    def _replicas(self, identity: MessageIdentity, own: Found) -> Iterator[HistoryEntry]:
+        events = [
+            e for e in self.h.of("replicas") if MessageIdentity(int(e["session"]), int(e["seq"])) == identity
+        ]
         for e in events:
-            yield Moment(e["t"], "replicas", f"{classify(e)}; {e['detail']}", e)
+            yield HistoryEntry(e["t"], "replicas", f"{classify(e)}; {e['detail']}", e)
         acked = any(a.row["outcome"] == Outcome.ACKED for a in own.attempts)
         if acked and not events and not any(s.how == "read_uncommitted" for s in own.seen):
-            yield Moment(None, "replicas", classify(None))
+            yield HistoryEntry(None, "replicas", classify(None))
 
-    def _windows(self, times: Sequence[int]) -> Iterator[Moment]:
+    def _windows(self, times: Sequence[int]) -> Iterator[HistoryEntry]:
         lives: dict[int, list[Event]] = {}
         for e in self.h.of("window"):
             lives.setdefault(int(e["window"]), []).append(e)
         for number, life in sorted(lives.items()):
             ends = [e["t"] for e in life if e["step"] in ("heal", "healed")]  # without one it stays open
             if times and life[0]["t"] <= max(times) and max(ends, default=max(times)) >= min(times):
-                yield from (Moment(e["t"], "fault", f"window {number} {_window_text(e)}", e) for e in life)
+                yield from (
+                    HistoryEntry(e["t"], "fault", f"window {number} {_window_text(e)}", e) for e in life
+                )
 
 
 def _plain(row: Any) -> dict[str, Any]:

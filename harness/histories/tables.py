@@ -86,7 +86,7 @@ def number(history: History) -> Numbered:
 
 
 @dataclass(frozen=True)
-class Asked:
+class SubjectTables:
     """The tables of histories, by subject."""
 
     positions: PositionTables
@@ -96,7 +96,7 @@ class Asked:
     history: HistoryTables
 
 
-def tables(histories: Mapping[int, Numbered], *, ww_deps: bool) -> Asked:
+def tables(histories: Mapping[int, Numbered], *, ww_deps: bool) -> SubjectTables:
     """The tables of histories by their numbers, which become `run`."""
     rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for run, one in histories.items():
@@ -129,7 +129,7 @@ def tables(histories: Mapping[int, Numbered], *, ww_deps: bool) -> Asked:
     places = log.select(*MESSAGE, "topic", "partition", "offset")
     consecutive = _consecutive(attempts, log)
     claims = derive.claims_of({**all_rows, "log": prepared({**read, "log": none["log"]}, known)["log"]})
-    return Asked(
+    return SubjectTables(
         PositionTables(known, reads, derive.positions_of(all_rows), claims, none["effects"], none["effects"]),
         StepTables(known, _steps(reads), places, reads.clear(), reads.clear(), list_all=True),
         MessageTables(known, log, reads, messages, classed(messages, known.bounds), places, reads.clear()),

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from harness.contracts import Cluster, Outcome, ReplicaLogs
 from harness.errors import OnceproofError, WaitTimeout
-from harness.kafka.segments import Holding, Wanted, search
+from harness.kafka.segments import ReplicaHolding, SoughtMessage, search
 from harness.ledger import journal
 from harness.ledger.message import BAD_PAYLOAD, FOREIGN_RUN, run_number
 from harness.ledger.rundir import RunDir
@@ -163,9 +163,9 @@ def _examine_partition(
     events: journal.EventLog,
 ) -> None:
     """Look into every replica of one partition and write the events of its suspects."""
-    wanted = {s: Wanted(run, s.session, s.txn, s.seq) for s in here}
+    wanted = {s: SoughtMessage(run, s.session, s.txn, s.seq) for s in here}
     partition = here[0].partition
-    held: dict[str, Holding] = {}
+    held: dict[str, ReplicaHolding] = {}
     notes: dict[str, str] = {}
 
     def check() -> None:
@@ -202,7 +202,9 @@ def _folders(cluster: ReplicaLogs, topic: str, partition: int, notes: dict[str, 
         return {}
 
 
-def _detail(found: Mapping[str, list[int]], held: Mapping[str, Holding], notes: Mapping[str, str]) -> str:
+def _detail(
+    found: Mapping[str, list[int]], held: Mapping[str, ReplicaHolding], notes: Mapping[str, str]
+) -> str:
     """What the lists do not tell, in one line."""
     words = [f"{name} has it at offset {', '.join(map(str, at))}" for name, at in sorted(found.items())]
     words += [f"the log of {name} goes to {held[name].end}" for name in sorted(set(held) - set(found))]

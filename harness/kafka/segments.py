@@ -35,7 +35,7 @@ Check = Callable[[], None]  # raises when the time is over
 
 
 @dataclass(frozen=True)
-class Batch:
+class LogBatch:
     position: int  # in the file
     size: int
     base: int
@@ -46,7 +46,7 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class SoughtMessage:
     """A message by its identity, as it stands in its payload."""
 
     run: int
@@ -61,20 +61,20 @@ class Wanted:
 
 
 @dataclass
-class Holding:
+class ReplicaHolding:
     """What a replica's log holds of the messages that were looked for."""
 
     start: int = -1  # the first offset; -1: there is no segment
     end: int = -1  # the offset after the last whole batch
-    found: dict[Wanted, list[int]] = field(default_factory=dict)  # at which offsets
+    found: dict[SoughtMessage, list[int]] = field(default_factory=dict)  # at which offsets
 
 
-def search(folder: Path, wanted: Sequence[Wanted], check: Check = lambda: None) -> Holding:
+def search(folder: Path, wanted: Sequence[SoughtMessage], check: Check = lambda: None) -> ReplicaHolding:
     """Look for messages in all segments of a partition's folder, at whatever offset they stand.
 
     Raises ClusterError when the log cannot be read, or not be told because of how it is compressed.
     """
-    holding = Holding()
+    holding = ReplicaHolding()
     segments = sorted(folder.glob("*.log"), key=lambda path: int(path.stem))
     if not segments:
         raise ClusterError(f"{folder.name}: there is no segment in its folder")
@@ -89,7 +89,7 @@ def search(folder: Path, wanted: Sequence[Wanted], check: Check = lambda: None) 
     return holding
 
 
-def _pieces(file: BinaryIO, check: Check) -> Iterator[tuple[bytes, list[Batch]]]:
+def _pieces(file: BinaryIO, check: Check) -> Iterator[tuple[bytes, list[LogBatch]]]:
     """The whole batches of a segment, some megabytes at a time, so that memory stays small.
 
     Reading and not mapping: a broker may truncate the file meanwhile, and touching what is gone would be SIGBUS.
@@ -107,9 +107,9 @@ def _pieces(file: BinaryIO, check: Check) -> Iterator[tuple[bytes, list[Batch]]]
 
 
 def _search_piece(
-    piece: bytes, found: Sequence[Batch], wanted: Sequence[Wanted], check: Check
-) -> dict[Wanted, set[int]]:
-    offsets: dict[Wanted, set[int]] = {}
+    piece: bytes, found: Sequence[LogBatch], wanted: Sequence[SoughtMessage], check: Check
+) -> dict[SoughtMessage, set[int]]:
+    offsets: dict[SoughtMessage, set[int]] = {}
     for one in wanted:
         for batch in _candidates(piece, found, one.needle):
             offsets.setdefault(one, set()).update(_offsets_of(one, records(piece, batch)))
@@ -122,7 +122,7 @@ def _search_piece(
     return {one: at for one, at in offsets.items() if at}
 
 
-def _candidates(piece: bytes, found: Sequence[Batch], needle: bytes) -> Iterator[Batch]:
+def _candidates(piece: bytes, found: Sequence[LogBatch], needle: bytes) -> Iterator[LogBatch]:
     """The plain batches that have these bytes somewhere: searching bytes is far quicker than reading records."""
     positions = [batch.position for batch in found]
     end = found[-1].position + found[-1].size
@@ -133,14 +133,14 @@ def _candidates(piece: bytes, found: Sequence[Batch], needle: bytes) -> Iterator
             yield batch
 
 
-def _offsets_of(one: Wanted, within: Sequence[tuple[int, bytes | None]]) -> list[int]:
+def _offsets_of(one: SoughtMessage, within: Sequence[tuple[int, bytes | None]]) -> list[int]:
     """Where the message stands, with its checksum: the bytes of its identity alone could be anything."""
     alike = [(offset, value) for offset, value in within if value is not None and value[8:32] == one.needle]
     _, flags = message.read_payloads([value for _, value in alike], one.run)
     return [offset for (offset, _), flag in zip(alike, flags, strict=True) if not flag & message.BAD_PAYLOAD]
 
 
-def batches(data: bytes) -> Iterator[Batch]:
+def batches(data: bytes) -> Iterator[LogBatch]:
     """All batches that are whole, in order."""
     position = 0
     while position + _RECORDS_AT <= len(data):
@@ -151,7 +151,7 @@ def batches(data: bytes) -> Iterator[Batch]:
         if magic != 2:
             raise ClusterError(f"a batch of format {magic} for offset {base}, where format 2 is expected")
         kind = attributes & _CODEC, bool(attributes & _CONTROL)
-        yield Batch(position, size, base, base + delta, epoch, *kind)
+        yield LogBatch(position, size, base, base + delta, epoch, *kind)
         position += size
 
 
@@ -159,7 +159,7 @@ def _length_of(data: bytes, position: int) -> int:
     return int(struct.unpack_from(">i", data, position + 8)[0])
 
 
-def records(data: bytes, batch: Batch) -> list[tuple[int, bytes | None]]:
+def records(data: bytes, batch: LogBatch) -> list[tuple[int, bytes | None]]:
     """Offset and value of each record of a batch."""
     (count,) = struct.unpack_from(">i", data, batch.position + _RECORDS_AT - 4)
     body = data[batch.position + _RECORDS_AT : batch.position + batch.size]

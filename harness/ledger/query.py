@@ -29,7 +29,7 @@ Event = Mapping[str, Any]
 Row = Any  # one row of harness.ledger.journal.ATTEMPT or DELIVERY
 
 
-class Identity(NamedTuple):
+class MessageIdentity(NamedTuple):
     """A message, whatever its position."""
 
     session: int
@@ -57,18 +57,18 @@ class Seen:
         return Position(*(int(self.row[name]) for name in Position._fields))
 
     @property
-    def identity(self) -> Identity | None:
+    def identity(self) -> MessageIdentity | None:
         """None: it is not intact, or from another run."""
         if not _ours(self.row):
             return None
-        return Identity(int(self.row["session"]), int(self.row["seq"]))
+        return MessageIdentity(int(self.row["session"]), int(self.row["seq"]))
 
 
 @dataclass(frozen=True)
 class Attempt:
     """One attempt and its outcome, as its producer wrote it down."""
 
-    identity: Identity
+    identity: MessageIdentity
     row: Row
     answered: bool  # with acks=0 nobody answers: an offset told then is made up by the client
 
@@ -96,7 +96,7 @@ class Found:
         return claimed | {s.position for s in self.seen}
 
     @property
-    def identities(self) -> set[Identity]:
+    def identities(self) -> set[MessageIdentity]:
         known = {s.identity for s in self.seen if s.identity is not None}
         return known | {a.identity for a in self.attempts}
 
@@ -143,7 +143,7 @@ class Journals:
         """By topic and partition; of several readers the last."""
         return {(int(e.get("topic", 0)), int(e["partition"])): e for e in self.of("bounds")}
 
-    def name(self, identity: Identity | None) -> str:
+    def name(self, identity: MessageIdentity | None) -> str:
         if identity is None:
             return "a record that is not intact or not of this run"
         known = self.sessions.get(identity.session)
@@ -158,7 +158,7 @@ class Journals:
 
     # --- questions ---
 
-    def identity_of(self, text: str) -> Identity:
+    def identity_of(self, text: str) -> MessageIdentity:
         """The message that people call by this id."""
         sender, dash, seq = text.rpartition("-")
         if not dash or not sender or not (seq.isascii() and seq.isdigit()):
@@ -167,7 +167,7 @@ class Journals:
         if not numbers:
             there = ", ".join(sorted(e["sender"] for e in self.sessions.values())) or "none"
             raise UsageError(f"--message {text}: no sender {sender} in this run; there are: {there}")
-        return Identity(numbers[0], int(seq))
+        return MessageIdentity(numbers[0], int(seq))
 
     def position_of(self, text: str) -> Position:
         topic, _, rest = text.partition("/")
@@ -182,7 +182,7 @@ class Journals:
             )
         return Position(0 if topic == self.topic else int(topic), int(numbers[0]), int(numbers[1]))
 
-    def look(self, identities: set[Identity], positions: set[Position]) -> Found:
+    def look(self, identities: set[MessageIdentity], positions: set[Position]) -> Found:
         """All rows about these messages, and all rows that stand, or are said to stand, at these positions."""
         found = Found()
         for path in self.run.journals("*.attempts"):
@@ -193,7 +193,9 @@ class Journals:
             if answered:
                 for p in positions:
                     wanted |= set(_matching(rows, offset=p.offset, told_partition=p.partition, topic=p.topic))
-            found.attempts += [Attempt(Identity(session, i), rows[i], answered) for i in sorted(wanted)]
+            found.attempts += [
+                Attempt(MessageIdentity(session, i), rows[i], answered) for i in sorted(wanted)
+            ]
         for how, path in self._records():
             rows = need_sound(path, 0, journal.read_deliveries(path)[0])
             at = {

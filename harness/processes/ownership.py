@@ -27,7 +27,7 @@ OWNERS = "owners"  # the list of owned folders, in the cache folder
 
 
 @dataclass(frozen=True)
-class Record:
+class FolderRecord:
     """An entry of a list in the cache folder: this harness uses this folder."""
 
     file: Path
@@ -36,7 +36,7 @@ class Record:
     owner: Identity
 
     @classmethod
-    def write(cls, kind: str, folder: Path) -> Record:
+    def write(cls, kind: str, folder: Path) -> FolderRecord:
         """Record that this process uses the folder, in the list of this kind."""
         folder, owner = folder.resolve(), own_identity()
         entry = own_folder(kind) / f"{uuid.uuid4().hex}.json"
@@ -56,7 +56,7 @@ class Record:
         return child_process.sweep(self.folder), real_folders.doubt(self.folder, self.inode)
 
 
-def records(kind: str) -> Iterator[Record]:
+def records(kind: str) -> Iterator[FolderRecord]:
     """The entries of a list, in any order; what is torn or has just gone is left out."""
     for file in sorted(own_folder(kind).glob("*.json")):
         try:
@@ -65,13 +65,13 @@ def records(kind: str) -> Iterator[Record]:
         except (ValueError, KeyError, TypeError, FileNotFoundError):
             continue
         if (owner := from_fields(fields)) is not None:
-            yield Record(file, folder, inode, owner)
+            yield FolderRecord(file, folder, inode, owner)
 
 
 def own(folder: Path) -> None:
     """Record that this process uses the folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    Record.write(OWNERS, folder)
+    FolderRecord.write(OWNERS, folder)
     (folder / OWNER).write_text(json.dumps(vars(own_identity())) + "\n", encoding="ascii")
 
 

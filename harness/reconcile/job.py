@@ -35,7 +35,7 @@ from harness.reconcile.screen.summaries import Count, Facts
 from harness.reconcile.seal.schema import LARGE
 from harness.reconcile.seal.sealed import Sealed
 from harness.reconcile.select.across_tasks import Doubts, doubts
-from harness.reconcile.spark.source import Files, Frames, Source
+from harness.reconcile.spark.source import Files, Source, SparkTables
 from harness.reconcile.spark.stored_tables import read, read_small
 from harness.reconcile.timeline import latency_and_throughput, recovery, timeline, unavailable_s_max
 
@@ -102,7 +102,7 @@ def _source(runs: Sequence[RunDir], sealed: Sequence[Sealed], spark: SparkSessio
         return Files(spark, {one.run: run.tables for run, one in zip(runs, sealed, strict=True)})
     frames = read(spark, {f"{place_of(run)}/tables": one for run, one in zip(runs, sealed, strict=True)})
     need_whole(frames, runs, sealed)
-    return Frames(frames)
+    return SparkTables(frames)
 
 
 def woken(finders: Sequence[Finder], doubtful: Doubts) -> list[Finder]:

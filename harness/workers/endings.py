@@ -13,7 +13,7 @@ ENDS_BY_ITSELF = ("final_reader",)  # roles; the others work until they are aske
 
 
 @dataclass(frozen=True)
-class Ending:
+class WorkerEnding:
     """The end of one life of a worker: its exit code (negative: a signal) and the signals that the harness had sent to it."""
 
     code: int

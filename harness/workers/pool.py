@@ -21,7 +21,7 @@ from harness.waiting import wait_until
 from harness.workers import client_version
 from harness.workers.breakpoints import Moment, Moments
 from harness.workers.counters import Board
-from harness.workers.endings import Ending
+from harness.workers.endings import WorkerEnding
 from harness.workers.naming import transactional_id
 from harness.workers.session_numbers import next_incarnation
 
@@ -202,7 +202,7 @@ class Worker:
             return ""
         if self._trouble is None:
             writer = f"{self.name}.{len(self._boards) - 1}"
-            ending = Ending(code, self._sent)
+            ending = WorkerEnding(code, self._sent)
             log = self._run.logs / f"{writer}.out"
             self._trouble = ending.trouble(self.name, self.role, log, self._run.ledger)
             # A process that ended in an orderly way has counted its rows itself. Of the others the sizes are known from here on.

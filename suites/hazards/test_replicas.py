@@ -22,7 +22,7 @@ from harness.kafka import lost_record_search
 from harness.kafka.segments import batches, records
 from harness.ledger import replica_events
 from harness.ledger.journal import read_events
-from harness.ledger.query import Identity, Journals
+from harness.ledger.query import Journals, MessageIdentity
 from harness.provision import java, kafka_libs
 from harness.provision.kafka import kafka_tools
 from harness.schedule import once, overlapping
@@ -90,7 +90,7 @@ def test_a_leader_that_stays_down_still_holds_what_it_alone_had(execute: Execute
     # It is the very record that the finders call lost, and explain says where it is.
     lost = [f["messages"][0] for f in result.reconciled["findings"] if f["anomaly"] == "lost"]
     assert lost
-    first = Journals(result.run).name(Identity(events[0]["session"], events[0]["seq"]))
+    first = Journals(result.run).name(MessageIdentity(events[0]["session"], events[0]["seq"]))
     account = account_of_message(result.run, first)
     assert any(text.startswith("lost: ") for text in account.findings), account.text()
     assert f"in the log of {victim}, not read" in account.text()

@@ -135,7 +135,7 @@ def test_internal_topics_and_names_of_others_are_never_deleted(
 
 # TRUST D1
 def test_topics_that_a_session_may_use_are_never_deleted(admin: FakeAdmin) -> None:
-    record = created_objects.Record("kafka:9092")
+    record = created_objects.CreatedTopics("kafka:9092")
     record.add("onceproof-a")
     assert _sweep("--yes") == 0
     assert admin.deleted == ["onceproof-b"]

@@ -16,7 +16,7 @@ from harness.contracts import Outcome, ReplicaLogs
 from harness.errors import ClusterError, UsageError
 from harness.kafka import lost_record_search, segments
 from harness.kafka.lost_record_search import Suspect, spread, suspects
-from harness.kafka.segments import Wanted, search
+from harness.kafka.segments import SoughtMessage, search
 from harness.ledger import journal
 from harness.ledger.literal_run import LiteralRun
 from harness.ledger.message import BAD_PAYLOAD, HEADER_NAME, Builder, Message, run_number
@@ -75,8 +75,8 @@ def segment(folder: Path, base: int, *batches: bytes) -> Path:
     return path
 
 
-def want(one: Message, run: int = RUN) -> Wanted:
-    return Wanted(run, one.session, one.txn, one.seq)
+def want(one: Message, run: int = RUN) -> SoughtMessage:
+    return SoughtMessage(run, one.session, one.txn, one.seq)
 
 
 # --- segments ---

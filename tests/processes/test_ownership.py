@@ -135,7 +135,7 @@ def test_a_harness_of_another_machine_container_or_user_is_never_taken_for_dead(
     runs: Path, crashed: Path, own_cache: Path, capsys: pytest.CaptureFixture[str],
     fields: dict[str, Any], reason: str,
 ) -> None:  # fmt: skip
-    record = created_objects.Record("kafka:9092")
+    record = created_objects.CreatedTopics("kafka:9092")
     record.add("onceproof-theirs")
     dead = next(ownership.records(ownership.OWNERS)).owner
     _change_records(own_cache, **{**vars(dead), **fields})

@@ -10,7 +10,7 @@ from pathlib import Path
 from harness.machine.cgroup import sweep_groups
 from harness.machine.fake_clock import sweep_shared_memory
 from harness.processes import real_folders
-from harness.processes.ownership import Record, left_of, records
+from harness.processes.ownership import FolderRecord, left_of, records
 from harness.provision.docker.engine_folders import sweep_engines
 
 LIST = "clusters"  # of this user's clusters, in the cache folder
@@ -22,7 +22,7 @@ class Registration:
 
     def __init__(self, folder: Path) -> None:
         (folder / _MARK).touch()
-        self._record = Record.write(LIST, folder)
+        self._record = FolderRecord.write(LIST, folder)
 
     def remove(self) -> None:
         self._record.remove()

@@ -17,7 +17,7 @@ from harness.kafka.protocol import raw_client
 T = TypeVar("T")
 
 
-class Asked(Protocol):
+class Askable(Protocol):
     """A server that is asked by itself."""
 
     @property
@@ -26,7 +26,7 @@ class Asked(Protocol):
     def paused(self) -> bool: ...
 
 
-class AskedBroker(Asked, Protocol):
+class AskedBroker(Askable, Protocol):
     member: Member
 
     @property
@@ -34,7 +34,7 @@ class AskedBroker(Asked, Protocol):
     def metadata(self, *topics: str) -> raw_client.Metadata: ...
 
 
-N = TypeVar("N", bound=Asked)
+N = TypeVar("N", bound=Askable)
 _ASK_LIMIT_S = 2.0
 
 

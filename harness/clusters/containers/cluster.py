@@ -18,7 +18,7 @@ from harness.clusters.base.broker_properties import render
 from harness.clusters.base.cluster import ServerCluster, must_be_sizes
 from harness.clusters.base.options import PLAIN, Options
 from harness.clusters.containers.container import Contained, ImageJvm, java_of
-from harness.clusters.containers.host import Wanted, Yard
+from harness.clusters.containers.host import ContainerSpec, Yard
 from harness.clusters.containers.labels import sweep_labelled
 from harness.clusters.containers.links import ContainerLinks
 from harness.clusters.containers.mesh import ContainerMesh
@@ -201,7 +201,7 @@ class DockerCluster(ServerCluster):
         lay_out(folder, render(properties), mesh.hosts(member, member.name))
         if self._options.byteman:
             byteman.lay_out(folder)
-        wanted = Wanted(
+        wanted = ContainerSpec(
             name=member.name,
             image=self._images["kafka"],
             command=[str(word) for word in jvm.command(member, folder, byteman=self._options.byteman)],

@@ -12,7 +12,7 @@ from docker.models.containers import Container
 
 from harness.clusters.base.options import Options
 from harness.clusters.base.server import STOP_LIMIT_S, Server
-from harness.clusters.containers.host import Wanted, Yard, complain, host_pid
+from harness.clusters.containers.host import ContainerSpec, Yard, complain, host_pid
 from harness.clusters.links.links import Links
 from harness.clusters.links.mesh import Member
 from harness.clusters.processes.java import Jvm
@@ -27,7 +27,7 @@ _PERIOD_US = 100_000
 class Contained:
     """A container over its lives: the same one is started again, so that its addresses and ports stay."""
 
-    def __init__(self, yard: Yard, wanted: Wanted, log: Path) -> None:
+    def __init__(self, yard: Yard, wanted: ContainerSpec, log: Path) -> None:
         self.yard = yard
         self.wanted = wanted
         self._log = log

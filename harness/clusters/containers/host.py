@@ -28,7 +28,7 @@ _ROUTES = Path("/proc/net/route")
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ContainerSpec:
     """One container: what runs in it, where it is found, and what it sees of this machine."""
 
     name: str
@@ -55,7 +55,7 @@ class Yard:
         """The first three numbers of its addresses."""
         return str(self._subnet.network_address).rpartition(".")[0]
 
-    def start(self, wanted: Wanted) -> Container:
+    def start(self, wanted: ContainerSpec) -> Container:
         """Make a container and start it; its output since then can still be had."""
         with _complaining(f"{wanted.name} cannot be started"), _unchanged_environment():
             made = DockerContainer(wanted.image, docker_client_kw=self._client_settings())

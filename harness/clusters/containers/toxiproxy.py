@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.clusters.containers.container import Contained
-from harness.clusters.containers.host import Wanted, Yard
+from harness.clusters.containers.host import ContainerSpec, Yard
 from harness.clusters.containers.mesh import ContainerMesh
 from harness.clusters.links.mesh import Port, Route
 from harness.clusters.links.toxiproxy import Toxiproxy
@@ -17,7 +17,7 @@ class ToxiproxyContainer(Toxiproxy):
     def __init__(self, yard: Yard, image: str, mesh: ContainerMesh, folder: Path) -> None:
         super().__init__(mesh.toxiproxy_address(), folder)
         self._ports = mesh.proxy_ports()
-        wanted = Wanted(
+        wanted = ContainerSpec(
             name="toxiproxy",
             image=image,
             command=[TOXIPROXY, "-host", "0.0.0.0", "-port", str(int(Port.TOXIPROXY))],

@@ -37,7 +37,7 @@ class _Before:
 
 
 @dataclass(frozen=True)
-class Lost:
+class UnsyncedLoss:
     files: int
     bytes: int  # that were written and not fsynced
 
@@ -73,13 +73,13 @@ class Unsynced:
         with self._lock:
             self._drop(inode)
 
-    def undo(self) -> Lost:
+    def undo(self) -> UnsyncedLoss:
         """The disk as it comes back; afterwards nothing is at risk."""
         with self._lock:
             alive = [before for before in self._files.values() if os.fstat(before.fd).st_nlink > 0]
             for before in alive:
                 before.restore()
-            lost = Lost(len(alive), sum(before.written for before in alive))
+            lost = UnsyncedLoss(len(alive), sum(before.written for before in alive))
             for inode in list(self._files):
                 self._drop(inode)
             return lost

@@ -26,7 +26,7 @@ class ZooKeeperServer(Server):
     def client(self) -> raw_client.Address:
         return (self.address, Port.ZOOKEEPER)
 
-    def standing(self) -> zookeeper.Standing:
+    def standing(self) -> zookeeper.ServerStanding:
         return zookeeper.standing(self.client, ASK_LIMIT_S)
 
     def keep_busy(self, for_s: float) -> None:

@@ -22,7 +22,7 @@ _GONE_LIMIT_S = 45.0  # the group of a killed member is empty when its session h
 _NOT_THERE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.GROUP_ID_NOT_FOUND)
 
 
-class Record:
+class CreatedTopics:
     """The topics of one session of this process on one cluster."""
 
     def __init__(self, bootstrap: str) -> None:

@@ -42,7 +42,7 @@ class State:
 
 
 @dataclass
-class Rule:
+class HoldRule:
     """Which requests are held, and on how many connections more."""
 
     api_keys: Collection[int] = ()
@@ -60,7 +60,7 @@ class Connection:
 
     def __init__(
         self,
-        rule: Rule,
+        rule: HoldRule,
         state: State,
         client: tuple[asyncio.StreamReader, asyncio.StreamWriter],
         broker: tuple[asyncio.StreamReader, asyncio.StreamWriter],
@@ -183,7 +183,7 @@ class Connection:
 class Holder:
     def __init__(self, upstream: tuple[str, int]) -> None:
         self._upstream = upstream
-        self._rule, self._state = Rule(), State()
+        self._rule, self._state = HoldRule(), State()
         self._connections: set[Connection] = set()
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -36,21 +36,21 @@ class MuteError(ClosedError):
 
 
 @dataclass(frozen=True)
-class Standing:
+class ServerStanding:
     """What a server says about itself."""
 
     mode: str  # leader, follower; empty: it serves nobody for the moment
     epoch: int  # of the leader under which its last change was made; -1: not told
 
 
-def standing(address: Address, timeout_s: float) -> Standing:
+def standing(address: Address, timeout_s: float) -> ServerStanding:
     return parse_standing(four_letters(address, "srvr", timeout_s))
 
 
-def parse_standing(text: str) -> Standing:
+def parse_standing(text: str) -> ServerStanding:
     mode = re.search(r"^Mode: (\w+)", text, re.MULTILINE)
     zxid = re.search(r"^Zxid: 0x([0-9a-f]+)", text, re.MULTILINE)
-    return Standing(mode[1] if mode else "", int(zxid[1], 16) >> 32 if zxid else -1)
+    return ServerStanding(mode[1] if mode else "", int(zxid[1], 16) >> 32 if zxid else -1)
 
 
 def are_you_ok(address: Address, timeout_s: float) -> None:

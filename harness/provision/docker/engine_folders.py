@@ -33,7 +33,7 @@ def sweep_engines() -> list[str]:
     """Remove what engines whose harness was killed have left on this machine; says what."""
     done = []
     for folder in sorted((cache_dir() / "engines").glob("*/")):
-        place = Place(folder)
+        place = EngineFolder(folder)
         if not place.lock():
             continue
         try:
@@ -49,7 +49,7 @@ def left_behind() -> list[str]:
     """What such engines have made on this machine and nobody uses now; after `sweep_engines` there is nothing."""
     used: set[str] = set()
     for folder in (cache_dir() / "engines").glob("*/"):
-        place = Place(folder)
+        place = EngineFolder(folder)
         if place.lock():
             place.release()
         else:
@@ -62,7 +62,7 @@ def left_behind() -> list[str]:
     return sorted(str(path) for path in made if path.name not in used)
 
 
-class Place:
+class EngineFolder:
     """A folder for one engine at a time. Who has its lock knows that the engine before is nobody's any more."""
 
     def __init__(self, folder: Path) -> None:
@@ -70,7 +70,7 @@ class Place:
         self._lock: IO[str] | None = None
 
     @classmethod
-    def take(cls) -> Place:
+    def take(cls) -> EngineFolder:
         for number in range(1, _PLACES + 1):
             place = cls(cache_dir() / "engines" / str(number))
             if place.lock():

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from harness.errors import SetupError, WaitTimeout
 from harness.processes import child_process
-from harness.provision.docker.engine_folders import Place
+from harness.provision.docker.engine_folders import EngineFolder
 from harness.waiting import wait_until
 
 PROGRAMS_PATH = f"{os.environ.get('PATH', '')}:/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin"
@@ -32,14 +32,14 @@ _BEGIN = 'mkdir -p /run/containerd && mount -t tmpfs tmpfs /run/containerd && ex
 class OwnEngine:
     """`start` one; it ends with this process at the latest."""
 
-    def __init__(self, place: Place, process: subprocess.Popen[bytes], run: Path) -> None:
+    def __init__(self, place: EngineFolder, process: subprocess.Popen[bytes], run: Path) -> None:
         self._place = place
         self._process = process
         self._run = run
 
     @classmethod
     def start(cls, dockerd: Path, answers: Callable[[str], bool]) -> OwnEngine:
-        place = Place.take()
+        place = EngineFolder.take()
         place.clean()
         place.weigh()
         run = place.new_run_folder()
@@ -105,7 +105,7 @@ class OwnEngine:
 _NAMESPACES = ("unshare", "--pid", "--fork", "--kill-child", "--mount", "--mount-proc", "--")
 
 
-def _command(dockerd: Path, place: Place, run: Path) -> list[str | Path]:
+def _command(dockerd: Path, place: EngineFolder, run: Path) -> list[str | Path]:
     return [
         dockerd,
         "--config-file", place.folder / "daemon.json",

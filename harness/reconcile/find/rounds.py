@@ -54,7 +54,7 @@ class Answers:
 
 
 @dataclass(frozen=True)
-class Questions:
+class FinderQuestions:
     """The finders to ask, and what they need besides the rows of a share."""
 
     known: Known

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 
 @dataclass(frozen=True)
-class Shared:
+class SharedPartition:
     """`second` was given the partition at `t`, and `first` gave it back only at `until`."""
 
     run: int
@@ -30,7 +30,7 @@ class Ownership:
     """Of one run."""
 
     assigned: int = 0  # how often a partition was given to a member
-    shared: tuple[Shared, ...] = ()
+    shared: tuple[SharedPartition, ...] = ()
 
 
 NOBODY = Ownership()
@@ -39,7 +39,7 @@ NOBODY = Ownership()
 def ownership(assignments: pa.Table) -> dict[int, Ownership]:
     """By run."""
     assigned: dict[int, int] = defaultdict(int)
-    shared: dict[int, list[Shared]] = defaultdict(list)
+    shared: dict[int, list[SharedPartition]] = defaultdict(list)
     owners: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)  # run, place -> reader -> since when
     rows = sorted(assignments.to_pylist(), key=lambda row: (row["run"], row["t"]))
     for row in rows:
@@ -54,7 +54,7 @@ def ownership(assignments: pa.Table) -> dict[int, Ownership]:
                 since = held.pop(reader, None)
                 if since is not None and row["how"] == "revoked":
                     shared[run] += [
-                        Shared(run, place, reader, other, given, t)
+                        SharedPartition(run, place, reader, other, given, t)
                         for other, given in held.items()
                         if since <= given < t
                     ]

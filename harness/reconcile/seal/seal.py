@@ -34,7 +34,7 @@ from harness.reconcile.seal.merge import PIECE, Reading, side_by_side
 from harness.reconcile.seal.readings import Readings, readings_of
 from harness.reconcile.seal.rows import Columns, Reach
 from harness.reconcile.seal.schema import SCHEMAS
-from harness.reconcile.seal.sealed import Event, Observed, Sealed, Session, behind_of, isolation_of
+from harness.reconcile.seal.sealed import Event, Observed, Sealed, SealedSession, behind_of, isolation_of
 from harness.reconcile.seal.sealed_files import SealedFiles
 from harness.reconcile.seal.wholeness import Wholeness
 
@@ -289,7 +289,7 @@ class _Sealing:
                 ))  # fmt: skip
                 self._whole.need_attempts(path, count)
                 self._sealed.sessions.append(
-                    Session(int(number), str(session["producer"]), int(session["incarnation"]), count)
+                    SealedSession(int(number), str(session["producer"]), int(session["incarnation"]), count)
                 )
 
     def _seal_deliveries(self) -> None:

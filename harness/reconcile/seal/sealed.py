@@ -56,7 +56,7 @@ def behind_of(event: Event) -> str:
 
 
 @dataclass(frozen=True)
-class Session:
+class SealedSession:
     """A producer session; those of one producer follow each other by incarnation."""
 
     session: int
@@ -92,7 +92,7 @@ class Sealed:
         default_factory=Counter
     )  # how they came to their ends, as their producers tell
     in_flight: int | None = None  # of every session; None: left to the client by at least one
-    sessions: list[Session] = field(default_factory=list)
+    sessions: list[SealedSession] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)  # those that are rare in any run
 
     def to_json(self) -> dict[str, Any]:
@@ -104,7 +104,7 @@ class Sealed:
 
     @classmethod
     def from_json(cls, told: Mapping[str, Any]) -> Sealed:
-        sessions = [Session(**one) for one in told["sessions"]]
+        sessions = [SealedSession(**one) for one in told["sessions"]]
         observers = [Observed(**one) for one in told.get("observers", ())]
         _ = told["not_asked"]  # without it the tables are of an older version, which asked everything
         counters = {name: Counter(told[name]) for name in ("rows", "transactions")}

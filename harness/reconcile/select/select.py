@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from harness.ledger.transform import INPUT
 from harness.reconcile.arrays import Bools, Columns, Ints, mixed, place_of, unique_pairs
-from harness.reconcile.screen.partition_owners import Shared
+from harness.reconcile.screen.partition_owners import SharedPartition
 from harness.reconcile.screen.reader_steps import COLUMNS as STEP_COLUMNS
 from harness.reconcile.screen.screen import arrays_of, by_runs
 from harness.reconcile.screen.summaries import BITS, Facts, Fate, Space
@@ -49,7 +49,9 @@ PICKED: Mapping[str, pa.Schema] = {
     "overcommits": pa.schema(
         [(name, pa.int64()) for name in (*(f.name for f in fields(Overcommit)), *_PLACE)]
     ),
-    "shared": pa.schema([(name, pa.int64()) for name in (*(f.name for f in fields(Shared)), *_PLACE)]),
+    "shared": pa.schema(
+        [(name, pa.int64()) for name in (*(f.name for f in fields(SharedPartition)), *_PLACE)]
+    ),
 }
 
 

@@ -142,7 +142,7 @@ def rows_at(rows: Batch, at: Ints, names: Sequence[str]) -> pa.RecordBatch:
 
 
 @dataclass(frozen=True)
-class Frames:
+class SparkTables:
     """Tables that Spark reads."""
 
     frames: Mapping[str, DataFrame]
@@ -154,7 +154,7 @@ class Frames:
             parts.append(self.frames[table].select(*names).mapInArrow(of_table.work, schema))
         return reduce(DataFrame.unionAll, parts)
 
-    def of(self, runs: Collection[int]) -> Frames:
-        return Frames(
+    def of(self, runs: Collection[int]) -> SparkTables:
+        return SparkTables(
             {name: frame.where(frame["run"].isin(list(runs))) for name, frame in self.frames.items()}
         )

@@ -29,10 +29,10 @@ class ObserverRole:
         # Before any row: who seals the ledger has to know that this reader is none of the group.
         ledger.events.write("observer", isolation=self._spec["isolation"], topics=topics)
         journal = ledger.deliveries()
-        readings: list[_Reading] = []
+        readings: list[_TopicObserver] = []
         try:
             for number, topic in enumerate(self._spec["topics"]):
-                readings.append(_Reading(self._spec, client, number, topic))
+                readings.append(_TopicObserver(self._spec, client, number, topic))
             while not until():
                 self._round(readings, journal)
             deadline = time.monotonic() + LAST_READ_S
@@ -46,14 +46,14 @@ class ObserverRole:
             for reading in readings:
                 reading.close()
 
-    def _round(self, readings: list[_Reading], journal: RowJournal) -> None:
+    def _round(self, readings: list[_TopicObserver], journal: RowJournal) -> None:
         for reading in readings:
             got = reading.take(ROUND_S / len(readings), journal)
             self._counters = self._counters.plus(delivered=got)
         self._board.show(self._counters)
 
 
-class _Reading:
+class _TopicObserver:
     """The reading of one topic."""
 
     def __init__(

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from harness.clusters.disk import faulty_file_system
 from harness.clusters.disk.faulty_file_system import Disk, Order
 from harness.clusters.disk.mount import Mount
-from harness.clusters.disk.unsynced import Lost, Unsynced
+from harness.clusters.disk.unsynced import Unsynced, UnsyncedLoss
 from harness.contracts import DiskHarm
 from harness.errors import FaultError
 
@@ -46,9 +46,9 @@ def test_what_was_not_fsynced_is_lost_and_what_was_stays(file: int) -> None:
     unsynced.write(file, b" and more", 7)
     assert _content(file) == b"DURable and more", "everybody sees it at once"
     assert unsynced.at_risk() == 12
-    assert unsynced.undo() == Lost(files=1, bytes=12)
+    assert unsynced.undo() == UnsyncedLoss(files=1, bytes=12)
     assert _content(file) == b"durable"
-    assert unsynced.undo() == Lost(0, 0), "the disk is at rest now"
+    assert unsynced.undo() == UnsyncedLoss(0, 0), "the disk is at rest now"
 
 
 def test_a_cut_that_was_not_fsynced_is_taken_back(file: int) -> None:
@@ -65,7 +65,7 @@ def test_a_removed_file_has_nothing_to_lose(tmp_path: Path, file: int) -> None:
     unsynced = Unsynced()
     unsynced.write(file, b"gone", 0)
     (tmp_path / "0.log").unlink()
-    assert unsynced.undo() == Lost(0, 0)
+    assert unsynced.undo() == UnsyncedLoss(0, 0)
 
 
 _WRITE = st.tuples(st.just("write"), st.integers(0, 20_000), st.integers(1, 9000))

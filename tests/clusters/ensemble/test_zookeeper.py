@@ -229,7 +229,7 @@ def test_who_is_cut_off_loses_what_it_led_while_the_others_have_a_quorum() -> No
     ],
 )
 def test_a_standing_is_read(text: str, mode: str, epoch: int) -> None:
-    assert zookeeper.parse_standing(text) == zookeeper.Standing(mode, epoch)
+    assert zookeeper.parse_standing(text) == zookeeper.ServerStanding(mode, epoch)
 
 
 def test_strangers_never_share_an_id() -> None:

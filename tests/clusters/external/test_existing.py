@@ -244,7 +244,7 @@ def test_a_record_outlives_a_crash_and_names_its_cluster(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ONCEPROOF_CACHE", str(tmp_path / "cache"))
-    record = created_objects.Record("a:1,b:2")
+    record = created_objects.CreatedTopics("a:1,b:2")
     record.add("onceproof-one")
     record.add("onceproof-two")
     assert created_objects.alive() == {"onceproof-one", "onceproof-two"}

@@ -62,7 +62,7 @@ def test_root_without_dockerd(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_two_engines_have_a_place_each() -> None:
-    one, two = engine_folders.Place.take(), engine_folders.Place.take()
+    one, two = engine_folders.EngineFolder.take(), engine_folders.EngineFolder.take()
     try:
         assert one.folder != two.folder
         assert one.group != two.group
@@ -70,7 +70,7 @@ def test_two_engines_have_a_place_each() -> None:
     finally:
         one.release()
         two.release()
-    again = engine_folders.Place.take()
+    again = engine_folders.EngineFolder.take()
     again.release()
     assert again.folder == one.folder
 
@@ -78,7 +78,7 @@ def test_two_engines_have_a_place_each() -> None:
 def test_what_is_written_down_is_removed_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "access", lambda path, how: False)  # /run is not ours
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
-    place = engine_folders.Place.take()
+    place = engine_folders.EngineFolder.take()
     run = place.new_run_folder()
     place.new_bridge()  # never made
     place.release()  # as if the process had died

@@ -21,7 +21,7 @@ from harness.kafka.protocol.raw_client import WireError
 from harness.ledger import message as msg
 from harness.ledger.journal import DELIVERY, Ledger, read_events
 from harness.ledger.transform import DEAD_LETTERS, OUTPUT, Transform
-from harness.reconcile.screen.partition_owners import Shared, ownership
+from harness.reconcile.screen.partition_owners import SharedPartition, ownership
 from harness.reconcile.seal import rows
 from harness.reconcile.seal.schema import SCHEMAS
 from harness.waiting import wait_until
@@ -182,7 +182,7 @@ def test_one_that_gives_back_too_late_shared_the_partition() -> None:
         assignments((1, 0, "assigned", [0, 1]), (2, 1, "assigned", [1]), (5, 0, "revoked", [0, 1]))
     )
     assert found[1].assigned == 3
-    assert found[1].shared == (Shared(1, 1, 0, 1, 2, 5),)
+    assert found[1].shared == (SharedPartition(1, 1, 0, 1, 2, 5),)
 
 
 @pytest.mark.parametrize(
