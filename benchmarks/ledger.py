@@ -23,7 +23,7 @@ from harness.clusters.local import LocalCluster
 from harness.contracts import ConsumerSpec, Lane, Mode, ProducerSpec, TopicSettings
 from harness.ledger.journal import AttemptJournal, Ledger, RowJournal
 from harness.workers.counters import Board
-from harness.workers.roles._session import Session
+from harness.workers.producer_session import Session
 
 TOPIC, RUN, PARTITIONS = "onceproof-bench", 7, 3
 GOALS = {"producer": 0.75, "consumer": 0.50}

@@ -25,7 +25,7 @@ from harness.ledger.journal import Ledger
 from harness.ledger.transform import dead_letters_of, output_of
 from harness.scenario import Pipeline
 from harness.workers.counters import Board
-from harness.workers.roles._session import Session
+from harness.workers.producer_session import Session
 from harness.workers.roles.copier import CopierRole
 
 TOPIC, RUN, PARTITIONS, PAYLOAD = "onceproof-bench", 7, 3, 128

@@ -209,7 +209,7 @@ def _group_coordinator(arena: Arena) -> Iterable[str]:
 
 
 def _transaction_coordinator(arena: Arena, producer: int, role: str = "producer") -> Iterable[str]:
-    # Transactional ids are made of the topic and the worker's name (harness.workers.roles).
+    # Transactional ids are made of the topic and the worker's name (harness.workers.naming).
     name = f"{arena.topic}-{role}-{producer}"
     return _found(arena.cluster.view().coordinator(name, transaction=True))
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from harness.contracts import Outcome
 from harness.errors import OnceproofError
 from harness.ledger.journal import Ledger
-from harness.workers.roles._session import Session
+from harness.workers.producer_session import Session
 
 MOST_IN_A_ROW = 30
 FIRST_PAUSE_S = 0.1

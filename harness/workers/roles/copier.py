@@ -32,11 +32,11 @@ from harness.ledger.transform import Transform
 from harness.scenario import Pipeline
 from harness.workers.breakpoints import NO_MOMENTS, Moment, Moments, before, midway
 from harness.workers.counters import Board
+from harness.workers.producer_session import Session
 from harness.workers.roles._assignments import Assignments
 from harness.workers.roles._consumer_spec import reader_spec
 from harness.workers.roles._end_transaction import end_transaction
 from harness.workers.roles._patience import Patience
-from harness.workers.roles._session import Session
 
 POLL_S = 0.1
 FLUSH_LIMIT_S = 30.0

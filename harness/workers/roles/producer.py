@@ -9,8 +9,8 @@ from harness.contracts import Client, Counters, ProducerLost
 from harness.ledger.journal import Ledger
 from harness.workers.counters import Board
 from harness.workers.pacing import Pace
+from harness.workers.producer_session import Session
 from harness.workers.roles._patience import Patience
-from harness.workers.roles._session import Session
 
 
 class ProducerRole:

@@ -14,9 +14,9 @@ from harness.ledger.message import Message
 from harness.workers.breakpoints import NO_MOMENTS, Moment, Moments, before, midway
 from harness.workers.counters import Board
 from harness.workers.pacing import Pace
+from harness.workers.producer_session import Session
 from harness.workers.roles._end_transaction import end_transaction
 from harness.workers.roles._patience import Patience
-from harness.workers.roles._session import Session
 
 FLUSH_LIMIT_S = 30.0
 

@@ -15,8 +15,8 @@ from harness.errors import ClusterError, WaitTimeout
 from harness.kafka import topics
 from harness.kafka.protocol import admin_requests
 from harness.kafka.protocol.raw_client import Address, WireError
-from harness.workers.roles import _partition_count
-from harness.workers.roles._partition_count import PartitionCount
+from harness.workers import partition_count
+from harness.workers.partition_count import PartitionCount
 from tests.fake_arena import FakeArena, make_arena
 from tests.fake_server import serve
 
@@ -210,7 +210,7 @@ class FakeProducer:
 
 
 def test_senders_learn_of_new_partitions_for_as_long_as_they_send(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_partition_count, "ASK_EVERY_S", 0.01)
+    monkeypatch.setattr(partition_count, "ASK_EVERY_S", 0.01)
     before = threading.active_count()
     answers = [3, 0, 5, 4]
     asked = threading.Event()

@@ -16,7 +16,7 @@ from harness.schedule import replayed
 from harness.waiting import wait_until
 from harness.workers.breakpoints import Moment, Moments, before, midway
 from harness.workers.counters import Board
-from harness.workers.roles._session import Session
+from harness.workers.producer_session import Session
 from harness.workers.roles.transactional_producer import TransactionalProducerRole
 from harness.workloads.late_end import LateEnd
 from suites.scenarios.late_ends import CURED, LATE, RANDOM, SMALL, WITHOUT_HOLD

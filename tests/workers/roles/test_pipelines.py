@@ -26,8 +26,8 @@ from harness.reconcile.seal import rows
 from harness.reconcile.seal.schema import SCHEMAS
 from harness.waiting import wait_until
 from harness.workers.breakpoints import Moment, Moments
+from harness.workers.effects import effects_of
 from harness.workers.roles._assignments import Assignments
-from harness.workers.roles._effects import effects_of
 
 RUN = msg.run_number("scenario/20260101-000000")
 

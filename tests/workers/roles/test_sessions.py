@@ -16,9 +16,9 @@ from harness.ledger.journal import Ledger
 from harness.ledger.message import Message
 from harness.scenario import Pipeline
 from harness.workers.counters import Board
+from harness.workers.producer_session import Session
 from harness.workers.roles import _patience
 from harness.workers.roles._patience import MOST_IN_A_ROW, Patience
-from harness.workers.roles._session import Session
 from harness.workers.roles.copier import CopierRole
 from harness.workers.roles.producer import ProducerRole
 from harness.workers.roles.transactional_producer import TransactionalProducerRole

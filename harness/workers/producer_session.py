@@ -17,9 +17,9 @@ from harness.ledger.journal import AttemptJournal, Ledger
 from harness.ledger.message import ABORT_INTENDED, Builder, Message
 from harness.ledger.transform import Transform
 from harness.workers.counters import Board
+from harness.workers.effects import effects_of
 from harness.workers.naming import has_id_per_session, transactional_id
-from harness.workers.roles._effects import effects_of
-from harness.workers.roles._partition_count import PartitionCount
+from harness.workers.partition_count import PartitionCount
 from harness.workers.session_numbers import session_number
 
 
