@@ -1,4 +1,4 @@
-"""Every contract: what the author of a cluster, client, workload, fault or finder reads; imports nothing of the harness."""
+"""Every contract, as the author of a cluster, client, workload, fault or finder reads it; imports nothing else of harness."""
 
 from __future__ import annotations
 
