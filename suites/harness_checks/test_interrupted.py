@@ -31,7 +31,7 @@ from harness.contracts import Mode
 from harness.scenario import Scenario
 from harness.schedule import once
 from harness.targets import leader_of
-from suites import matrix
+from suites.scenarios import matrix
 
 fault = registry.load("fault", sys.argv.pop(1))()
 schedule = once(fault, on=leader_of(0), after_s=0.2, hold_s=600.0)

@@ -24,7 +24,7 @@ LIMIT_S = 400.0  # of each program; some 20 s on an idle machine
 MEMORY_RUN = """
 import sys
 from pathlib import Path
-from harness import environment
+from harness.runtime import environment
 from harness.campaign import Campaign
 from harness.clusters.memory import PARTITIONS, MemoryCluster
 from harness.contracts import Mode
@@ -44,7 +44,7 @@ ONE_BROKER = """
 import sys
 from pathlib import Path
 from harness.clusters.local import LocalCluster
-from harness.reconcile import session
+from harness.reconcile.spark import session
 with LocalCluster(Path(sys.argv[1]), brokers=1, controllers=1, combined=True) as cluster:
     print(cluster.describe()["java_version"], len(cluster.view().registered_brokers()))
 spark = session.spark()

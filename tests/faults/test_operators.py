@@ -41,7 +41,7 @@ def arena() -> FakeArena:
 def brokers(arena: FakeArena, monkeypatch: pytest.MonkeyPatch) -> Brokers:
     assert isinstance(arena.cluster, OperatedCluster)
     brokers = Brokers(arena.cluster, committed={0: 200, 1: 200})
-    monkeypatch.setattr(admin, "wire_admin", brokers)
+    monkeypatch.setattr(admin, "admin_requests", brokers)
     monkeypatch.setattr(admin, "AdminClient", lambda settings: brokers)
     return brokers
 

@@ -163,15 +163,15 @@ def test_a_full_disk_leaves_the_run_whole(run: RunDir, monkeypatch: pytest.Monke
 PACKING = """
 import sys, time
 from pathlib import Path
-from harness import packed
+from harness.ledger import packing
 from harness.ledger.rundir import RunDir
-real = packed.{slow}
+real = packing.{slow}
 def slow(*words):
     real(*words)
     print("here", flush=True)
     time.sleep(60)
-packed.{slow} = slow
-packed.pack(RunDir(Path(sys.argv[1])), "evidence")
+packing.{slow} = slow
+packing.pack(RunDir(Path(sys.argv[1])), "evidence")
 """
 
 

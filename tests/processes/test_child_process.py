@@ -22,10 +22,10 @@ from harness.waiting import wait_until
 PARENT = """
 import sys, threading
 from pathlib import Path
-from harness import tether
+from harness.processes import child_process
 folder = Path(sys.argv[1])
 def start():  # on a thread that ends at once: its death must not end the child
-    tether.spawn(["sleep", "300"], log=None, pidfile=folder / "child.pid")
+    child_process.spawn(["sleep", "300"], log=None, pidfile=folder / "child.pid")
 starter = threading.Thread(target=start)
 starter.start()
 starter.join()
@@ -135,8 +135,8 @@ def test_sweep_ends_nothing_for_a_torn_line(tmp_path: Path, text: str) -> None:
 
 
 def test_a_harness_that_ends_leaves_no_list(tmp_path: Path) -> None:
-    code = "from pathlib import Path; from harness import tether; import sys\n"
-    code += "tether.end(tether.spawn(['sleep', '300'], log=None, pidfile=Path(sys.argv[1]) / 'child.pid'))"
+    code = "from pathlib import Path; from harness.processes import child_process; import sys\n"
+    code += "child_process.end(child_process.spawn(['sleep', '300'], log=None, pidfile=Path(sys.argv[1]) / 'child.pid'))"
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=Path(__file__).parents[2], check=True)
     assert (tmp_path / "child.pid").exists()
     assert list((cache_dir() / process_list.LISTS).iterdir()) == []

@@ -23,9 +23,9 @@ ROOT = Path(__file__).parents[2]
 CRASHED = """
 import json, os, sys
 from pathlib import Path
-from harness import owned, tether
+from harness.processes import ownership, child_process
 from harness.clusters.base.abandoned_clusters import Registration
-folder = owned.new_cluster_folder(Path(sys.argv[1]))
+folder = ownership.new_cluster_folder(Path(sys.argv[1]))
 (folder / "broker-1" / "data").mkdir(parents=True)
 (folder / "broker-1" / "server.log").write_text("why it crashed")
 Registration(folder)

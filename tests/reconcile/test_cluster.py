@@ -25,8 +25,7 @@ import pytest
 
 from harness.processes import child_process
 from harness.provision import java
-from harness.reconcile.spark.package import make_package
-from harness.spark_submit import ROOT
+from harness.reconcile.spark.package import ROOT, make_package
 from harness.waiting import wait_until
 from tests.reconcile.cases import CASES
 

@@ -42,7 +42,7 @@ def builder(code: str) -> subprocess.Popen[str]:
             sys.executable,
             "-P",
             "-c",
-            f"import time\nfrom pathlib import Path\nfrom harness.provision import cache\n{code}",
+            f"import time\nfrom pathlib import Path\nfrom harness.runtime import cache\n{code}",
         ],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
@@ -264,7 +264,9 @@ def test_a_tool_that_hangs_is_ended(tmp_path: Path) -> None:
 def test_a_tool_ends_with_the_set_up(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
     slow = executable(tmp_path / "slow", f"echo $$ >{pid_file}; exec sleep 60")
-    setup = builder(f"from harness.provision import tool\ntool.run([{str(slow)!r}], log='slow')")
+    setup = builder(
+        f"from harness.provision import external_tool\nexternal_tool.run([{str(slow)!r}], log='slow')"
+    )
     wait_for(lambda: pid_file.exists() and pid_file.read_text().strip(), "the tool to run")
     setup.kill()
     setup.communicate(timeout=10)

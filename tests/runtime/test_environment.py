@@ -38,7 +38,7 @@ def limited(soft: int, hard: int, *words: str) -> subprocess.CompletedProcess[st
 # TRUST R5
 def test_the_limit_of_open_files_is_raised_up_to_the_hard_one() -> None:
     code = (
-        "import resource, harness.commands.doctor as doctor\nfrom harness import cli, environment\n"
+        "import resource, harness.commands.doctor as doctor\nfrom harness import cli; from harness.runtime import environment\n"
         "doctor.run = lambda args: print(*resource.getrlimit(resource.RLIMIT_NOFILE)) or 0\n"
         "cli.main(['doctor'])\nenvironment.need_open_files()"
     )

@@ -202,7 +202,7 @@ def test_a_reader_that_left_is_no_error_and_no_verdict() -> None:
 
 def test_threads_at_work_do_not_change_the_code() -> None:
     code = (
-        "import atexit, threading, time\nfrom harness import exits\natexit.register(print, 'cleaned up')\n"
+        "import atexit, threading, time\nfrom harness.runtime import exits\natexit.register(print, 'cleaned up')\n"
         "threading.Thread(target=time.sleep, args=(60,)).start()\nprint('done')\nexits.leave(3)"
     )
     ended = subprocess.run(

@@ -27,7 +27,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # pytest may run in th
 signal.signal(signal.SIGHUP, signal.SIG_DFL)              # or by nohup
 print = __import__('functools').partial(print, flush=True)
 from pathlib import Path
-from harness import cli, signals
+from harness import cli; from harness.runtime import signals
 from harness.injector import Injector
 from harness.ledger.journal import EventLog
 from harness.schedule import Window

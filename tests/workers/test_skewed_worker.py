@@ -153,8 +153,8 @@ def test_who_is_stopped_or_gone_does_not_tell_its_time(
 
 _WAITS = """
 import json, queue, threading, time
-from harness import clocks
-clocks.keep_waits_right()
+from harness.machine import fake_clock
+fake_clock.keep_waits_right()
 from confluent_kafka import Consumer, KafkaException
 
 def took(act):
@@ -185,7 +185,7 @@ waits = {
     "list_topics": no_answer,
 }
 told = {name: took(act) for name, act in waits.items()}
-print(json.dumps({"wall": clocks.wall_minus_monotonic_s(), **told}))
+print(json.dumps({"wall": fake_clock.wall_minus_monotonic_s(), **told}))
 """
 
 

@@ -108,12 +108,12 @@ def test_a_loss_of_power_takes_what_was_not_fsynced(
 _HOLDER = """
 import sys, time
 from pathlib import Path
-from harness import tether
+from harness.processes import child_process
 from harness.clusters.disk.mount import Mount
 node = Path(sys.argv[1])
 mount = Mount(node, node / "data")
 child = [sys.executable, "-c", "import sys, time; open('data/up', 'w'); time.sleep(600)", node]
-tether.spawn(mount.inside(child), log=node / "child.log", pidfile=node / "child.pid")
+child_process.spawn(mount.inside(child), log=node / "child.log", pidfile=node / "child.pid")
 time.sleep(600)
 """
 

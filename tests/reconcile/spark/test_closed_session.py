@@ -20,7 +20,7 @@ _RPC_REQUEST, _RPC_FAILURE = 3, 5
 _LOOPBACK = ("0100007F", "0000000000000000FFFF00000100007F")
 
 PROGRAM = """
-from harness.reconcile import session
+from harness.reconcile.spark import session
 spark = session.spark("local[1]")
 kept = {name: spark.sparkContext.getConf().get(name) for name in ("spark.authenticate", "spark.ui.enabled")}
 token = spark.sparkContext._gateway.gateway_parameters.auth_token

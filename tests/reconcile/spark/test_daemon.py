@@ -57,7 +57,7 @@ def test_modules_that_fail_or_print_are_kept_off_standard_output(
 PROGRAM = """
 import os
 from pyspark.errors import PythonException
-from harness.reconcile import session
+from harness.reconcile.spark import session
 spark = session.spark(more={"spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"]})
 print(spark.sparkContext.parallelize([1, 2], 1).map(lambda n: n + 1).sum())
 def kernel(batches):

@@ -20,7 +20,7 @@ from harness.reconcile.spark.masters import place
 from harness.waiting import wait_until
 
 PROGRAM = """
-from harness.reconcile import session
+from harness.reconcile.spark import session
 spark = session.spark()
 assert spark is session.spark()
 print(spark.sparkContext._gateway.proc.pid, spark.range(3).count(), flush=True)
@@ -64,7 +64,7 @@ from pathlib import Path
 logging.basicConfig(level=logging.DEBUG, stream=sys.stderr, format="%(name)s %(message)s")
 logging.getLogger("py4j").setLevel(logging.ERROR)
 from harness.provision import spark_archive
-from harness.reconcile import session
+from harness.reconcile.spark import session
 classes, java, *options = sys.argv[1:]
 options = tuple(options) or spark_archive.launcher_options(Path(java))
 archive = spark_archive.SparkArchive(Path(classes), spark_archive.classpath(), options)

@@ -15,7 +15,7 @@ from harness.ledger.literal_run import LiteralRun
 from harness.runtime import plain_paths
 
 ROOT = Path(__file__).parents[3]
-COUNT = "from harness.reconcile import session; print(session.spark().range(3).count())"
+COUNT = "from harness.reconcile.spark import session; print(session.spark().range(3).count())"
 
 
 def run_python(*words: str, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:

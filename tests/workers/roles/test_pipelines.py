@@ -24,6 +24,7 @@ from harness.ledger.transform import DEAD_LETTERS, OUTPUT, Transform
 from harness.reconcile.screen.partition_owners import SharedPartition, ownership
 from harness.reconcile.seal import rows
 from harness.reconcile.seal.schema import SCHEMAS
+from harness.reconcile.seal.sealed import Event
 from harness.waiting import wait_until
 from harness.workers.breakpoints import Moment, Moments
 from harness.workers.effects import effects_of
@@ -226,7 +227,7 @@ def test_a_member_that_has_not_polled_for_long_hears_late(
 # --- ends of transactions ------------------------------------------------------------------------------
 
 
-def ended(session: int, txn: int, intent: str, did: str, outcome: Outcome) -> rows.Event:
+def ended(session: int, txn: int, intent: str, did: str, outcome: Outcome) -> Event:
     return {
         "session": session, "txn": txn, "step": "ended", "intent": intent, "did": did, "outcome": int(outcome), "t": 1,
     }  # fmt: skip
