@@ -1,6 +1,6 @@
 """What recording costs: the same loops with and without the ledger, taking turns in one run.
 
-Goals: with the ledger a producer reaches at least 75 %, a consumer at least 50 % of the records per second of
+Goals: with the ledger a producer reaches at least 92 %, a consumer at least 80 % of the records per second of
 the same loop without it. These machines are noisy, so only the ratio counts, from the medians of several rounds.
 """
 
@@ -26,7 +26,7 @@ from harness.workers.counters import Board
 from harness.workers.producer_session import Session
 
 TOPIC, RUN, PARTITIONS = "onceproof-bench", 7, 3
-GOALS = {"producer": 0.75, "consumer": 0.50}
+GOALS = {"producer": 0.92, "consumer": 0.80}
 
 
 class NoJournal(AttemptJournal):
@@ -36,9 +36,7 @@ class NoJournal(AttemptJournal):
         self.attempted = 0
         self.outcomes = [0, 0, 0]
 
-    def attempt(
-        self, seq: int, key: int, partition: int, txn: int = 0, flags: int = 0, topic: int = 0
-    ) -> None:
+    def attempts(self, *_: Any) -> None:
         return
 
     def outcome(self, seq: int, outcome: int, partition: int, offset: int, error: int) -> None:

@@ -20,6 +20,8 @@ from harness.ledger import packing
 from harness.ledger.rundir import RunDir
 from harness.scenario import Scenario
 from harness.verdict import Judgement
+from harness.workers.pool import environment
+from harness.workers.standby import Standby
 
 Say = Callable[[str, str], None]  # scenario and what happens to it
 
@@ -92,8 +94,8 @@ class Campaign:
         self.runs: list[RunDir] = []  # that were executed, in order, also those that broke
         self.broken: list[BrokenRun] = []
         self._waiting: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+        self._standby = Standby(runs, environment())
         self._thread = threading.Thread(target=self._reconcile_all, name="reconcile", daemon=True)
-        self._thread.start()
 
     def __enter__(self) -> Self:
         return self
@@ -101,8 +103,9 @@ class Campaign:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._standby.close()
         self._waiting.put(None)
-        if kind is None:
+        if kind is None and self._thread.ident:
             self._thread.join()  # after an error nobody waits for results: the thread ends with the process
             for result in list(self._to_pack.values()):
                 self.pack(result)
@@ -112,6 +115,8 @@ class Campaign:
 
         A run that an error of ours ended is reconciled too, as far as it came; its future raises BrokenRun.
         """
+        if not self._thread.ident:
+            self._thread.start()  # not sooner: Spark's start would slow down the start of the cluster
         began = time.monotonic()
         broken: BrokenRun | None = None
         try:
@@ -122,6 +127,7 @@ class Campaign:
                 say=lambda text: self._say(scenario.name, text),
                 command=self._command_for(scenario),
                 versions=self._versions,
+                standby=self._standby,
             )
         except BrokenRun as error:
             broken, run = error, error.run
@@ -144,7 +150,7 @@ class Campaign:
     def _reconcile_all(self) -> None:
         from harness.reconcile.spark.session import start_in_background
 
-        start_in_background()  # beside the cluster's start and the first run
+        start_in_background()  # beside the first run
         while (first := self._waiting.get()) is not None:
             batch, more = [first], True
             while more and not self._waiting.empty():

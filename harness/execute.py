@@ -33,6 +33,7 @@ from harness.scenario import Scenario
 from harness.workers import client_version
 from harness.workers.pool import OBSERVER, Worker, Workers
 from harness.workers.skewed_worker import ClockedWorker, workers_with_clocks
+from harness.workers.standby import Standby
 
 EVENTS_RESERVED = 1024 * 1024  # bytes: what heals and what went wrong is written down on a full disk, too
 LONGEST_TOPIC = 249  # as brokers have it
@@ -78,6 +79,7 @@ def execute(
     say: Say = lambda _: None,
     command: str = "",
     versions: Mapping[str, str] | None = None,
+    standby: Standby | None = None,
 ) -> RunDir:
     """Run the scenario on a cluster that is up. An error after its start makes the run inconclusive.
 
@@ -109,11 +111,11 @@ def execute(
         book = stack.enter_context(journal.Ledger(run.ledger, journal.HARNESS, reserve_bytes=EVENTS_RESERVED))
         roles = [*workload.roles(), *_observers(scenario, topic, more_topics)]
         specs = _specs(scenario, cluster, run, roles)
-        workers = stack.enter_context(Workers(_workers(scenario, cluster, run, specs, book.events)))
+        workers = stack.enter_context(Workers(_workers(scenario, cluster, run, specs, book.events, standby)))
         arena = RunArena(cluster, topic, group, workers, more_topics)
         try:
             with needed_in(run.path):
-                _run(scenario, arena, run, manifest, book.events, say)
+                _run(scenario, arena, run, manifest, book.events, say, standby)
         except RunRefusedError:
             raise
         except OnceproofError as error:
@@ -155,6 +157,7 @@ def _run(
     manifest: dict[str, Any],
     events: journal.EventLog,
     say: Say,
+    standby: Standby | None,
 ) -> None:
     timings, workers, partitions = scenario.timings, arena.workers, scenario.topic.partitions
     injector = Injector(arena, events, say, workers.check)
@@ -237,9 +240,11 @@ def _run(
         there = partitions_now(arena.cluster, arena.topic, partitions)  # an operator may have added some
         manifest["topic_unchanged"] = there == partitions
         access = arena.cluster.client_settings(Lane.CONTROL)
-        reader = Worker(_reader_spec(scenario, arena, run, there), run, events, access)
+        reader = Worker(_reader_spec(scenario, arena, run, there), run, events, access, standby)
         stack.callback(reader.kill)
         reader.start()
+        for consumer in workers.consumers:
+            consumer.ask_to_stop()  # the group is drained: its members leave it while the log is read
         reader.wait(timings.final_read_limit_s + 15)
         events.write("step", step="read")
         # What is lost may still lie in a replica's log, which goes with the topic.
@@ -283,13 +288,15 @@ def _workers(
     run: RunDir,
     specs: Sequence[Mapping[str, Any]],
     events: journal.EventLog,
+    standby: Standby | None,
 ) -> list[Worker]:
     clocked = workers_with_clocks(scenario.schedule)
+    settings = [cluster.client_settings(Lane(spec["lane"])) for spec in specs]
     return [
-        (ClockedWorker if spec["name"] in clocked else Worker)(
-            spec, run, events, cluster.client_settings(Lane(spec["lane"]))
-        )
-        for spec in specs
+        ClockedWorker(spec, run, events, security)
+        if spec["name"] in clocked
+        else Worker(spec, run, events, security, standby)
+        for spec, security in zip(specs, settings, strict=True)
     ]
 
 

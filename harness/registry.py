@@ -17,6 +17,7 @@ PACKAGES = {
     "cluster": "harness.clusters",
     "client": "harness.clients",
     "workload": "harness.workloads",
+    "role": "harness.workers.roles",
     "finder": "harness.reconcile.anomalies",
 }
 

@@ -29,9 +29,9 @@ def _positive(owner: str, **values: float) -> None:
 class Timings:
     """Every limit of a run, in seconds."""
 
-    warm_up_s: float = 1.0  # how long to run before the first window, counted from first progress
+    warm_up_s: float = 0.5  # how long to run before the first window, counted from first progress
     warm_up_limit_s: float = 45.0
-    cool_down_s: float = 1.0  # how long to run after the last heal, once progress is seen again
+    cool_down_s: float = 0.5  # how long to run after the last heal, once progress is seen again
     recovery_limit_s: float = 45.0
     flush_limit_s: float = 40.0
     drain_limit_s: float = 60.0

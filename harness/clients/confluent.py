@@ -22,6 +22,7 @@ from confluent_kafka import (
     Producer,
     TopicPartition,
 )
+from confluent_kafka import Message as Record
 
 from harness.clients.librdkafka.abandoned_call import call_or_give_up
 from harness.clients.librdkafka.translation import (
@@ -193,19 +194,21 @@ class ConfluentConsumer:
         )
 
     def poll(self, timeout_s: float, at_most: int = 1000) -> Batch:
-        records, errors, refused = [], [], []
+        records, errors, refused = self._consumer.consume(at_most, timeout_s), [], []
         ends: dict[Any, Any] = {}  # the library's types allow None where it never is
-        for record in self._consumer.consume(at_most, timeout_s):
-            error = record.error()
-            if error is None:
-                records.append(record)
-            elif error.code() == KafkaError._PARTITION_EOF:
-                ends[record.partition()] = record.offset()
-            else:
+        reported = _each(Record.error, records)
+        if any(reported):  # most often none
+            for record, error in zip(records, reported, strict=True):
+                if error is None:
+                    continue
+                if error.code() == KafkaError._PARTITION_EOF:
+                    ends[record.partition()] = record.offset()
+                    continue
                 errors.append(told(error))
                 if error.code() == KafkaError._BAD_MSG:
                     refused.append((record.partition(), record.offset()))
-        values = [r.value() for r in records]
+            records = [record for record, error in zip(records, reported, strict=True) if error is None]
+        values = _each(Record.value, records)
         rows = self._rows(records, values)
         positions = {}
         if len(rows):
@@ -242,8 +245,8 @@ class ConfluentConsumer:
         fields, flags = msg.read_payloads(values, self._run)
         rows = np.zeros(len(records), dtype=DELIVERY)
         rows["t"] = now_ns()
-        rows["offset"] = [r.offset() for r in records]
-        rows["partition"] = [r.partition() for r in records]
+        rows["offset"] = np.fromiter(map(Record.offset, records), np.int64, len(records))
+        rows["partition"] = np.fromiter(map(Record.partition, records), np.int16, len(records))
         rows["topic"], rows["intended_topic"] = self._topic_number, fields["topic"]
         for name in ("seq", "session", "txn", "key"):
             rows[name] = fields[name]
@@ -264,18 +267,18 @@ class ConfluentConsumer:
         Each is compared as whole lists first, which is quick; only a difference is looked at record by record.
         """
         flags = np.zeros(len(records), dtype=np.uint8)
-        wanted_keys = list(map(_KEYS.__getitem__, fields["key"].tolist()))
-        keys = [r.key() for r in records]
-        if keys != wanted_keys:
+        keys, key_ids = _each(Record.key, records), fields["key"]
+        without_keys = keys.count(None) == len(keys) and bool((key_ids < 0).all())
+        if not without_keys and keys != (wanted_keys := _each(_KEYS.__getitem__, key_ids.tolist())):
             flags |= _flag(msg.BAD_KEY, [a != b for a, b in zip(keys, wanted_keys, strict=True)])
         wanted_times = list(zip(repeat(TIMESTAMP_CREATE_TIME), fields["timestamp_ms"].tolist(), strict=False))
-        times = [r.timestamp() for r in records]
+        times = _each(Record.timestamp, records)
         if times != wanted_times:
             # With LogAppendTime the broker's time stands there by design: only create times can be compared.
             wrong = [a != b and a[0] == b[0] for a, b in zip(times, wanted_times, strict=True)]
             flags |= _flag(msg.BAD_TIMESTAMP, wrong)
         step = self._check_headers_every
-        headers = [r.headers() for r in records[::step]]
+        headers = _each(Record.headers, records[::step])
         wanted_headers = [[(msg.HEADER_NAME, msg.header_of(v or b""))] for v in values[::step]]
         if headers != wanted_headers:
             wrong = [a != b for a, b in zip(headers, wanted_headers, strict=True)]
@@ -363,6 +366,11 @@ class _KeyBytes(dict[int, bytes | None]):
 
 
 _KEYS = _KeyBytes()
+
+
+def _each(call: Callable[[Any], Any], items: list[Any]) -> list[Any]:
+    """The results for all items: with a method that is written in C, in half the time of a comprehension."""
+    return list(map(call, items))
 
 
 def _flag(bit: int, where: Any) -> Any:

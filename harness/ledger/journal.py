@@ -95,10 +95,8 @@ EFFECT = np.dtype(
         ("spare", "u1"),
     ]
 )
-_ATTEMPT_HALF = struct.Struct("<qiIhBBI")
-_OUTCOME_HALF = struct.Struct("<qqhhBBH")
-# Bound once: these are called once a record, where each look-up shows.
-_pack_attempt, _pack_outcome = _ATTEMPT_HALF.pack_into, _OUTCOME_HALF.pack_into
+# Bound once: it is called once a record, where each look-up shows.
+_pack_outcome = struct.Struct("<qqhhBBH").pack_into
 _REGION_BITS = 16
 REGION_ROWS = 1 << _REGION_BITS
 _ROW_MASK = REGION_ROWS - 1
@@ -139,6 +137,7 @@ class AttemptJournal:
         self._file = _open(path, os.O_RDWR | os.O_EXCL)
         self._path = path
         self._regions: list[mmap.mmap] = []
+        self._marks: list[npt.NDArray[np.uint32]] = []  # `attempt_mark` of the rows of each region
         self.attempted = 0
         self.outcomes = [0, 0, 0]  # how many of each Outcome
 
@@ -146,21 +145,33 @@ class AttemptJournal:
         self, seq: int, key: int, partition: int, txn: int = 0, flags: int = 0, topic: int = 0
     ) -> None:
         """Record that message `seq` is about to be sent. Call before the send."""
-        number = seq >> _REGION_BITS
-        if number >= len(self._regions):
-            self._grow()
-        _pack_attempt(
-            self._regions[number],
-            (seq & _ROW_MASK) * 48,
-            now_ns(),
-            key,
-            txn,
-            partition,
-            flags,
-            topic,
-            ATTEMPT_MARK,
-        )
-        self.attempted = seq + 1
+        self.attempts(seq, [key], partition, txn, flags, topic)
+
+    def attempts(
+        self,
+        first_seq: int,
+        keys: npt.ArrayLike,
+        partitions: npt.ArrayLike,
+        txns: npt.ArrayLike = 0,
+        flags: npt.ArrayLike = 0,
+        topics: npt.ArrayLike = 0,
+    ) -> None:
+        """Record that messages first_seq, first_seq + 1, … are about to be sent, as many as there are keys. Call before the sends."""
+        rows = np.zeros(len(np.atleast_1d(keys)), dtype=ATTEMPT)
+        rows["t_attempt"] = now_ns()
+        rows["key"], rows["txn"], rows["partition"], rows["flags"], rows["topic"] = (
+            keys, txns, partitions, flags, topics
+        )  # fmt: skip
+        self.attempted = first_seq + len(rows)
+        while len(rows):
+            number, first = first_seq >> _REGION_BITS, first_seq & _ROW_MASK
+            if number >= len(self._regions):
+                self._grow()
+            part, rows = rows[: REGION_ROWS - first], rows[REGION_ROWS - first :]
+            self._regions[number][first * 48 : (first + len(part)) * 48] = part.tobytes()
+            # Last, and in order: a writer that is killed in between leaves no row with a mark and without its contents.
+            self._marks[number][first : first + len(part)] = ATTEMPT_MARK
+            first_seq += len(part)
 
     def outcome(self, seq: int, outcome: int, partition: int, offset: int, error: int) -> None:
         """Record what became of message `seq`."""
@@ -187,8 +198,10 @@ class AttemptJournal:
                 f"{self._path}: no room for {REGION_BYTES} more bytes of ledger ({error.strerror}); {_NO_ROOM}"
             ) from error
         self._regions.append(mmap.mmap(self._file, REGION_BYTES, offset=start))
+        self._marks.append(np.frombuffer(self._regions[-1], dtype=ATTEMPT)["attempt_mark"])
 
     def close(self) -> None:
+        self._marks.clear()  # a region cannot be closed while an array shows it
         for region in self._regions:
             region.close()
         os.close(self._file)

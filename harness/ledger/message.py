@@ -194,6 +194,12 @@ class Builder:
         ]
 
 
+def fields_of(messages: Sequence[Message]) -> npt.NDArray[np.void]:
+    """The fields of messages of one length that were built here, as rows of FIELDS."""
+    blob = b"".join([message.payload for message in messages])
+    return np.ndarray(len(messages), dtype=FIELDS, buffer=blob, strides=(len(messages[0].payload),))
+
+
 def origins_of(values: Sequence[bytes]) -> npt.NDArray[np.void]:
     """Where intact effects come from, as rows of ORIGIN."""
     return np.frombuffer(b"".join(value[56:80] for value in values), dtype=ORIGIN)
@@ -235,7 +241,8 @@ def _read_matrix(words: Words, length: int, run: int) -> tuple[npt.NDArray[np.vo
     intact = (rows["magic"] == MAGIC) & (rows["length"] == length) & (rows["checksum"] == checksums(words))
     flags = np.where(intact, 0, BAD_PAYLOAD).astype(np.uint8)
     flags[intact & (rows["run"] != run)] |= FOREIGN_RUN
-    fields = rows.copy()
+    # The same as rows.copy(), which would go through the fields one by one.
+    fields = words[:, : FIELDS.itemsize // 8].copy().view(FIELDS).reshape(-1)
     if not intact.all():
         fields[~intact] = np.zeros(1, dtype=FIELDS)[0]
     return fields, flags

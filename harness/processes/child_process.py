@@ -27,7 +27,7 @@ from harness.processes import process_list
 from harness.processes.identity import Identity, identify, read_pidfile
 from harness.waiting import wait_until
 
-__all__ = ["Identity", "end", "identify", "is_stopped", "read_pidfile", "spawn", "sweep"]
+__all__ = ["Identity", "end", "identify", "is_stopped", "read_pidfile", "spawn", "sweep", "write_pidfile"]
 
 _PR_SET_PDEATHSIG = 1
 # Had the parent died before the kernel was asked, nobody would ever end the child: it looks once more.
@@ -127,7 +127,7 @@ def spawn(
 
     process = _the_spawner().run(start)
     if pidfile is not None:
-        _write_pidfile(pidfile, process)
+        write_pidfile(pidfile, process)
     return process
 
 
@@ -142,7 +142,8 @@ def _die_with_parent(parent: int) -> Callable[[], None]:
     return ask
 
 
-def _write_pidfile(pidfile: Path, process: subprocess.Popen[bytes]) -> None:
+def write_pidfile(pidfile: Path, process: subprocess.Popen[bytes]) -> None:
+    """Record what this process is for: beside its logs, and in the list of what a sweep may end."""
     identity = identify(process.pid)
     if identity is None:
         return  # it has ended already: nothing to sweep

@@ -1,14 +1,13 @@
 """One process hosting one role with one client, so that it can be killed or paused.
 
-Called as `python -m harness.workers.main SPEC.json`. SIGTERM asks it to finish in an orderly way. Its exit code
-is 0 when the role ended by itself or as asked, 1 when it failed, NO_LEDGER when it could not write its ledger. The reason is in
-its events where they can be written, and in one line at the end of its output. What its clients need to get in, which may be
-secret, comes through stdin.
+Called as `python -m harness.workers.main SPEC.json`, or without a specification, to wait for it (harness.workers.standby). SIGTERM asks it to
+finish in an orderly way. Its exit code is 0 when the role ended by itself or as asked, 1 when it failed, NO_LEDGER when it could
+not write its ledger. The reason is in its events where they can be written, and in one line at the end of its output. What its
+clients need to get in, which may be secret, comes through stdin.
 """
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import signal
@@ -29,15 +28,15 @@ from harness.machine import fake_clock
 from harness.workers.counters import Board, ShownClock
 
 NO_LEDGER = 74  # EX_IOERR of sysexits.h: said by the code alone, since nothing else may be writable
+LOADED_CLIENT = "confluent"  # by a process that waits; another client may depend on its environment, which is fixed by then
+WAITS = "--wait-for-order"  # instead of a specification; a folder follows, which only shows in the list of processes
 _TELL_TIME_EVERY_S = 0.1
 
 
 def run_role(spec: Mapping[str, Any], until: Callable[[], bool], client: Any = None) -> None:
     """Do the role's work; what goes wrong is in the ledger before it is raised."""
     client = client or registry.load("client", spec["client"])()
-    role = importlib.import_module(f"harness.workers.roles.{spec['role']}").role_class(
-        spec, Board(Path(spec["board"]))
-    )
+    role = registry.load("role", spec["role"])(spec, Board(Path(spec["board"])))
     with Ledger(Path(spec["ledger"]), spec["writer"]) as ledger:
         if isinstance(client, Versioned):
             ledger.events.write("library", versions=dict(client.versions()))
@@ -57,6 +56,26 @@ def main(spec_file: str) -> int:
     spec = json.loads(Path(spec_file).read_text(encoding="utf-8"))
     if spec["security_on_stdin"]:
         spec["security"] = json.load(sys.stdin)
+    return _work(spec)
+
+
+def wait_for_order() -> int:
+    """Load what workers need, then do what the order says that comes through stdin. Without one there is nothing to do."""
+    registry.load("client", LOADED_CLIENT)
+    for name in registry.names("role"):
+        registry.load("role", name)
+    line = sys.stdin.readline()
+    if not line:
+        return 0
+    order = json.loads(line)
+    output = os.open(order["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(output, stream.fileno())
+    spec = json.loads(Path(order["spec"]).read_text(encoding="utf-8"))
+    return _work({**spec, "security": order["security"]})
+
+
+def _work(spec: Mapping[str, Any]) -> int:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
@@ -96,4 +115,4 @@ def _tell_time(board: Board) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(wait_for_order() if sys.argv[1] == WAITS else main(sys.argv[1]))

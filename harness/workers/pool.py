@@ -18,12 +18,14 @@ from harness.ledger.journal import EventLog, file_sizes
 from harness.ledger.rundir import RunDir
 from harness.processes import child_process
 from harness.waiting import wait_until
-from harness.workers import client_version
+from harness.workers import client_version as workers_client_version
 from harness.workers.breakpoints import Moment, Moments
 from harness.workers.counters import Board
 from harness.workers.endings import WorkerEnding
+from harness.workers.main import LOADED_CLIENT
 from harness.workers.naming import transactional_id
 from harness.workers.session_numbers import next_incarnation
+from harness.workers.standby import Standby
 
 ROOT = Path(__file__).resolve().parents[2]
 _PIPE_BYTES = 64 * 1024  # what a pipe keeps while nobody reads
@@ -41,13 +43,19 @@ class Worker:
 
     `security` is what its clients need to get in (Cluster.client_settings). It may hold secrets and so it is in no
     file, argument or environment: the process gets it through a pipe, which it reads to the end at its start.
+    `standby` may have a process that is started already; another client library than the installed one needs its own.
     """
 
     def __init__(
-        self, spec: Mapping[str, Any], run: RunDir, events: EventLog, security: Mapping[str, Any] = {}
+        self,
+        spec: Mapping[str, Any],
+        run: RunDir,
+        events: EventLog,
+        security: Mapping[str, Any] = {},
+        standby: Standby | None = None,
     ) -> None:
         self._spec, self._run, self._events = spec, run, events
-        self._security = dict(security)
+        self._security, self._standby = dict(security), standby
         self._process: subprocess.Popen[bytes] | None = None
         self._boards: list[Board] = []
         self._sent: set[int] = set()  # signals that may end this life
@@ -98,18 +106,20 @@ class Worker:
         )
 
     def _launch(self, spec_file: Path, writer: str) -> subprocess.Popen[bytes]:
+        log, pidfile = self._run.logs / f"{writer}.out", self._run.logs / f"{writer}.pid"
+        client_version = self._spec.get("client_version", "")
+        if self._standby is not None and self._spec["client"] == LOADED_CLIENT and not client_version:
+            process = self._standby.begin(spec_file, log, self._security)
+            if process is not None:
+                child_process.write_pidfile(pidfile, process)
+                return process
         with _pipe(json.dumps(self._security).encode()) as told:
             return child_process.spawn(
                 self.command(spec_file),
-                log=self._run.logs / f"{writer}.out",
+                log=log,
                 cwd=ROOT,
-                env={
-                    **os.environ,
-                    **client_version.environment(self._spec.get("client_version", "")),
-                    "PYTHONUNBUFFERED": "1",
-                    "OPENBLAS_NUM_THREADS": "1",
-                },
-                pidfile=self._run.logs / f"{writer}.pid",
+                env=environment(client_version),
+                pidfile=pidfile,
                 stdin=told,
             )
 
@@ -292,6 +302,16 @@ class Workers:
             worker.ask_to_stop()
         for worker in workers:
             worker.wait(timeout_s)
+
+
+def environment(client_version: str = "") -> dict[str, str]:
+    """The environment of a worker process."""
+    return {
+        **os.environ,
+        **workers_client_version.environment(client_version),
+        "PYTHONUNBUFFERED": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
 
 
 def _pipe(words: bytes) -> IO[bytes]:

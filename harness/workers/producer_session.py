@@ -14,7 +14,7 @@ import numpy.typing as npt
 from harness.contracts import Client, Counters, Counting, Mode, Producer, ProducerSpec
 from harness.kafka.client_settings import promised
 from harness.ledger.journal import AttemptJournal, Ledger
-from harness.ledger.message import ABORT_INTENDED, Builder, Message
+from harness.ledger.message import ABORT_INTENDED, Builder, Message, fields_of
 from harness.ledger.transform import Transform
 from harness.workers.counters import Board
 from harness.workers.effects import effects_of
@@ -104,12 +104,16 @@ class Session:
             first, made.keys, made.partitions, time.time_ns() // 1_000_000, txn, abort_intended, made.topics, made.origins
         )  # fmt: skip
 
-    def send(self, producer: Producer, messages: list[Message], abort_intended: bool = False) -> None:
-        """Record each attempt, then make it."""
-        attempt, outcome, send = self.journal.attempt, self.journal.outcome, producer.send
-        flags = ABORT_INTENDED if abort_intended else 0
+    def send(self, producer: Producer, messages: list[Message]) -> None:
+        """Record the attempts, then make them. What is recorded is what the payloads say."""
+        if not messages:
+            return
+        said = fields_of(messages)
+        self.journal.attempts(
+            messages[0].seq, said["key"], said["partition"], said["txn"], said["flags"] & ABORT_INTENDED, said["topic"]
+        )  # fmt: skip
+        outcome, send = self.journal.outcome, producer.send
         for message in messages:
-            attempt(message.seq, message.key_id, message.partition, message.txn, flags, message.topic)
             send(message, outcome)
 
     def show(self, before: Counters) -> Counters:

@@ -193,7 +193,7 @@ class CopierRole:
         messages = session.effects(
             np.sort(batch.rows, order=["partition", "offset"]), self._transform, txn, abort_intended
         )
-        session.send(producer, messages, abort_intended)
+        session.send(producer, messages)
         return len(messages)
 
     def _positions(self, batch: Batch) -> dict[int, int]:

@@ -105,18 +105,18 @@ class TransactionalProducerRole:
 
     def _send(self, session: Session, producer: Producer, messages: list[Message], intent: str) -> None:
         """All at once, or one by one over some time, as an application does that works on each."""
-        abort_intended, spread_s, sent = intent == "abort", self._spec.get("spread_s", 0), 0
+        spread_s, sent = self._spec.get("spread_s", 0), 0
         half = len(messages) // 2
         if half and self._moments.wanted(midway(intent)):
-            session.send(producer, messages[:half], abort_intended)
+            session.send(producer, messages[:half])
             producer.flush(FLUSH_LIMIT_S)
             self._moments.come_to(midway(intent))
             sent = half
         if not spread_s:
-            session.send(producer, messages[sent:], abort_intended)
+            session.send(producer, messages[sent:])
             return
         for message in messages[sent:]:
-            session.send(producer, [message], abort_intended)
+            session.send(producer, [message])
             producer.poll(spread_s / len(messages))
 
     def _outsleep_the_coordinator(self, producer: Producer) -> None:
