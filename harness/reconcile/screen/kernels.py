@@ -1,4 +1,4 @@
-"""The three kernels: a batch of rows of attempts, log or deliveries becomes block summaries. Pure numpy.
+"""The kernels: a batch of rows of attempts, log, effects or deliveries becomes block summaries. Pure numpy.
 
 Their columns are arrays of int64 (booleans where told); -1 stands for null. See harness.reconcile.screen.summaries.
 """

@@ -3,7 +3,7 @@
 A block is one row of summary: masks with one bit for each of its 64 items, counts, and hashes. Two sides that hold
 the same items with the same contents have the same masks and counts, and their hashes cancel out (exclusive or),
 whatever their order and wherever a file ends; so screening is a few bit operations, and only blocks that differ are
-looked at record by record (harness.reconcile.look). A difference may be innocent; an anomaly always makes a difference
+looked at record by record (harness.reconcile.closer_look). A difference may be innocent; an anomaly always makes a difference
 (a hash of 64 bits would have to collide to hide one).
 
 Every summary row has the columns of SUMMARY. Rows of one key (run, space, a, b) are merged by the aggregates named
