@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness import signals
-from harness.choice import add_options
-from harness.packed import add_keep_option
+from harness.cluster_options import add_options
+from harness.ledger.packing import add_keep_option
+from harness.runtime import signals
 
 if TYPE_CHECKING:
     from harness.campaign import Campaign, Execute, Result
@@ -43,7 +43,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--busy",
         type=int,
         default=3,
-        help="busy processes beside suites/checks/test_repeated.py (default: 3); fewer where other sessions load the machine",
+        help="busy processes beside suites/harness_checks/test_repeated.py (default: 3); fewer where other sessions load the machine",
     )
     add_options(group.addoption)
     add_keep_option(group.addoption)
@@ -60,8 +60,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    from harness.versions import versions
-    from suites.sessions import chosen
+    from harness.provision.versions import versions
+    from suites.support.sessions import chosen
 
     known, choice = versions(), chosen(config)
     return (
@@ -79,7 +79,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 @pytest.fixture(scope="session")
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """A real cluster for all tests of the session; each run leaves it as it was."""
-    from suites.sessions import needs_byteman, started_cluster
+    from suites.support.sessions import needs_byteman, started_cluster
 
     byteman = needs_byteman(request.config.stash.get(TESTS, []))
     with started_cluster(request.config, byteman=byteman) as started:
@@ -88,7 +88,7 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def campaign(request: pytest.FixtureRequest, cluster: Cluster) -> Iterator[Campaign]:
-    from suites.sessions import started_campaign
+    from suites.support.sessions import started_campaign
 
     with started_campaign(request.config, cluster) as campaign:
         yield campaign
@@ -106,12 +106,12 @@ def execute(
     After the test its runs are packed as --keep says; those of a test that failed stay whole.
     """
 
-    from harness.possible import impossible
+    from harness.injector import why_not_applicable
 
     results: list[Result] = []
 
     def run(scenario: Scenario) -> Result:
-        if reason := impossible(scenario, cluster):
+        if reason := why_not_applicable(scenario, cluster):
             pytest.skip(reason)
         result = campaign.run(scenario.with_seed(request.config.getoption("--seed"))).result()
         request.node.stash[RESULT] = result

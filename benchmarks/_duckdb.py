@@ -17,7 +17,7 @@ from pathlib import Path
 
 import duckdb
 
-from harness.reconcile.blocks import CONCURRENT_NS
+from harness.reconcile.screen.summaries import CONCURRENT_NS
 
 THREADS = 2
 

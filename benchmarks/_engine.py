@@ -14,19 +14,19 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from harness.rundir import RunDir, read_json
+from harness.ledger.rundir import RunDir, read_json
 
 
 def seal_alone(run: RunDir) -> dict[str, Any]:
-    from harness.reconcile.seal import seal
+    from harness.reconcile.seal.seal import seal
 
     return {"rows": dict(seal(run).rows)}
 
 
 def reconcile_sealed(run: RunDir) -> dict[str, Any]:
     """The whole product from a sealed folder on: session, screening, closer look, findings, verdict."""
-    from harness.assess import assess
-    from harness.reconcile.session import spark
+    from harness.assessment import assess
+    from harness.reconcile.spark.session import spark
 
     with _sealed_before():
         reconciled, judgement = assess(run, spark())
@@ -42,7 +42,8 @@ def reconcile_sealed(run: RunDir) -> dict[str, Any]:
 def _sealed_before() -> Iterator[None]:
     """A run of this machine is sealed anew each time; these have been, and that was measured by itself."""
     import harness.reconcile.job  # noqa: F401  and with it every module that seals
-    from harness.reconcile.seal import Sealed, seal
+    from harness.reconcile.seal.seal import seal
+    from harness.reconcile.seal.sealed import Sealed
 
     def stored(run: RunDir) -> Sealed:
         return Sealed.from_json(read_json(run.tables / "sealed.json", "is it sealed?"))
@@ -63,8 +64,8 @@ def query_duckdb(run: RunDir) -> dict[str, Any]:
 
 def many_runs(folders: Sequence[Path], sample: int) -> dict[str, Any]:
     """Whole runs, sealing included, in a warm session: some one by one, then all in one job."""
-    from harness.assess import assess, assess_many
-    from harness.reconcile.session import spark
+    from harness.assessment import assess, assess_many
+    from harness.reconcile.spark.session import spark
 
     session = spark()
     runs = [RunDir(folder) for folder in folders]
@@ -86,8 +87,8 @@ def many_runs(folders: Sequence[Path], sample: int) -> dict[str, Any]:
 def same_run_again(run: RunDir, times: int) -> dict[str, Any]:
     """The whole product on one run, several times in one session: seconds and CPU seconds of each."""
     from benchmarks._process import family_cpu_s
-    from harness.assess import assess
-    from harness.reconcile.session import spark
+    from harness.assessment import assess
+    from harness.reconcile.spark.session import spark
 
     counts, seconds, cpu_s = [], [], []
     for _ in range(times):
@@ -101,8 +102,8 @@ def same_run_again(run: RunDir, times: int) -> dict[str, Any]:
 def reconcile_tables(run: RunDir) -> dict[str, Any]:
     """A run that has only its sealed tables."""
     from harness.reconcile.job import reconcile_many
-    from harness.reconcile.seal import Sealed
-    from harness.reconcile.session import spark
+    from harness.reconcile.seal.sealed import Sealed
+    from harness.reconcile.spark.session import spark
 
     sealed = Sealed.from_json(read_json(run.tables / "sealed.json", "is it sealed?"))
     (found,) = reconcile_many([run], spark(), sealed=[sealed])

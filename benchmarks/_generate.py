@@ -22,11 +22,18 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from harness import ledger
 from harness.contracts import Mode, Outcome, Verdict
-from harness.message import ABORT_INTENDED, BAD_HEADER, BAD_KEY, BAD_PAYLOAD, BAD_TIMESTAMP, FOREIGN_RUN
-from harness.reconcile.blocks import CONCURRENT_NS
-from harness.rundir import RunDir, write_json
+from harness.ledger import journal
+from harness.ledger.message import (
+    ABORT_INTENDED,
+    BAD_HEADER,
+    BAD_KEY,
+    BAD_PAYLOAD,
+    BAD_TIMESTAMP,
+    FOREIGN_RUN,
+)
+from harness.ledger.rundir import RunDir, write_json
+from harness.reconcile.screen.summaries import CONCURRENT_NS
 
 ANOMALIES = (
     "lost", "expired", "late", "duplicated", "reordered", "key_reordered", "misplaced", "phantom", "corrupted",
@@ -464,18 +471,18 @@ class Generation:
         for session in SESSIONS:
             mine = rows[(rows["session"] == session) & rows["first"]]
             mine = mine[np.argsort(mine["seq"])]
-            made = np.zeros(len(mine), dtype=ledger.ATTEMPT)
+            made = np.zeros(len(mine), dtype=journal.ATTEMPT)
             made["t_attempt"], made["t_outcome"] = mine["t"], mine["t_acked"]
             for name in ("key", "txn"):
                 made[name] = mine[name]
             made["partition"], made["told_partition"] = mine["intended"], mine["partition"]
             made["offset"], made["outcome"] = mine["acked_offset"], Outcome.ACKED
             made["flags"] = np.where(mine["owed"], 0, ABORT_INTENDED)
-            made["attempt_mark"], made["outcome_mark"] = ledger.ATTEMPT_MARK, ledger.OUTCOME_MARK
+            made["attempt_mark"], made["outcome_mark"] = journal.ATTEMPT_MARK, journal.OUTCOME_MARK
             self._store_attempts(session, made)
 
     def _records(self, rows: Rows, t: Ints) -> npt.NDArray[np.void]:
-        made = np.zeros(len(rows), dtype=ledger.DELIVERY)
+        made = np.zeros(len(rows), dtype=journal.DELIVERY)
         for name in ("offset", "seq", "session", "txn", "key", "partition", "flags"):
             made[name] = rows[name]
         made["t"], made["intended_partition"] = t, rows["intended"]
@@ -597,7 +604,7 @@ class Generation:
         for session in SESSIONS:
             file = self._file(f"producer-{session}.0.{session}.attempts")
             file.flush()
-            os.truncate(file.fileno(), -(-file.tell() // ledger.REGION_BYTES) * ledger.REGION_BYTES)
+            os.truncate(file.fileno(), -(-file.tell() // journal.REGION_BYTES) * journal.REGION_BYTES)
 
     def _end(self) -> None:
         self._event(self.end_t, "harness", "step", step="stopped")
@@ -627,7 +634,7 @@ class Generation:
             rows = {
                 name: self.attempted[name]
                 if name.endswith(".attempts")
-                else file.tell() // ledger.DELIVERY.itemsize
+                else file.tell() // journal.DELIVERY.itemsize
                 for name, file in self.files.items()
                 if name.startswith(f"{writer}.") and not name.endswith(".events")
             }
@@ -642,7 +649,7 @@ class Generation:
         }  # fmt: skip
         clock = {"monotonic_ns": START - 100 * MS, "wall": "2026-01-01T00:00:00+0000"}
         return {
-            "version": ledger.VERSION, "run_id": self.run.run_id, "scenario": scenario,
+            "version": journal.VERSION, "run_id": self.run.run_id, "scenario": scenario,
             "expected": scenario["expected"], "topic": "orders", "group": "orders-group", "clock": clock,
             "complete": True,
         }  # fmt: skip

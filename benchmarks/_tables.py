@@ -16,13 +16,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks._generate import PARTITIONS, READERS, Generation, Made, Rows, new_run
-from harness.message import run_number
-from harness.reconcile import rows as make
-from harness.reconcile.readings import readings_of
-from harness.reconcile.schema import SCHEMAS
-from harness.reconcile.seal import COUNTED_ONLY, Sealed, Session
-from harness.reconcile.sealed_files import GROUP_ROWS
-from harness.rundir import write_json
+from harness.ledger.message import run_number
+from harness.ledger.rundir import write_json
+from harness.reconcile.seal import rows as make
+from harness.reconcile.seal.readings import readings_of
+from harness.reconcile.seal.schema import SCHEMAS
+from harness.reconcile.seal.seal import COUNTED_ONLY
+from harness.reconcile.seal.sealed import Sealed, SealedSession
+from harness.reconcile.seal.sealed_files import GROUP_ROWS
 
 FILE_ROWS = 10_000_000
 ISOLATION = "read_committed"  # what is owed, and what the group reads
@@ -196,7 +197,7 @@ class _Tables(Generation):
             rebalances=sum(one["how"] == "assigned" for one in self.assignments), commits=self.counted["commit"],
             transactions=Counter(aborted_by_intent=self.counted["aborted"], aborted_by_fault=0, timed_out=0, fencings=0),
             in_flight=5, sessions=[
-                Session(int(e["session"]), e["producer"], 0, self.attempted[f"{e['writer']}.{e['session']}"])
+                SealedSession(int(e["session"]), e["producer"], 0, self.attempted[f"{e['writer']}.{e['session']}"])
                 for e in self.events["session"]
             ],
             events=sorted(rare, key=lambda e: (e["t"], e["writer"])),

@@ -17,14 +17,13 @@ from typing import Any
 
 from confluent_kafka import Consumer, TopicPartition
 
-from harness.board import Board
-from harness.clients._librdkafka import consumer_settings
 from harness.clients.confluent import ConfluentConsumer, ConfluentProducer
+from harness.clients.librdkafka.translation import consumer_settings
 from harness.clusters.local import LocalCluster
-from harness.contracts import ConsumerSpec, Lane, Mode, ProducerSpec
-from harness.ledger import AttemptJournal, Ledger, RowJournal
-from harness.roles._sending import Session
-from harness.scenario import TopicSettings
+from harness.contracts import ConsumerSpec, Lane, Mode, ProducerSpec, TopicSettings
+from harness.ledger.journal import AttemptJournal, Ledger, RowJournal
+from harness.workers.counters import Board
+from harness.workers.producer_session import Session
 
 TOPIC, RUN, PARTITIONS = "onceproof-bench", 7, 3
 GOALS = {"producer": 0.92, "consumer": 0.80}

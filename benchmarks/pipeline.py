@@ -17,16 +17,16 @@ from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from harness.board import Board
-from harness.clients._librdkafka import consumer_settings, producer_settings
 from harness.clients.confluent import Confluent, ConfluentProducer
+from harness.clients.librdkafka.translation import consumer_settings, producer_settings
 from harness.clusters.local import LocalCluster
-from harness.contracts import ConsumerSpec, Lane, Mode, ProducerSpec
-from harness.ledger import Ledger
-from harness.roles._sending import Session
-from harness.roles.copier import CopierRole
-from harness.scenario import Pipeline, TopicSettings
-from harness.transform import dead_letters_of, output_of
+from harness.contracts import ConsumerSpec, Lane, Mode, ProducerSpec, TopicSettings
+from harness.ledger.journal import Ledger
+from harness.ledger.transform import dead_letters_of, output_of
+from harness.scenario import Pipeline
+from harness.workers.counters import Board
+from harness.workers.producer_session import Session
+from harness.workers.roles.copier import CopierRole
 
 TOPIC, RUN, PARTITIONS, PAYLOAD = "onceproof-bench", 7, 3, 128
 GOAL = 0.60

@@ -163,7 +163,7 @@ def _made(into: Path, records: int, make: Callable[[Path], Made], keep: bool) ->
     """A generated ledger; one that was kept is used again."""
     about = into / "made.json"
     if keep and about.exists():
-        from harness.rundir import RunDir
+        from harness.ledger.rundir import RunDir
 
         stored = json.loads(about.read_text())
         say(f"{records:,} records: using the ledger that was kept")

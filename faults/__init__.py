@@ -1,0 +1,1 @@
+"""One fault a file, named as users type it; modules with an underscore are for this folder only."""

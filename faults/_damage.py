@@ -8,9 +8,9 @@ from pathlib import Path
 
 from faults._measure import MOVE_LIMIT_S, in_parallel, not_running, wait_whole
 from faults.kill import killable
-from harness.clusters._checksums import bad_batches, spans
 from harness.contracts import Arena, Healing, Killable, Node, ReplicaLogs
 from harness.errors import ClusterError, FaultError, WaitTimeout
+from harness.kafka.checksums import bad_batches, spans
 from harness.waiting import wait_until
 
 

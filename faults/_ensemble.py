@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping, Sequence
 
-from harness import topics
 from harness.contracts import Arena, Cluster, EnsembleView, View
 from harness.errors import ClusterError, WaitTimeout
+from harness.kafka import topics
 from harness.waiting import wait_until
 
 _GIVE_UP_LIMIT_S = 20.0  # a leader without followers notices after two seconds

@@ -1,7 +1,7 @@
 """Another fault at a chosen moment of a worker's work: it waits there, by a hook in its code, while the fault begins.
 
 Moments: after_produce, after_send_offsets, during_commit, after_commit of a transaction, before_work of a group's member and
-more (harness.moments). The fault is given as data, as its `describe` tells it, and is held on the nodes that the target picks.
+more (harness.workers.breakpoints). The fault is given as data, as its `describe` tells it, and is held on the nodes that the target picks.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any, ClassVar
 from faults._workers import PROGRESS_LIMIT_S, wait_progress, worker_named
 from harness.contracts import Arena, Bite, Fault, Healing, Node
 from harness.errors import WaitTimeout
-from harness.moments import Moment
 from harness.schedule import fault_of
 from harness.waiting import wait_until
+from harness.workers.breakpoints import Moment
 
 _REACH_LIMIT_S = 30.0
 

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 
 from faults._measure import wait_whole
 from faults._operators import NOBODY, WAY, WAYS, names_of
-from harness.administer import Administrator
 from harness.contracts import Arena, Bite, Healing, Node
 from harness.errors import ClusterError, UsageError, WaitTimeout
+from harness.kafka.admin import Administrator
 from harness.waiting import wait_until
 
 Bounds = Mapping[int, tuple[int, int]]  # start and end of the log, by partition

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 from faults._workers import PROGRESS_LIMIT_S, wait_progress, workers_of
 from harness.contracts import Arena, Bite, Healing, Node, WorkerNode
 from harness.errors import ClusterError, FaultError, WaitTimeout
+from harness.kafka.protocol.transactions import ProducerIdentity, init_producer_id
 from harness.waiting import wait_until
-from harness.wire_transactions import ProducerIdentity, init_producer_id
 
 _ASK_LIMIT_S = 5.0
 _TAKE_LIMIT_S = 30.0

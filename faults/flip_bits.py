@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 
 from faults._damage import Log, kill_and_wait, logs_of, victims_of, wait_same
 from faults._measure import in_parallel
-from harness.clusters._checksums import bad_batches, spans
 from harness.contracts import Arena, Bite, Healing, Killable, Node
 from harness.errors import UsageError
+from harness.kafka.checksums import bad_batches, spans
 
 SEGMENTS = ("newest", "oldest")
 _RECORDS_AT = 61  # in a batch; before that is its header

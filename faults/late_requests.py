@@ -1,7 +1,7 @@
 """Hold what one worker's connection sends from a chosen moment of its transaction on, and deliver it at a later one.
 
 It is hold_requests, aimed: the worker waits, by a hook in its code, until the requests to come will be held, and again
-until those that were held are delivered and answered. Moments are those of harness.moments; without `until` the schedule
+until those that were held are delivered and answered. Moments are those of harness.workers.breakpoints; without `until` the schedule
 says when they are delivered.
 """
 
@@ -18,8 +18,8 @@ from faults._workers import PROGRESS_LIMIT_S, wait_progress, worker_named
 from faults.hold_requests import HoldRequests, holding
 from harness.contracts import Arena, Bite, Healing, Node, WorkerNode
 from harness.errors import WaitTimeout
-from harness.moments import Moment
 from harness.waiting import wait_until
+from harness.workers.breakpoints import Moment
 
 _REACH_LIMIT_S = 30.0
 

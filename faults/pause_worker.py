@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from faults._workers import PROGRESS_LIMIT_S, done, wait_progress, workers_of
-from harness.administer import Administrator
 from harness.contracts import Arena, Bite, Healing, Node, WorkerNode
 from harness.errors import WaitTimeout
+from harness.kafka.admin import Administrator
 from harness.waiting import wait_until
 
 _WATCH_S = 1.0  # how long nothing may move

@@ -17,9 +17,9 @@ from confluent_kafka import Consumer, ConsumerGroupState, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from faults._workers import PROGRESS_LIMIT_S, wait_progress, workers_of
-from harness import connection
 from harness.contracts import Arena, Bite, Cluster, Healing, Node, WorkerNode
 from harness.errors import FaultError, WaitTimeout
+from harness.kafka import connection
 from harness.waiting import wait_until
 
 _NAME = "onceproof-passer-by"

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from faults._measure import able, in_parallel, not_running, wait_whole
-from harness import wire_features
 from harness.contracts import Arena, Bite, Healing, Node, Upgradable, View
 from harness.errors import ClusterError, UsageError, WaitTimeout
+from harness.kafka.protocol import features as protocol_features
+from harness.kafka.protocol.features import METADATA_VERSION
 from harness.provision import KAFKA_VERSION
 from harness.waiting import wait_until
-from harness.wire_features import METADATA_VERSION
 
 _ASK_S = 10.0
 _LEFT_ALONE = ("kraft.version",)  # how the controllers find each other: another change than an upgrade
@@ -75,7 +75,7 @@ class RollingUpgrade:
         """Raise what all support, and wait until every broker holds it for finalized; the levels then."""
         wanted = newest_for_all([node.features() for node in nodes], finalized(arena.cluster.view()))
         if wanted:
-            _of_any(arena, lambda at: wire_features.raise_features(at, wanted, _ASK_S))
+            _of_any(arena, lambda at: protocol_features.raise_features(at, wanted, _ASK_S))
             wait_until(
                 lambda: wanted.items() <= finalized(arena.cluster.view()).items(),
                 _ASK_S,
@@ -184,7 +184,7 @@ def newest_for_all(
 def finalized(view: View) -> Mapping[str, int]:
     """The levels in use, as the broker tells that has heard least of them."""
     places = view.broker_places()
-    told = [wire_features.features(places[name].control, _ASK_S) for name in view.registered_brokers()]
+    told = [protocol_features.features(places[name].control, _ASK_S) for name in view.registered_brokers()]
     return min(told, key=lambda one: one.epoch).finalized if told else {}
 
 

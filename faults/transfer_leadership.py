@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 
 from faults._measure import wait_whole
 from faults._operators import NOBODY, WAY, WAYS, Memory, differs, names_of, told
-from harness.administer import Administrator, first
 from harness.contracts import Arena, Bite, Healing, Node, PartitionState
 from harness.errors import ClusterError
+from harness.kafka.admin import Administrator, first
 
 Moves = Mapping[int, tuple[PartitionState, str]]  # by partition: as it was, and who is to lead
 

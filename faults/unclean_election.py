@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 from faults import _ensemble
 from faults._measure import MOVE_LIMIT_S, in_parallel, wait_whole
 from faults._operators import NOBODY, WAY, WAYS, Memory, told
-from harness.administer import Administrator
 from harness.contracts import Arena, Bite, Healing, Killable, Node, PartitionState, Pausable
 from harness.errors import ClusterError, FaultError, UsageError, WaitTimeout
+from harness.kafka.admin import Administrator
 from harness.waiting import wait_until
 
 Offsets = Mapping[int, tuple[int, int]]  # start and end, by partition

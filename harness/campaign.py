@@ -12,16 +12,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, cast
 
-from harness import packed
-from harness.assess import assess_each
+from harness.assessment import assess_each
 from harness.contracts import Cluster, Verdict
 from harness.execute import BrokenRun, execute
 from harness.expectation import told
-from harness.rundir import RunDir
+from harness.ledger import packing
+from harness.ledger.rundir import RunDir
 from harness.scenario import Scenario
-from harness.standby import Standby
 from harness.verdict import Judgement
-from harness.workers import environment
+from harness.workers.pool import environment
+from harness.workers.standby import Standby
 
 Say = Callable[[str, str], None]  # scenario and what happens to it
 
@@ -72,7 +72,7 @@ class Campaign:
     """Executes runs and reconciles them beside, in one thread that takes all that wait at once.
 
     A job of ten runs costs little more than a job of one, so reconciliation keeps up however slow the machine is.
-    The cluster is the caller's. `keep` says what stays of the run folders (harness.packed): with `pack_at_once` as soon as
+    The cluster is the caller's. `keep` says what stays of the run folders (harness.ledger.packing): with `pack_at_once` as soon as
     a run is judged, else when `pack` is called or the campaign ends.
     """
 
@@ -140,7 +140,7 @@ class Campaign:
 
     def pack(self, result: Result) -> None:
         """Keep of the run only what `keep` says; at the end of the campaign this is done for all that are left."""
-        if self._to_pack.pop(result.run.path, None) and (left := packed.pack(result.run, self._keep)):
+        if self._to_pack.pop(result.run.path, None) and (left := packing.pack(result.run, self._keep)):
             self._say(result.scenario.name, left)
 
     def leave(self, result: Result) -> None:
@@ -148,7 +148,7 @@ class Campaign:
         self._to_pack.pop(result.run.path, None)
 
     def _reconcile_all(self) -> None:
-        from harness.reconcile.session import start_in_background
+        from harness.reconcile.spark.session import start_in_background
 
         start_in_background()  # beside the first run
         while (first := self._waiting.get()) is not None:
@@ -163,7 +163,7 @@ class Campaign:
             self._reconcile(batch)
 
     def _reconcile(self, batch: Sequence[_Waiting]) -> None:
-        from harness.reconcile.session import spark
+        from harness.reconcile.spark.session import spark
 
         try:
             # Any error of one run belongs to the caller that waits for it, and must not hide the other runs.

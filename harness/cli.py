@@ -3,7 +3,7 @@
 Such a file has a docstring whose first line is its help, `add_arguments(parser)` and `run(args) -> int`.
 It imports heavy libraries inside `run`, so that asking for help stays quick. With `passes_rest = True` all that
 follows its name reaches it unread as `args.rest`.
-Exit codes are in harness.exits; what `run` returns is one of them.
+Exit codes are in harness.runtime.exits; what `run` returns is one of them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from types import ModuleType
 
 import harness
 import harness.commands
-from harness import environment, exits, signals
+from harness.runtime import environment, exits, signals
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -75,10 +75,9 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def command_modules() -> list[ModuleType]:
-    """The modules in the commands folder, by name; a leading underscore hides one."""
-    found = sorted(
-        m.name for m in pkgutil.iter_modules(harness.commands.__path__) if not m.name.startswith("_")
-    )
+    """The modules in the commands folder, by name; folders and names with a leading underscore are none."""
+    modules = pkgutil.iter_modules(harness.commands.__path__)
+    found = sorted(m.name for m in modules if not m.ispkg and not m.name.startswith("_"))
     return [importlib.import_module(f"harness.commands.{name}") for name in found]
 
 

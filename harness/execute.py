@@ -14,22 +14,26 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness import __version__, autopsy, ledger, libraries, owned, registry
-from harness.clocked_worker import ClockedWorker, workers_with_clocks
-from harness.connection import prefix_of
-from harness.contracts import Cluster, Lane, Mode, Node, Workload
-from harness.coordinators import CoordinatorWatch
+from harness import __version__, registry
+from harness.contracts import Cluster, Lane, Mode, Node, TopicSettings, Workload
 from harness.errors import NoRoom, OnceproofError, RunRefusedError, UsageError, WaitTimeout
 from harness.injector import Injector
-from harness.message import run_number
-from harness.room import needed_in
-from harness.rundir import RunDir, write_json
-from harness.scenario import Scenario, TopicSettings
-from harness.stalls import tell_hanging_transactions
-from harness.standby import Standby
-from harness.topics import GroupWatch, partitions_now, refuse_compaction
-from harness.transform import INPUT
-from harness.workers import OBSERVER, Worker, Workers
+from harness.kafka import lost_record_search
+from harness.kafka.connection import prefix_of
+from harness.kafka.coordinator_watch import CoordinatorWatch
+from harness.kafka.hanging_transactions import tell_hanging_transactions
+from harness.kafka.topics import GroupWatch, partitions_now, refuse_compaction
+from harness.ledger import journal
+from harness.ledger.message import run_number
+from harness.ledger.rundir import RunDir, write_json
+from harness.ledger.transform import INPUT
+from harness.processes import ownership
+from harness.runtime.disk_space import needed_in
+from harness.scenario import Scenario
+from harness.workers import client_version
+from harness.workers.pool import OBSERVER, Worker, Workers
+from harness.workers.skewed_worker import ClockedWorker, workers_with_clocks
+from harness.workers.standby import Standby
 
 EVENTS_RESERVED = 1024 * 1024  # bytes: what heals and what went wrong is written down on a full disk, too
 LONGEST_TOPIC = 249  # as brokers have it
@@ -101,10 +105,10 @@ def execute(
     manifest["transform"] = asdict(transform) if transform is not None else None
     with needed_in(runs):
         write_json(run.manifest, manifest)
-        owned.own(run.logs)
+        ownership.own(run.logs)
     with ExitStack() as stack:
-        stack.callback(owned.disown, run.logs)
-        book = stack.enter_context(ledger.Ledger(run.ledger, ledger.HARNESS, reserve_bytes=EVENTS_RESERVED))
+        stack.callback(ownership.disown, run.logs)
+        book = stack.enter_context(journal.Ledger(run.ledger, journal.HARNESS, reserve_bytes=EVENTS_RESERVED))
         roles = [*workload.roles(), *_observers(scenario, topic, more_topics)]
         specs = _specs(scenario, cluster, run, roles)
         workers = stack.enter_context(Workers(_workers(scenario, cluster, run, specs, book.events, standby)))
@@ -122,7 +126,7 @@ def execute(
             if isinstance(error, Exception):
                 raise BrokenRun(run, error) from error
             raise
-    manifest["versions"] |= libraries.loaded(run, {worker.name for worker in workers.all})
+    manifest["versions"] |= client_version.loaded(run, {worker.name for worker in workers.all})
     manifest["versions"] |= _kafka_version(cluster, before=manifest["versions"].get("kafka"))
     manifest["ended"] = time.strftime("%Y-%m-%dT%H:%M:%S%z")
     manifest["complete"] = True
@@ -134,7 +138,7 @@ def execute(
     return run
 
 
-def _abandon(run: RunDir, manifest: dict[str, Any], events: ledger.EventLog, error: BaseException) -> None:
+def _abandon(run: RunDir, manifest: dict[str, Any], events: journal.EventLog, error: BaseException) -> None:
     """Write down why the run ends here, so that reconciling its folder gives INCONCLUSIVE with this reason."""
     text = f"{type(error).__name__}: {error}" if isinstance(error, Exception) else "the run was interrupted"
     with suppress(OSError, OnceproofError):  # the disk may be what is full
@@ -151,7 +155,7 @@ def _run(
     arena: RunArena,
     run: RunDir,
     manifest: dict[str, Any],
-    events: ledger.EventLog,
+    events: journal.EventLog,
     say: Say,
     standby: Standby | None,
 ) -> None:
@@ -244,7 +248,7 @@ def _run(
         reader.wait(timings.final_read_limit_s + 15)
         events.write("step", step="read")
         # What is lost may still lie in a replica's log, which goes with the topic.
-        if looked_for := autopsy.examine(run, arena.cluster, arena.topic, events):
+        if looked_for := lost_record_search.examine(run, arena.cluster, arena.topic, events):
             say(f"looked for {looked_for} lost record(s) in the replicas' logs")
         # 10 stop workers
         workers.stop(workers.consumers, 15.0)
@@ -257,7 +261,7 @@ def _run(
             workers.check()
 
 
-def _refuse_compaction(arena: RunArena, events: ledger.EventLog) -> None:
+def _refuse_compaction(arena: RunArena, events: journal.EventLog) -> None:
     """Refuse a run whose topics are compacted (E8), and leave the cluster as it was found."""
     topics = [arena.topic, *arena.more_topics]
     try:
@@ -269,7 +273,7 @@ def _refuse_compaction(arena: RunArena, events: ledger.EventLog) -> None:
         raise
 
 
-def _collect_logs(cluster: Cluster, run: RunDir, events: ledger.EventLog) -> None:
+def _collect_logs(cluster: Cluster, run: RunDir, events: journal.EventLog) -> None:
     """Keep what the cluster logged during the run. The verdict does not need it, so a failure is only noted."""
     try:
         cluster.collect_logs(run.logs / "cluster")
@@ -283,7 +287,7 @@ def _workers(
     cluster: Cluster,
     run: RunDir,
     specs: Sequence[Mapping[str, Any]],
-    events: ledger.EventLog,
+    events: journal.EventLog,
     standby: Standby | None,
 ) -> list[Worker]:
     clocked = workers_with_clocks(scenario.schedule)
@@ -359,7 +363,7 @@ def _manifest(
     versions: Mapping[str, str],
 ) -> dict[str, Any]:
     return {
-        "version": ledger.VERSION,
+        "version": journal.VERSION,
         "run_id": run.run_id,
         "run_number": run_number(run.run_id),
         "scenario": scenario.describe(),
@@ -369,7 +373,7 @@ def _manifest(
         "topic": topic,
         "group": group,
         "clock": {
-            "monotonic_ns": ledger.now_ns(),
+            "monotonic_ns": journal.now_ns(),
             "wall": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
             "unix": time.time(),
         },

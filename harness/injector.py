@@ -17,15 +17,18 @@ import inspect
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 
-from harness import signals
-from harness.contracts import Arena, Bite, Node
+from harness.contracts import Arena, Bite, Cluster, Mode, Node, WorkerNode
 from harness.errors import FaultError
-from harness.ledger import EventLog
+from harness.kafka.optional_requests import TRANSACTIONS
+from harness.ledger.journal import EventLog
+from harness.runtime import signals
+from harness.scenario import Scenario
 from harness.schedule import Schedule, Window
+from harness.targets import WORKER_ROLES
 
 UNDO_LIMIT_S = 300.0  # for one fault: more than all limits of its steps together
 
@@ -203,3 +206,38 @@ def _group(schedule: Schedule, number: int) -> list[int]:
     """All windows that are undone together with this one, in order."""
     group = schedule[number].group
     return [n for n, window in enumerate(schedule) if window.group == group] if group else [number]
+
+
+# Requests that a mode cannot do without, of those that a broker may lack.
+_REQUESTS: Mapping[Mode, Sequence[str]] = {
+    Mode.AT_MOST_ONCE: (),
+    Mode.AT_LEAST_ONCE: (),
+    Mode.IDEMPOTENT: ("InitProducerId",),
+    Mode.EXACTLY_ONCE: TRANSACTIONS,
+}
+
+
+def why_not_applicable(scenario: Scenario, cluster: Cluster) -> str | None:
+    """Return why a scenario cannot be run on a cluster: a power that no node has, or a request that its brokers lack.
+
+    None: it can be tried. Only an existing cluster may lack something; for our own clusters that is a bug.
+    """
+    described = cluster.describe()
+    if described["kind"] != "existing":
+        return None
+    absent = set(described.get("lacking", ()))
+    if missing := [name for name in _REQUESTS[scenario.mode] if name in absent]:
+        return f"{scenario.name}: {scenario.mode} needs {missing[0]}, which the brokers do not offer"
+    for window in scenario.schedule:
+        needs, target = window.fault.needs, window.on
+        if missing := [name for name in getattr(window.fault, "requests", ()) if name in absent]:
+            return f"{scenario.name}: {window.fault} needs {missing[0]}, which the brokers do not offer"
+        of_workers = target.describe().get("target") in WORKER_ROLES
+        if needs in (Node, WorkerNode) or of_workers:
+            continue
+        if not any(isinstance(node, needs) for node in cluster.nodes()):
+            return (
+                f"{scenario.name}: {window.fault} on {target} needs a power that no node of this cluster has "
+                f"({needs.__name__}); --powers FILE.toml gives nodes powers by commands"
+            )
+    return None

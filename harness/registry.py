@@ -17,7 +17,7 @@ PACKAGES = {
     "cluster": "harness.clusters",
     "client": "harness.clients",
     "workload": "harness.workloads",
-    "role": "harness.roles",
+    "role": "harness.workers.roles",
     "finder": "harness.reconcile.anomalies",
 }
 
@@ -25,7 +25,9 @@ PACKAGES = {
 def names(kind: str) -> list[str]:
     """All plug-ins of a kind by name, without importing them."""
     package = importlib.import_module(PACKAGES[kind])
-    return sorted(m.name for m in pkgutil.iter_modules(package.__path__) if not m.name.startswith("_"))
+    found = pkgutil.iter_modules(package.__path__)
+    # A folder beside plug-ins has what several of them share.
+    return sorted(m.name for m in found if not m.ispkg and not m.name.startswith("_"))
 
 
 def load(kind: str, name: str) -> Any:

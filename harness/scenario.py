@@ -9,11 +9,11 @@ from enum import StrEnum
 from typing import Any
 
 from harness import expectation
-from harness.client_names import canonical, promised
-from harness.contracts import Mode, Verdict
-from harness.message import MIN_LENGTH
+from harness.contracts import Mode, TopicSettings, Verdict
+from harness.kafka.client_settings import canonical, promised
+from harness.ledger.message import MIN_LENGTH
+from harness.ledger.transform import Transform
 from harness.schedule import NO_FAULTS, Schedule
-from harness.transform import Transform
 
 # A part of topics, which have at most 249 letters: before it the prefix, behind it the time and the topic's use.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,149}")
@@ -102,33 +102,6 @@ class ChurnSettings:
         _positive("ChurnSettings", for_s=self.for_s, stay_s=self.stay_s, away_s=self.away_s)
 
 
-def compacts(policy: str) -> bool:
-    """Whether a topic with this `cleanup.policy` keeps only the latest value of each key."""
-    return "compact" in (part.strip().lower() for part in policy.split(","))
-
-
-@dataclass(frozen=True)
-class TopicSettings:
-    partitions: int = 3
-    replication_factor: int = 3
-    min_insync_replicas: int = 2
-    extra: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        _positive("TopicSettings", partitions=self.partitions, replication_factor=self.replication_factor,
-                  min_insync_replicas=self.min_insync_replicas)  # fmt: skip
-        if self.min_insync_replicas > self.replication_factor:
-            raise ValueError(
-                f"TopicSettings.min_insync_replicas {self.min_insync_replicas} is more than "
-                f"the replication factor {self.replication_factor}"
-            )
-        if compacts(str(self.extra.get("cleanup.policy", ""))):
-            raise ValueError(
-                f"TopicSettings.extra: cleanup.policy={self.extra['cleanup.policy']}: compacted topics delete acked records "
-                "by design and cannot be judged; use cleanup.policy=delete"
-            )
-
-
 class Pipeline(StrEnum):
     """How a pipeline ties its output to its position in the input; only the first one is right in exactly-once."""
 
@@ -150,7 +123,7 @@ class PipelineSettings:
     inputs_per_transaction: int = 100  # at most
     aborted_share: float = 0.1  # transactions that are aborted on purpose
     kind: Pipeline = Pipeline.OFFSETS_IN_TRANSACTION
-    output: TopicSettings = TopicSettings()
+    output: TopicSettings = field(default_factory=TopicSettings)
     producer_extra: Mapping[str, Any] = field(default_factory=dict)
     consumer_extra: Mapping[str, Any] = field(default_factory=dict)
 
@@ -212,7 +185,7 @@ class Scenario:
     workload: str = "produce_consume"
     client: str = "confluent"
     client_version: str = ""  # of its library, for producers and consumers; empty: the one that is installed
-    topic: TopicSettings = TopicSettings()
+    topic: TopicSettings = field(default_factory=TopicSettings)
     producers: ProducerSettings = ProducerSettings()
     consumers: ConsumerSettings = ConsumerSettings()
     pipeline: PipelineSettings = PipelineSettings()

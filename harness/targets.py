@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.contracts import Arena, EnsembleView, Node, PartitionState
 from harness.errors import UsageError
-from harness.transform import output_of
+from harness.ledger.transform import output_of
 
 WORKER_ROLES = ("producer", "consumer", "copier")
 
@@ -209,7 +209,7 @@ def _group_coordinator(arena: Arena) -> Iterable[str]:
 
 
 def _transaction_coordinator(arena: Arena, producer: int, role: str = "producer") -> Iterable[str]:
-    # Transactional ids are made of the topic and the worker's name (harness.roles).
+    # Transactional ids are made of the topic and the worker's name (harness.workers.naming).
     name = f"{arena.topic}-{role}-{producer}"
     return _found(arena.cluster.view().coordinator(name, transaction=True))
 

@@ -55,7 +55,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Count:
+class AnomalyCount:
     """How often an anomaly was found, and why that is forbidden or allowed."""
 
     anomaly: str
@@ -68,8 +68,8 @@ class Judgement:
     verdict: Verdict
     expected: Verdict
     guarantee: Mode
-    violations: tuple[Count, ...] = ()
-    counted: tuple[Count, ...] = ()
+    violations: tuple[AnomalyCount, ...] = ()
+    counted: tuple[AnomalyCount, ...] = ()
     inconclusive: tuple[str, ...] = ()
     stalled: tuple[str, ...] = ()  # availability: a line of its own, never mixed into the verdict
     required: Mapping[str, int] = field(default_factory=dict)
@@ -128,13 +128,13 @@ def judge(reconciled: Mapping[str, Any], guarantee: Mode, settings: Settings) ->
     )
 
 
-def _verdict(violations: Sequence[Count], unproven: Sequence[str], *, whole: bool) -> Verdict:
+def _verdict(violations: Sequence[AnomalyCount], unproven: Sequence[str], *, whole: bool) -> Verdict:
     if violations and whole:
         return Verdict.VIOLATED
     return Verdict.INCONCLUSIVE if unproven else Verdict.HELD
 
 
-def _sums(counts: Iterable[Count]) -> dict[str, int]:
+def _sums(counts: Iterable[AnomalyCount]) -> dict[str, int]:
     """One number for each anomaly: excused findings have a reason of their own."""
     sums: dict[str, int] = {}
     for count in counts:
@@ -144,7 +144,7 @@ def _sums(counts: Iterable[Count]) -> dict[str, int]:
 
 def _found(
     reconciled: Mapping[str, Any], guarantee: Mode, settings: Settings
-) -> Iterator[tuple[Rule, Count]]:
+) -> Iterator[tuple[Rule, AnomalyCount]]:
     """Every anomaly that was found at least once; excused findings apart from the others."""
     for anomaly in TABLE:
         count = int(reconciled["counts"].get(anomaly, 0))
@@ -154,10 +154,10 @@ def _found(
             if excuse in OWN_CHOICES and not settings.own_choices_excuse:
                 continue
             if n := int(excused.get(excuse, 0)):
-                yield Rule.COUNTED, Count(anomaly, n, reason)
+                yield Rule.COUNTED, AnomalyCount(anomaly, n, reason)
                 count -= n
         if count:
-            yield cell.rule, Count(anomaly, count, cell.reason)
+            yield cell.rule, AnomalyCount(anomaly, count, cell.reason)
 
 
 def _doubts(reconciled: Mapping[str, Any], guarantee: Mode, settings: Settings) -> Iterator[str]:

@@ -1,0 +1,1 @@
+"""The HTML report; reads the files of run folders and nothing else."""

@@ -17,8 +17,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from harness.errors import UsageError
-from harness.room import is_no_room, needed_in
-from harness.rundir import RunDir
+from harness.ledger.rundir import RunDir
+from harness.runtime.disk_space import is_no_room, needed_in
 from reports import summary, words
 from reports.course import Course
 from reports.headline import MARKS, TONES, headline

@@ -15,8 +15,8 @@ from typing import Any
 
 from harness.errors import LedgerError
 from harness.expectation import Standing, standing
-from harness.results import read_reconciled, read_verdict
-from harness.rundir import RunDir
+from harness.ledger.results import read_reconciled, read_verdict
+from harness.ledger.rundir import RunDir
 from reports.course import Course
 from reports.files import counts, decimal, integer, items, mapping, text, texts
 from reports.required import Required

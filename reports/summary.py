@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness import exits
-from harness.rundir import RunDir
-from harness.terminal import printable
+from harness.ledger.rundir import RunDir
+from harness.runtime import exits
+from harness.runtime.terminal import printable
 from reports import words
 from reports.course import Course
 from reports.headline import MARKS, TONES, worst

@@ -1,0 +1,1 @@
+"""What Kafka promises, tested on real clusters: users run these."""

@@ -7,7 +7,7 @@ import pytest
 from harness.campaign import Execute
 from harness.contracts import Mode, Verdict
 from harness.scenario import Scenario
-from suites.matrix import FAULTS, crossed, fault_free
+from suites.scenarios.matrix import FAULTS, crossed, fault_free
 
 MODE = Mode.AT_MOST_ONCE
 

@@ -10,17 +10,17 @@ import pytest
 
 from harness import provision
 from harness.campaign import Campaign, Execute
-from harness.clusters._docker_zookeeper import DockerZooKeeperCluster
-from harness.clusters._options import Options
+from harness.clusters.base.options import Options
+from harness.clusters.containers.zookeeper import DockerZooKeeperCluster
 from harness.contracts import Cluster, Direction, Fault, Mode, Severable
 from harness.errors import UsageError
-from harness.provision import engine as engines
-from harness.provision.image import kafka_image
+from harness.provision.docker import engine as engines
+from harness.provision.docker.images import kafka_image
 from harness.provision.kafka import version_of
 from harness.targets import Target
-from suites import zookeeper_cases as cases
-from suites.checks.arena import BareArena
-from suites.sessions import started_campaign
+from suites.support import zookeeper_cases as cases
+from suites.support.arena import BareArena
+from suites.support.sessions import started_campaign
 
 only_root_cuts = pytest.mark.skipif(os.geteuid() != 0, reason="only root cuts links between containers")
 

@@ -10,9 +10,9 @@ import pytest
 from harness.campaign import Execute
 from harness.contracts import Mode, Verdict
 from harness.scenario import Scenario
-from suites.matrix import FAULTS, crossed, fault_free
-from suites.pipelines import PIPELINES, RANDOM_IDS, RIVALS, TIMED_OUT, TRANSACTIONS, WRONG
-from suites.promises import keeps_its_effects
+from suites.scenarios.matrix import FAULTS, crossed, fault_free
+from suites.scenarios.pipelines import PIPELINES, RANDOM_IDS, RIVALS, TIMED_OUT, TRANSACTIONS, WRONG
+from suites.support.promises import keeps_its_effects
 
 MODE = Mode.EXACTLY_ONCE
 SMOKE = {"transactional_copy-exactly_once-kill-after_send_offsets"}

@@ -13,16 +13,16 @@ from typing import Any
 import pytest
 
 from harness.campaign import Campaign, Execute, Result
-from harness.clusters import _squeezed
-from harness.clusters._mount import trouble
-from harness.clusters._options import Options
+from harness.clusters.base.options import Options
+from harness.clusters.disk.mount import trouble
+from harness.clusters.powers import memory
 from harness.contracts import Cluster, FolderBreakable, MemoryStarvable, Mode, Skewable, Verdict
-from harness.fault_family import MEASURED
-from harness.provision.engine import find_engine
+from harness.fault_catalogue import MEASURED
+from harness.provision.docker.engine import find_engine
 from harness.provision.fuse import fuse
 from harness.scenario import Scenario
-from suites.fault_cases import CONTROLS, scenarios
-from suites.sessions import started_campaign, started_cluster
+from suites.scenarios.fault_cases import CONTROLS, scenarios
+from suites.support.sessions import started_campaign, started_cluster
 
 # Retention that is checked every five minutes would bite long after the run.
 SETTINGS = {"log.retention.check.interval.ms": "500", "log.initial.task.delay.ms": "500"}
@@ -83,7 +83,7 @@ def _must_be_possible(scenario: Scenario, cluster: Cluster) -> None:
         isinstance(node, MemoryStarvable) for node in cluster.nodes()
     ):
         pytest.skip("the memory of these nodes cannot be taken away")
-    if "starve-memory" in scenario.name and (why := _squeezed.trouble()):
+    if "starve-memory" in scenario.name and (why := memory.trouble()):
         pytest.skip(f"memory cannot be taken away here: {why}")
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from harness.campaign import Execute
 from harness.scenario import Scenario
-from suites.pipelines import WEAKER_PIPELINES
-from suites.promises import keeps_its_effects
+from suites.scenarios.pipelines import WEAKER_PIPELINES
+from suites.support.promises import keeps_its_effects
 
 pytestmark = pytest.mark.conformance
 

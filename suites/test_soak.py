@@ -8,7 +8,7 @@ import pytest
 
 from harness.campaign import Execute
 from harness.contracts import Verdict
-from suites.pipelines import soak
+from suites.scenarios.pipelines import soak
 
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(2400)]
 

@@ -11,19 +11,19 @@ import pytest
 
 from faults.rolling_upgrade import RollingUpgrade, finalized
 from harness.campaign import Result
-from harness.clusters._options import Options
+from harness.clusters.base.options import Options
 from harness.clusters.local import LocalCluster
 from harness.contracts import Cluster, Mode, Upgradable, Verdict
 from harness.errors import SetupError, UsageError
-from harness.libraries import loaded
+from harness.kafka.protocol.features import METADATA_VERSION
 from harness.provision.client import installed
 from harness.scenario import Scenario, Timings
 from harness.schedule import once
 from harness.targets import everyone
 from harness.testing.check_cluster import check_cluster
-from harness.wire_features import METADATA_VERSION
-from suites.matrix import crossed
-from suites.sessions import started_campaign, started_cluster
+from harness.workers.client_version import loaded
+from suites.scenarios.matrix import crossed
+from suites.support.sessions import started_campaign, started_cluster
 
 NEWEST, OLDEST = "4.3.1", "3.9.2"
 # One mode for each, so that all three modes and all four releases are seen.

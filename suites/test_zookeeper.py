@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from harness.campaign import Campaign, Execute
-from harness.clusters._options import Options
+from harness.clusters.base.options import Options
 from harness.clusters.zookeeper import ZooKeeperCluster
 from harness.contracts import Cluster, Direction, Fault, Mode
 from harness.errors import UsageError
 from harness.targets import Target
-from suites import zookeeper_cases as cases
-from suites.checks.arena import BareArena
-from suites.sessions import started_campaign
+from suites.support import zookeeper_cases as cases
+from suites.support.arena import BareArena
+from suites.support.sessions import started_campaign
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """One session for all tests: its start costs more than they do."""
-    from harness.reconcile import session
+    from harness.reconcile.spark import session
 
     yield session.spark()
     session.stop()

@@ -17,9 +17,9 @@ from harness.contracts import (
     Link,
     Node,
     PartitionState,
+    TopicSettings,
 )
 from harness.errors import ClusterError
-from harness.scenario import TopicSettings
 
 TOPIC = "orders"
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import pytest
 
-from harness import wire_call
+from harness.kafka.protocol import call
 
 API_VERSIONS = 18
 
@@ -36,5 +36,5 @@ def serve(
     ) -> object:
         return talk(exchange)
 
-    monkeypatch.setattr(wire_call, "_connected", connected)
+    monkeypatch.setattr(call, "_connected", connected)
     return sent

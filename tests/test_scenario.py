@@ -8,18 +8,11 @@ from typing import Any
 import pytest
 
 from faults.kill import Kill
-from harness.contracts import Mode, Verdict
-from harness.scenario import (
-    ConsumerSettings,
-    ProducerSettings,
-    Scenario,
-    Timings,
-    TopicSettings,
-    TransactionSettings,
-)
+from harness.contracts import Mode, TopicSettings, Verdict
+from harness.scenario import ConsumerSettings, ProducerSettings, Scenario, Timings, TransactionSettings
 from harness.schedule import Window, every, once, overlapping
 from harness.targets import leader_of
-from suites import matrix
+from suites.scenarios import matrix
 
 
 @pytest.mark.parametrize(

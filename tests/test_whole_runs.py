@@ -15,15 +15,15 @@ from pathlib import Path
 
 import pytest
 
-from harness.assess import assess
+from harness.assessment import assess
 from harness.campaign import Campaign
 from harness.clusters.memory import PARTITIONS, MemoryCluster
-from harness.contracts import Mode, Verdict
+from harness.contracts import Mode, TopicSettings, Verdict
 from harness.execute import BrokenRun
 from harness.expectation import Standing
-from harness.reconcile import places
-from harness.reconcile.session import spark
-from harness.rundir import find_runs, read_json
+from harness.ledger.rundir import find_runs, read_json
+from harness.reconcile import run_locations
+from harness.reconcile.spark.session import spark
 from harness.scenario import (
     ChurnSettings,
     ConsumerSettings,
@@ -31,10 +31,9 @@ from harness.scenario import (
     ProducerSettings,
     Scenario,
     Timings,
-    TopicSettings,
 )
 from harness.waiting import wait_until
-from harness.workers import Worker
+from harness.workers.pool import Worker
 from reports.model import read_runs
 
 pytestmark = pytest.mark.spark
@@ -86,7 +85,7 @@ def test_a_packed_run_is_reconciled_as_before_here_and_elsewhere(
     assert liar.verdict is not Verdict.HELD
     assert liar.run.ledger.is_dir()
     assert liar.run.logs.is_dir()
-    with places.opened([str(result.run.path), result.run.path.as_uri()], spark()) as runs:
+    with run_locations.opened([str(result.run.path), result.run.path.as_uri()], spark()) as runs:
         for run in runs:
             reconciled, judgement = assess(run, spark())
             assert judgement.to_json() == result.judgement.to_json()

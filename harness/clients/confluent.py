@@ -24,9 +24,8 @@ from confluent_kafka import (
 )
 from confluent_kafka import Message as Record
 
-from harness import message as msg
-from harness.clients._giving_up import call_or_give_up
-from harness.clients._librdkafka import (
+from harness.clients.librdkafka.abandoned_call import call_or_give_up
+from harness.clients.librdkafka.translation import (
     commit_outcome,
     consumer_settings,
     producer_settings,
@@ -44,7 +43,8 @@ from harness.contracts import (
     ProducerLost,
     ProducerSpec,
 )
-from harness.ledger import DELIVERY, EFFECT, now_ns
+from harness.ledger import message as msg
+from harness.ledger.journal import DELIVERY, EFFECT, now_ns
 
 OPEN_LIMIT_S = 60.0  # after kills a fresh transactional producer was seen to take 10 s
 GRACE_S = 1.0  # for a call to come to its own limit

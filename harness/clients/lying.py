@@ -18,7 +18,7 @@ import numpy.typing as npt
 from harness.clients.confluent import Confluent, ConfluentConsumer, ConfluentProducer
 from harness.contracts import Batch, Consumer, ConsumerSpec, OnAssignment, Outcome, ProducerSpec
 from harness.errors import UsageError
-from harness.message import BAD_PAYLOAD
+from harness.ledger.message import BAD_PAYLOAD
 
 # Which lie is told about which sequence number of each session: apart, so that several can be told at once.
 LIES = {"lose": 10, "repeat": 20, "swap": 30, "corrupt": 40, "die": 50}

@@ -1,0 +1,1 @@
+"""One kind of cluster a file, named as `--cluster` names it; the folders have what several kinds share."""

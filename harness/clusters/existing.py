@@ -17,27 +17,27 @@ from typing import TYPE_CHECKING, Any, Self
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from harness import connection, topics, wire
-from harness.addresses import shown
-from harness.clusters import _leftovers
-from harness.clusters._commanded import ASK_LIMIT_S, CommandedNode
-from harness.clusters._existing_view import ExistingView
-from harness.clusters._finding import Finding, servers
-from harness.clusters._held import Uses
-from harness.clusters._log_marks import LogMarks
-from harness.clusters._offers import TRANSACTIONS, fitted, lacking, not_checked
-from harness.clusters._options import PLAIN
-from harness.clusters._powers import Powers
-from harness.clusters._preflight import Preflight
-from harness.clusters._properties import read_properties, secrets_in
-from harness.clusters._undo import undo_left
-from harness.contracts import Lane, Node
+from harness.clusters.base.log_marks import LogMarks
+from harness.clusters.base.options import PLAIN
+from harness.clusters.external import created_objects
+from harness.clusters.external.client_properties import read_properties, secrets_in
+from harness.clusters.external.discovery import Finding, servers
+from harness.clusters.external.held_powers import Uses
+from harness.clusters.external.node import ASK_LIMIT_S, CommandedNode
+from harness.clusters.external.power_commands import Powers
+from harness.clusters.external.preflight import Preflight
+from harness.clusters.external.undo import undo_left
+from harness.clusters.external.view import ExistingView
+from harness.contracts import Lane, Node, TopicSettings
 from harness.errors import ClusterError, OnceproofError, UsageError
-from harness.scenario import TopicSettings
-from harness.wire_security import Security
+from harness.kafka import connection, topics
+from harness.kafka.optional_requests import TRANSACTIONS, fitted, lacking, not_checked
+from harness.kafka.protocol import raw_client
+from harness.kafka.protocol.addresses import shown
+from harness.kafka.protocol.security import Security
 
 if TYPE_CHECKING:
-    from harness.choice import Choice
+    from harness.cluster_options import Choice
 
 _PREFIX = re.compile(r"[A-Za-z0-9._-]{1,60}")
 
@@ -69,7 +69,7 @@ class ExistingCluster:
             else None
         )
         self._keep_topics = keep_topics
-        self._record: _leftovers.Record | None = None
+        self._record: created_objects.CreatedTopics | None = None
         self._admin_client: AdminClient | None = None
         self._nodes: list[CommandedNode] = []
         self._probe_topic = ""
@@ -111,7 +111,7 @@ class ExistingCluster:
             raise ClusterError(f"the cluster at {self._bootstrap} is used already")
         self.folder.mkdir(parents=True, exist_ok=True)
         begun = time.monotonic()
-        self._record = _leftovers.Record(self._bootstrap)
+        self._record = created_objects.CreatedTopics(self._bootstrap)
         undo_left(self._tell)  # first: a broker that is paused or down is not found
         try:
             self._find_nodes(begun)
@@ -138,7 +138,7 @@ class ExistingCluster:
         made = [self._probe_topic] if self._keep_topics else record.topics
         if admin is not None and record.topics:
             try:
-                self._tell_each("deleted", _leftovers.remove(admin, made, self._ours))
+                self._tell_each("deleted", created_objects.remove(admin, made, self._ours))
             except ClusterError as error:
                 raise ClusterError(
                     f"{error}; ./onceproof sweep --bootstrap {self._bootstrap} tries again"
@@ -199,10 +199,10 @@ class ExistingCluster:
         Finding(self._bootstrap, self._security, None, self._tell).reach()
         self._admin_client = self._connect()
         try:
-            names = _leftovers.under(self._admin, self.prefix)
+            names = created_objects.under(self._admin, self.prefix)
             if not names or not approve(names):
                 return []
-            return _leftovers.remove(self._admin, names, self._ours, exactly=True)
+            return created_objects.remove(self._admin, names, self._ours, exactly=True)
         finally:
             self._admin_client = None
 
@@ -217,7 +217,7 @@ class ExistingCluster:
         for node in self._nodes:
             node.uses = self._uses
         self._lacking = lacking(
-            wire.offered(node.control, ASK_LIMIT_S) for node in self._nodes if node.member.broker
+            raw_client.offered(node.control, ASK_LIMIT_S) for node in self._nodes if node.member.broker
         )
         self._step("brokers_answer", begun)
 
@@ -228,10 +228,10 @@ class ExistingCluster:
             raise UsageError(f"--client-config: {problem.args[0].str()}") from problem
 
     def _sweep(self) -> None:
-        for record, names in _leftovers.crashed(self._bootstrap).items():
+        for record, names in created_objects.crashed(self._bootstrap).items():
             ours = [name for name in names if name.startswith(self.prefix)]
             if ours == names:
-                self._tell_each("swept", _leftovers.remove(self._admin, ours, self._ours))
+                self._tell_each("swept", created_objects.remove(self._admin, ours, self._ours))
                 record.unlink(missing_ok=True)
 
     def _try_rights(self, begun: float) -> None:

@@ -10,24 +10,28 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from harness import paths, provision, tether
-from harness.clusters import _block, _byteman, _stale, _storage
-from harness.clusters._access import Access, access
-from harness.clusters._cluster import ServerCluster, must_be_sizes
-from harness.clusters._jvm import Jvm, lay_out
-from harness.clusters._links import Links
-from harness.clusters._mesh import Member, Mesh, Port
-from harness.clusters._node import LocalBroker, LocalNode
-from harness.clusters._options import PLAIN, Options
-from harness.clusters._programs import by_node, exactly, with_byteman
-from harness.clusters._programs import programs as programs_of
-from harness.clusters._settings import render, server_properties
-from harness.clusters._toxiproxy import ToxiproxyProcess
-from harness.contracts import Lane
+from harness import provision
+from harness.clusters.base import abandoned_clusters, storage_format
+from harness.clusters.base.broker_properties import render, server_properties
+from harness.clusters.base.cluster import ServerCluster, must_be_sizes
+from harness.clusters.base.options import PLAIN, Options
+from harness.clusters.base.security import Access, access
+from harness.clusters.disk import byteman
+from harness.clusters.links.links import Links
+from harness.clusters.links.mesh import Member, Mesh, Port
+from harness.clusters.links.toxiproxy import ToxiproxyProcess
+from harness.clusters.powers.local_nodes import LocalBroker, LocalNode
+from harness.clusters.processes import programs as kafka_programs
+from harness.clusters.processes.java import Jvm, lay_out
+from harness.clusters.processes.programs import by_node, with_byteman
+from harness.contracts import Lane, Stoppable
+from harness.machine import loopback_block
+from harness.processes import child_process
 from harness.provision.kafka import UNKNOWN_VERSION, numbers_of
+from harness.runtime import plain_paths
 
 if TYPE_CHECKING:
-    from harness.choice import Choice
+    from harness.cluster_options import Choice
 
 _READY_LIMIT_S = 90.0
 
@@ -64,13 +68,13 @@ class LocalCluster(ServerCluster):
         self._versions = by_node([member.name for member in self._members], kafka_version, mixed)
         for version in self._versions.values():
             self._must_fit(version)
-        self._programs = programs or (exactly if mixed else programs_of)
+        self._programs = programs or (_exactly if mixed else _programs)
         self._broker_settings = dict(broker_settings)
         self._keep = keep
         self._options = options
         self._security, self._certificate_days = security, certificate_days
         self._access: Access | None = None
-        self._registration: _stale.Registration | None = None
+        self._registration: abandoned_clusters.Registration | None = None
         self._toxiproxy: ToxiproxyProcess | None = None
         self._jvms: dict[str, Jvm] = {}  # by version
         self._nodes: list[LocalNode] = []
@@ -89,15 +93,15 @@ class LocalCluster(ServerCluster):
         )
 
     def _start(self) -> None:
-        _stale.sweep_stale()
+        abandoned_clusters.sweep_stale()
         self._jvms = {version: self._program(version) for version in sorted(set(self._versions.values()))}
         toxiproxy = provision.toxiproxy()
         format_folder = self._formatter()
         begun = time.monotonic()
         self.folder.mkdir(parents=True, exist_ok=True)
-        tether.sweep(self.folder)
-        self._registration = _stale.Registration(self.folder)
-        self._block = _block.take(Port)
+        child_process.sweep(self.folder)
+        self._registration = abandoned_clusters.Registration(self.folder)
+        self._block = loopback_block.take(Port)
         mesh = self._mesh = Mesh(self._block.number, self._members)
         self._toxiproxy = ToxiproxyProcess(toxiproxy, mesh.toxiproxy_address(), self.folder)
         self._access = access(self._security, mesh, self.folder / "certificates", self._certificate_days)
@@ -121,7 +125,7 @@ class LocalCluster(ServerCluster):
             if self._registration is not None:
                 ends.callback(self._registration.remove)
             if not self._keep:
-                ends.callback(_stale.clear, self.folder)
+                ends.callback(abandoned_clusters.clear, self.folder)
             if self._toxiproxy is not None:
                 ends.callback(self._toxiproxy.stop)
             for node in self._nodes:
@@ -156,12 +160,12 @@ class LocalCluster(ServerCluster):
         """What fills the empty data folder of a node."""
         # The oldest one's: what is written there has to be understood by all.
         oldest = min(self._jvms.values(), key=lambda jvm: numbers_of(jvm.kafka_version))
-        checkpoint = _storage.template(oldest.java, oldest.classpath, oldest.kafka_version)
-        cluster_id = _storage.new_id()
+        checkpoint = storage_format.template(oldest.java, oldest.classpath, oldest.kafka_version)
+        cluster_id = storage_format.new_id()
 
         def fill(node: LocalNode) -> None:
             for folder in node.log_folders:
-                _storage.fill(folder, node.member.id, cluster_id, checkpoint)
+                storage_format.fill(folder, node.member.id, cluster_id, checkpoint)
 
         return fill
 
@@ -182,15 +186,33 @@ class LocalCluster(ServerCluster):
         folder, jvm = self.folder / member.name, self._jvms[self._versions[member.name]]
         node = self._kind_of(member)(member, mesh.address(member), links, folder, self._options, jvm)
         hosts = mesh.hosts(member, socket.gethostname())
-        data = paths.seen_from(folder, folder / "data")
+        data = plain_paths.seen_from(folder, folder / "data")
         node.lay_out_as = lambda version: lay_out(
             folder, render(self._properties(mesh, member, data, version)), hosts
         )
+        node.programs_of = _exactly
         node.lay_out_as(jvm.kafka_version)
         if self._options.byteman:
-            _byteman.lay_out(folder)
+            byteman.lay_out(folder)
         node.security = self._access.security if self._access is not None else None
         return node
+
+
+def _programs(version: str) -> Jvm:
+    return kafka_programs.programs(version, _run_once)
+
+
+def _exactly(version: str) -> Jvm:
+    return kafka_programs.programs(version, _run_once, exactly=True)
+
+
+def _run_once(jvm: Jvm, folder: Path) -> None:
+    """Let one broker do a bit of everything and end in order, so that it writes down the classes it used."""
+    cluster = LocalCluster(folder, brokers=1, controllers=1, combined=True, programs=lambda _version: jvm)
+    with cluster:
+        for node in cluster.nodes():
+            if isinstance(node, Stoppable):
+                node.shut_down()
 
 
 cluster_class = LocalCluster

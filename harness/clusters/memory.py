@@ -15,11 +15,10 @@ from pathlib import Path
 from subprocess import Popen
 from typing import Any, Self
 
-from harness import tether
-from harness.clusters._log_marks import LogMarks
-from harness.contracts import BrokerPlace, Lane, Node, PartitionState
+from harness.clusters.base.log_marks import LogMarks
+from harness.contracts import BrokerPlace, Lane, Node, PartitionState, TopicSettings
 from harness.errors import ClusterError, UsageError
-from harness.scenario import TopicSettings
+from harness.processes import child_process
 from harness.waiting import wait_until
 
 PARTITIONS = 4  # the mock brokers' own choice for a new topic, not ours
@@ -44,7 +43,7 @@ class MemoryCluster:
         self.folder.mkdir(parents=True, exist_ok=True)
         address = self.folder / "bootstrap.json"
         address.unlink(missing_ok=True)
-        self._process = tether.spawn(
+        self._process = child_process.spawn(
             [sys.executable, "-m", "harness.clusters.memory", str(address), str(self._brokers)],
             log=self.folder / "memory.log",
             cwd=ROOT,
@@ -56,7 +55,7 @@ class MemoryCluster:
 
     def stop(self) -> None:
         if self._process is not None:
-            tether.end(self._process)
+            child_process.end(self._process)
 
     def bootstrap_servers(self, lane: Lane) -> str:
         if not self._bootstrap:

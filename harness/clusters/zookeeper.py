@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from harness.clusters._ensemble import WithZooKeeper, must_be_ensemble, must_not_be_combined
-from harness.clusters._mesh import Member
-from harness.clusters._node import LocalNode
-from harness.clusters._options import PLAIN, Options
-from harness.clusters._zookeeper_node import ZooKeeperBroker, ZooKeeperNode
+from harness.clusters.base.options import PLAIN, Options
+from harness.clusters.ensemble.cluster import WithZooKeeper, must_be_ensemble, must_not_be_combined
+from harness.clusters.ensemble.nodes import ZooKeeperBroker, ZooKeeperNode
+from harness.clusters.links.mesh import Member
 from harness.clusters.local import LocalCluster
+from harness.clusters.powers.local_nodes import LocalNode
 from harness.provision.kafka import LAST_WITH_ZOOKEEPER
 
 if TYPE_CHECKING:
-    from harness.choice import Choice
+    from harness.cluster_options import Choice
 
 
 class ZooKeeperCluster(WithZooKeeper, LocalCluster):

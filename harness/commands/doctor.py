@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 
-from harness import exits
+from harness.runtime import exits
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Prints the facts."""
-    from harness.doctor import as_json, as_table, can_prove, facts
+    from harness.machine.doctor import as_json, as_table, can_prove, facts
 
     found = facts()
     print(as_json(found) if args.json else as_table(found))

@@ -27,23 +27,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """0 whatever is told: it was asked to tell it."""
-    from harness import explain
     from harness.errors import UsageError
-    from harness.packed import readable
-    from harness.rundir import find_runs
+    from harness.explain import questions
+    from harness.ledger.packing import readable
+    from harness.ledger.rundir import find_runs
 
     runs = find_runs([args.run_folder])
     if len(runs) > 1:
         raise UsageError(f"{args.run_folder}: holds {len(runs)} runs; name one, such as {runs[-1].path}")
     if args.message is None and args.position is None:
-        told = explain.overview(runs[0])
-        print(json.dumps(told) if args.json else explain.overview_text(told))
+        told = questions.overview(runs[0])
+        print(json.dumps(told) if args.json else questions.overview_text(told))
         return 0
     with readable(runs[0]) as run:
         if args.message is not None:
-            accounts = [explain.account_of_message(run, args.message)]
+            accounts = [questions.account_of_message(run, args.message)]
         else:
-            accounts = explain.accounts_of_position(run, args.position)
+            accounts = questions.accounts_of_position(run, args.position)
     if args.json:
         print(json.dumps({"run": runs[0].run_id, "accounts": [account.to_json() for account in accounts]}))
     else:

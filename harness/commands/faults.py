@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Prints the family."""
-    from harness.fault_family import as_json, as_markdown, as_table, family
+    from harness.fault_catalogue import as_json, as_markdown, as_table, family
 
     told = family()
     print(as_json(told) if args.json else as_markdown(told) if args.markdown else as_table(told))

@@ -11,9 +11,9 @@ import json
 import sys
 from pathlib import Path
 
-from harness import exits
 from harness.contracts import Mode, Verdict
-from harness.terminal import printable
+from harness.runtime import exits
+from harness.runtime.terminal import printable
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,13 +46,13 @@ def run(args: argparse.Namespace) -> int:
     # All files are read before Spark is started: bad input is told at once.
     histories = [read_history(path) for path in args.files]
     from harness.histories.judge import judge_histories
-    from harness.reconcile import gateway, session
+    from harness.reconcile.spark import jvm, session
 
     print(f"judging {len(histories)} histories in one job", file=sys.stderr)
     first = not session.started()
     spark = session.spark()
     if first:
-        gateway.report_missing_archive(session.MASTER)
+        jvm.report_missing_archive(session.MASTER)
     judged = judge_histories(histories, spark, args.guarantee, ww_deps=args.ww_deps, closed=args.closed)
     for one in judged:
         if args.json:

@@ -8,8 +8,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from harness.choice import Choice, add_options
-from harness.commands import _proving
+from harness.cluster_options import Choice, add_options
+from harness.commands import _run_and_report
 from harness.contracts import Mode
 from harness.errors import UsageError
 
@@ -32,12 +32,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--list", action="store_true", help="print the names of the runs, in their order, and stop"
     )
-    _proving.add_arguments(parser)
+    _run_and_report.add_arguments(parser)
     add_options(parser.add_argument_group("the clusters").add_argument, without=("kafka", "mixed"))
 
 
 def run(args: argparse.Namespace) -> int:
-    from harness.progress import Progress
+    from harness.commands._progress import Progress
     from harness.provision.client import client_overlay, installed
     from harness.provision.kafka import kafka_libs
 
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
         print("\n".join(s.name for scenarios in by_kafka.values() for s in scenarios))
         return 0
     progress = Progress(sum(map(len, by_kafka.values())))
-    proof = _proving.Proof(args, progress)
+    proof = _run_and_report.Proof(args, progress)
     proof.prepare()
     # All of it first: a version that is not there has to be known before an hour of runs, not after.
     for kafka in args.kafka:
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _scenarios(args: argparse.Namespace, kafka: str, clients: Sequence[str]) -> list[Scenario]:
-    from suites import matrix
+    from suites.scenarios import matrix
 
     _must_be_known("--mode", args.mode, list(Mode))
     _must_be_known("--fault", args.fault, list(matrix.FAULTS))

@@ -8,8 +8,8 @@ from fnmatch import fnmatch
 from functools import partial
 from typing import TYPE_CHECKING
 
-from harness.choice import Choice, add_options
-from harness.commands import _proving
+from harness.cluster_options import Choice, add_options
+from harness.commands import _run_and_report
 from harness.errors import UsageError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", metavar="PATTERN", action="append", default=[],
                         help="scenarios whose name matches, such as 'exactly_once-*'; may be given again")  # fmt: skip
     parser.add_argument("--list", action="store_true", help="print the names of the scenarios and stop")
-    _proving.add_arguments(parser)
+    _run_and_report.add_arguments(parser)
     add_options(parser.add_argument_group("the cluster").add_argument)
 
 
@@ -32,10 +32,10 @@ def run(args: argparse.Namespace) -> int:
     if args.list:
         print("\n".join(s.name for s in scenarios))
         return 0
-    from harness.progress import Progress
+    from harness.commands._progress import Progress
 
     choice = _choice(args)
-    proof = _proving.Proof(args, Progress(len(scenarios)))
+    proof = _run_and_report.Proof(args, Progress(len(scenarios)))
     proof.prepare()
     repeat = ["--seed", str(args.seed), *choice.words()]
     again = partial(_repeat, repeat)
@@ -49,7 +49,7 @@ def _repeat(words: Sequence[str], scenario: Scenario) -> str:
 
 
 def _chosen(args: argparse.Namespace) -> list[Scenario]:
-    from suites import matrix
+    from suites.scenarios import matrix
 
     every = matrix.seeded(matrix.FULL, args.seed)
     quick = {s.name for s in matrix.QUICK}

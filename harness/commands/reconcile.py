@@ -12,7 +12,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from harness.terminal import printable
+from harness.runtime.terminal import printable
 
 BAD_INPUT = 2
 
@@ -69,17 +69,18 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _judge(args: argparse.Namespace, more: dict[str, str]) -> int:
-    from harness.reconcile import gateway, masters, places, session
-    from harness.reconcile.submit import judge_runs
-    from harness.rundir import find_runs
+    from harness.ledger.rundir import find_runs
+    from harness.reconcile import run_locations
+    from harness.reconcile.spark import jvm, masters, session
+    from harness.spark_submit import judge_runs
 
     # What is no run folder is said before Spark starts.
-    find_runs([Path(text) for text in args.runs if not places.is_url(text)])
+    find_runs([Path(text) for text in args.runs if not run_locations.is_url(text)])
     master = args.master or session.MASTER
     first = not session.started()
     spark = session.spark(master, args.memory or session.MEMORY, python=args.python, more=more)
     if first:
-        gateway.report_missing_archive(master)
+        jvm.report_missing_archive(master)
     code = judge_runs(args.runs, spark, as_json=args.json)
     for executor in masters.executors_work(spark.sparkContext):
         print(f"spark: {executor}", file=sys.stderr)
@@ -88,13 +89,13 @@ def _judge(args: argparse.Namespace, more: dict[str, str]) -> int:
 
 def _seal(texts: list[str]) -> int:
     from harness.errors import OnceproofError
-    from harness.reconcile import places
+    from harness.reconcile import run_locations
 
     code = 0
-    with places.opened(texts, None) as runs:
+    with run_locations.opened(texts, None) as runs:
         for one in runs:
             try:
-                places.sealed_at(one)
+                run_locations.sealed_at(one)
             except OnceproofError as error:
                 if len(runs) == 1:
                     raise
@@ -106,17 +107,21 @@ def _seal(texts: list[str]) -> int:
 
 
 def _package(place: Path) -> int:
+    from harness import spark_submit
     from harness.errors import UsageError
-    from harness.reconcile import submit
+    from harness.reconcile.spark.package import make_package
 
     try:
-        submit.make_package(place)
+        make_package(place)
     except OSError as error:
         raise UsageError(
             f"--package {place}: cannot be written: {error.strerror}; name a file in a folder that exists"
         ) from error
     print(place)
-    print(f"next: spark-submit --master … --py-files {place} {Path(submit.__file__)} RUN…", file=sys.stderr)
+    print(
+        f"next: spark-submit --master … --py-files {place} {Path(spark_submit.__file__)} RUN…",
+        file=sys.stderr,
+    )
     return 0
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import LedgerError, UsageError
-from harness.rundir import find_runs
-from harness.terminal import printable
+from harness.ledger.rundir import find_runs
+from harness.runtime.terminal import printable
 
 if TYPE_CHECKING:
     from reports.model import RunReport

@@ -12,8 +12,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.connection import TOPIC_PREFIX
 from harness.errors import UsageError
+from harness.kafka.connection import TOPIC_PREFIX
 
 DEFAULT_RUNS = Path("runs")
 # Three letters or digits and a dash at the end: long enough that it is not the beginning of just anything.
@@ -38,11 +38,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from harness.clusters._containers_left import sweep_containers
-    from harness.clusters._leftovers import left
-    from harness.clusters._stale import left_stale, sweep_stale
-    from harness.clusters._undo import undo_left
-    from harness.owned import left_below, sweep
+    from harness.clusters.base.abandoned_clusters import left_stale, sweep_stale
+    from harness.clusters.containers.leftovers import sweep_containers
+    from harness.clusters.external.created_objects import left
+    from harness.clusters.external.undo import undo_left
+    from harness.processes.ownership import left_below, sweep
 
     runs = args.runs or DEFAULT_RUNS
     if args.runs is not None and not args.runs.is_dir():

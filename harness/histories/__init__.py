@@ -1,0 +1,1 @@
+"""Operation histories that other tools recorded, judged by the same finders."""

@@ -18,7 +18,7 @@ from harness.reconcile.find.findings import HISTORY
 from harness.reconcile.find.rounds import CRASHED, FINDINGS, Answers, ask, questions
 from harness.reconcile.find.shares import packed
 from harness.reconcile.job import all_finders
-from harness.reconcile.pieces import PIECE, Subject, unpacked
+from harness.reconcile.spark.pieces import PIECE, Subject, unpacked
 from harness.verdict import Judgement, Settings, judge
 
 PHANTOM = "phantom"

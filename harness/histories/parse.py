@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.checked import parse_json, shown
 from harness.contracts import Outcome
 from harness.errors import UsageError
-from harness.events import MOST_OFFSET
+from harness.ledger.events import MOST_OFFSET
+from harness.ledger.value_checks import parse_json, shown
 
 SEND, POLL, TXN, ASSIGN, SUBSCRIBE = "send", "poll", "txn", "assign", "subscribe"
 INVOKE = "invoke"
@@ -30,7 +30,7 @@ class HistoryError(UsageError):
 
 
 @dataclass(frozen=True)
-class Sent:
+class SentMessage:
     partition: int
     message: Label
     offset: int | None
@@ -52,7 +52,7 @@ class Operation:
     line: int
     outcome: Outcome
     invoked: int | None  # the line of its beginning; None: only its end was recorded
-    sends: list[Sent] = field(default_factory=list)
+    sends: list[SentMessage] = field(default_factory=list)
     reads: list[Read] = field(default_factory=list)
     polls: int = 0
     partitions: list[int] = field(default_factory=list)  # of an assignment
@@ -75,10 +75,10 @@ def _short(value: Any) -> str:
 
 
 def read_history(path: Path) -> History:
-    return _Reading(path).history()
+    return _HistoryParser(path).history()
 
 
-class _Reading:
+class _HistoryParser:
     def __init__(self, path: Path) -> None:
         self._history = History(path)
         self._line = 0
@@ -191,9 +191,9 @@ class _Reading:
                     self._refuse("a send inside a poll")
                 if offset is not None and not 0 <= offset <= MOST_OFFSET:
                     self._refuse(f"offset {shown(offset)}: 0 to {MOST_OFFSET} is expected")
-                made.sends.append(Sent(self._partition(partition), self._message(message), offset))
+                made.sends.append(SentMessage(self._partition(partition), self._message(message), offset))
             case ["send", partition, message]:
-                made.sends.append(Sent(self._partition(partition), self._message(message), None))
+                made.sends.append(SentMessage(self._partition(partition), self._message(message), None))
             case ["poll", None] | ["poll"]:
                 made.polls += 1
             case ["poll", list() as records]:

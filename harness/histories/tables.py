@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from harness.contracts import Outcome
 from harness.histories.parse import ASSIGN, SUBSCRIBE, History, Label, Operation
-from harness.reconcile.fates import TRANSACTION, told
 from harness.reconcile.find import derive
 from harness.reconcile.find.derive import prepared
 from harness.reconcile.find.findings import sql
@@ -40,7 +39,8 @@ from harness.reconcile.find.tables import (
     PositionTables,
     StepTables,
 )
-from harness.reconcile.schema import SCHEMAS
+from harness.reconcile.screen.transaction_fates import TRANSACTION, told
+from harness.reconcile.seal.schema import SCHEMAS
 
 # What a history says of a read besides what a ledger does: which operation it belongs to and where in it, whether it
 # moves the reader's position (E5), how often that position was forgotten (E6) and how many rebalances had touched
@@ -86,7 +86,7 @@ def number(history: History) -> Numbered:
 
 
 @dataclass(frozen=True)
-class Asked:
+class SubjectTables:
     """The tables of histories, by subject."""
 
     positions: PositionTables
@@ -96,7 +96,7 @@ class Asked:
     history: HistoryTables
 
 
-def tables(histories: Mapping[int, Numbered], *, ww_deps: bool) -> Asked:
+def tables(histories: Mapping[int, Numbered], *, ww_deps: bool) -> SubjectTables:
     """The tables of histories by their numbers, which become `run`."""
     rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for run, one in histories.items():
@@ -129,7 +129,7 @@ def tables(histories: Mapping[int, Numbered], *, ww_deps: bool) -> Asked:
     places = log.select(*MESSAGE, "topic", "partition", "offset")
     consecutive = _consecutive(attempts, log)
     claims = derive.claims_of({**all_rows, "log": prepared({**read, "log": none["log"]}, known)["log"]})
-    return Asked(
+    return SubjectTables(
         PositionTables(known, reads, derive.positions_of(all_rows), claims, none["effects"], none["effects"]),
         StepTables(known, _steps(reads), places, reads.clear(), reads.clear(), list_all=True),
         MessageTables(known, log, reads, messages, classed(messages, known.bounds), places, reads.clear()),

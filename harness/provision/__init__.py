@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.provision.byteman import BYTEMAN_VERSION, byteman
-from harness.provision.cache import Progress, cache_dir, to_stderr
 from harness.provision.java import java, java_version
 from harness.provision.kafka import KAFKA_VERSION, kafka_libs, version_of
 from harness.provision.toxiproxy import TOXIPROXY_VERSION, toxiproxy
+from harness.runtime.cache import Progress, cache_dir, to_stderr
 
 __all__ = [
     "BYTEMAN_VERSION",

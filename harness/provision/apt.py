@@ -7,8 +7,8 @@ import shutil
 from collections.abc import Callable, Sequence
 
 from harness.errors import SetupError
-from harness.provision import tool
-from harness.provision.cache import Progress, lock, timed
+from harness.provision import external_tool
+from harness.runtime.cache import Progress, lock, timed
 
 
 def may_install() -> bool:
@@ -26,12 +26,12 @@ def install_first(
             return
         with timed(f"installing {packages[0]} by apt-get", progress):
             try:
-                tool.run(["apt-get", *wait, "update"], log=log, env=quiet)
+                external_tool.run(["apt-get", *wait, "update"], log=log, env=quiet)
                 for package in packages:
-                    if tool.output(["apt-cache", "show", package]):
+                    if external_tool.output(["apt-cache", "show", package]):
                         install = ["apt-get", *wait, "install", "-y", "--no-install-recommends", package]
                         # A broken-off dpkg would have to be repaired by hand.
-                        tool.run(install, log=log, env=quiet, outlives_us=True)
+                        external_tool.run(install, log=log, env=quiet, outlives_us=True)
                         return
             except SetupError as error:
                 raise SetupError(f"{packages[0]} could not be installed: {error}; {by_hand}") from error

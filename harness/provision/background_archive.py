@@ -18,10 +18,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness import tether
 from harness.errors import OnceproofError, WaitTimeout
+from harness.processes import child_process
 from harness.provision import spark_archive
-from harness.provision.cache import Progress, log_file, silent
+from harness.runtime.cache import Progress, log_file, silent
 from harness.waiting import wait_until
 
 WAIT_S = 60.0
@@ -60,7 +60,7 @@ class Making:
     def give_up(self) -> None:
         """End the process. What it has made so far is removed by the next one."""
         with suppress(OnceproofError):
-            tether.end(self.process)
+            child_process.end(self.process)
 
 
 def make_in_background(progress: Progress) -> Making | None:
@@ -71,7 +71,7 @@ def make_in_background(progress: Progress) -> Making | None:
         progress(without(reason))
         return None
     try:
-        process = tether.spawn(
+        process = child_process.spawn(
             [sys.executable, "-P", "-m", _MODULE],
             log=log_file(spark_archive.NAME),
             env={**os.environ, "PYTHONPATH": spark_archive.with_harness()},

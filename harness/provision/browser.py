@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from harness.provision import apt
-from harness.provision.cache import Progress, to_stderr
+from harness.runtime.cache import Progress, to_stderr
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 BY_HAND = "install chromium, or do without the tests marked `browser`"

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 from harness.errors import SetupError
-from harness.provision.cache import Progress, place_of, provide, to_stderr
 from harness.provision.maven import Coordinates, fetch_jars
+from harness.runtime.cache import Progress, place_of, provide, to_stderr
 
 BYTEMAN_VERSION = "4.0.27"
 _JAR = f"byteman-{BYTEMAN_VERSION}.jar"

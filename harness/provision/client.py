@@ -8,8 +8,8 @@ from importlib import metadata
 from pathlib import Path
 
 from harness.errors import SetupError, UsageError
-from harness.provision import tool
-from harness.provision.cache import Progress, provide, timed, to_stderr
+from harness.provision import external_tool
+from harness.runtime.cache import Progress, provide, timed, to_stderr
 
 PACKAGE = "confluent-kafka"
 _RELEASE = re.compile(r"\d+(\.\d+){1,3}(rc\d+)?")
@@ -34,7 +34,7 @@ def installed() -> str:
 def command(version: str, into: Path) -> list[str | Path]:
     """Only a ready-made wheel: to build one needs a C compiler and librdkafka's headers."""
     return [
-        *tool.pip_install(),
+        *external_tool.pip_install(),
         "--no-deps",
         "--only-binary",
         ":all:",
@@ -47,7 +47,7 @@ def command(version: str, into: Path) -> list[str | Path]:
 def _fetch(version: str, into: Path, progress: Progress) -> None:
     try:
         with timed(f"fetching {PACKAGE} {version}", progress):
-            tool.run(command(version, into), log="client")
+            external_tool.run(command(version, into), log="client")
     except SetupError as error:
         python = f"{sys.version_info.major}.{sys.version_info.minor}"
         raise SetupError(

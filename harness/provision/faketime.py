@@ -11,8 +11,8 @@ import tempfile
 from pathlib import Path
 
 from harness.errors import SetupError
-from harness.provision import apt, tool
-from harness.provision.cache import Progress, lock, place_of, provide, timed, to_stderr
+from harness.provision import apt, external_tool
+from harness.runtime.cache import Progress, lock, place_of, provide, timed, to_stderr
 
 PACKAGE = "libfaketime"
 BY_HAND = f"install {PACKAGE} or set LIBFAKETIME=FILE to its libfaketimeMT.so.1"
@@ -57,10 +57,10 @@ def _unpack(into: Path, progress: Progress) -> None:
         try:
             if apt.may_install():  # a new machine has no lists of packages yet, or old ones
                 with lock("apt", progress):
-                    tool.run(["apt-get", "-o", "DPkg::Lock::Timeout=300", "update"], log=PACKAGE)
-            tool.run(["apt-get", "download", PACKAGE], log=PACKAGE, cwd=scratch)
+                    external_tool.run(["apt-get", "-o", "DPkg::Lock::Timeout=300", "update"], log=PACKAGE)
+            external_tool.run(["apt-get", "download", PACKAGE], log=PACKAGE, cwd=scratch)
             (package,) = scratch.glob("*.deb")
-            tool.run(["dpkg-deb", "-x", package, scratch / "files"], log=PACKAGE)
+            external_tool.run(["dpkg-deb", "-x", package, scratch / "files"], log=PACKAGE)
             (library,) = (scratch / "files").rglob(_LIBRARY)
         except SetupError as error:
             raise SetupError(f"{PACKAGE} could not be fetched: {error}; by hand: {BY_HAND}") from error

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.provision import apt
-from harness.provision.cache import Progress, to_stderr
+from harness.runtime.cache import Progress, to_stderr
 
 PACKAGES = ("libfuse3-3", "libfuse3-4")
 BY_HAND = f"install {PACKAGES[0]}"

@@ -8,8 +8,8 @@ import shutil
 from pathlib import Path
 
 from harness.errors import SetupError
-from harness.provision import apt, tool
-from harness.provision.cache import Progress, to_stderr
+from harness.provision import apt, external_tool
+from harness.runtime.cache import Progress, to_stderr
 
 OLDEST, NEWEST = 17, 25
 TRIED = (17, 25)  # long-term releases that our tests run on; those between have no known trouble
@@ -81,7 +81,7 @@ def java_version(executable: Path) -> str | None:
         stated = None
     if stated:
         return stated[1]
-    answer = tool.output([executable, "-version"]) or ""
+    answer = external_tool.output([executable, "-version"]) or ""
     said = re.search(r'version "([^"]+)"', answer)
     return said[1] if said else None
 
@@ -93,7 +93,7 @@ def _real(candidate: Path) -> Path | None:
         (real.parent.parent / "lib").is_dir() and real.name == "java"
     ):
         return real
-    answer = tool.output([candidate, "-XshowSettings:properties", "-version"]) or ""
+    answer = external_tool.output([candidate, "-XshowSettings:properties", "-version"]) or ""
     said = re.search(r"^\s*java\.home = (.+)$", answer, re.MULTILINE)
     return Path(said[1].strip()) / "bin" / "java" if said else None
 

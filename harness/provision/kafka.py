@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 from harness.errors import SetupError, UsageError
-from harness.provision.cache import Progress, place_of, provide, to_stderr
 from harness.provision.maven import Coordinates, NotPublished, fetch_jars
+from harness.runtime.cache import Progress, place_of, provide, to_stderr
 
 KAFKA_VERSION = "4.3.1"
 LAST_WITH_ZOOKEEPER = "3.9.2"

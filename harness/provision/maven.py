@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import SetupError
-from harness.provision import tool
-from harness.provision.cache import Progress, lock, log_file, timed, to_stderr
+from harness.provision import external_tool
 from harness.provision.java import java
+from harness.runtime.cache import Progress, lock, log_file, timed, to_stderr
 
 DEPENDENCY_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
 
@@ -118,7 +118,7 @@ def _by_mvn(mvn: str, coordinates: Coordinates, into: Path, alone: bool) -> None
         # Lax Maven only warns about a wrong checksum; strict refuses the file.
         options = ["-B", "-ntp", "--strict-checksums", "-DincludeScope=runtime", f"-DoutputDirectory={into}"]
         goal = f"{DEPENDENCY_PLUGIN}:copy-dependencies"
-        tool.run([mvn, *options, "-f", pom, goal], log=coordinates.artifact, cwd=Path(folder))
+        external_tool.run([mvn, *options, "-f", pom, goal], log=coordinates.artifact, cwd=Path(folder))
 
 
 def _by_ivy(ivy: Path, coordinates: Coordinates, into: Path, alone: bool, progress: Progress) -> None:
@@ -137,4 +137,4 @@ def _by_ivy(ivy: Path, coordinates: Coordinates, into: Path, alone: bool, progre
         scope = ["-confs", "default", *(["-notransitive"] if alone else []), "-types", "jar", "bundle"]
         pattern = f"{into}/[artifact]-[revision](-[classifier]).[ext]"
         command = [*start, *wanted, *scope, "-retrieve", pattern]
-        tool.run(command, log=coordinates.artifact, cwd=Path(folder))
+        external_tool.run(command, log=coordinates.artifact, cwd=Path(folder))

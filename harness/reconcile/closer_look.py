@@ -15,16 +15,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.contracts import Finder
-from harness.reconcile.blocks import Facts, Space, Why
 from harness.reconcile.find.findings import to_arrow
 from harness.reconcile.find.known import Known, table_of
-from harness.reconcile.find.rounds import CRASHED, FINDINGS, UNJUDGED, Questions
+from harness.reconcile.find.rounds import CRASHED, FINDINGS, UNJUDGED, FinderQuestions
 from harness.reconcile.find.shares import packed
-from harness.reconcile.pieces import FOR_LATER, PICKED_FOR, PIECE, Shares, Subject, unpacked
-from harness.reconcile.seal import Sealed
+from harness.reconcile.screen.summaries import Facts, Space, Why
+from harness.reconcile.seal.sealed import Sealed
 from harness.reconcile.select.across_tasks import Doubts
 from harness.reconcile.select.select import Picker, related, visible
-from harness.reconcile.source import Source
+from harness.reconcile.spark.pieces import FOR_LATER, PICKED_FOR, PIECE, Shares, Subject, unpacked
+from harness.reconcile.spark.source import Source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -60,8 +60,8 @@ def look(
     wanted = related(source, doubts)
     missing = bool(doubts.reasons()[Space.MESSAGE] & (Why.MISSING | Why.OPEN_TXN))
 
-    def asked(first: Mapping[str, pa.Table]) -> Questions:
-        return Questions(Known.of(sealed, small, first.get("proven")), finders, missing)
+    def asked(first: Mapping[str, pa.Table]) -> FinderQuestions:
+        return FinderQuestions(Known.of(sealed, small, first.get("proven")), finders, missing)
 
     if wanted.blocks <= FEW_BLOCKS:
         picker = Picker.of(wanted, doubts, facts)
@@ -83,7 +83,7 @@ def look(
     return _in_tasks(source, asked(first), picked, shares)
 
 
-def _in_driver(source: Source, questions: Questions, pieces: Sequence[pa.RecordBatch]) -> Looked:
+def _in_driver(source: Source, questions: FinderQuestions, pieces: Sequence[pa.RecordBatch]) -> Looked:
     bags = unpacked(pieces)
     answers = []
     for subject in questions.rounds:
@@ -105,7 +105,7 @@ def _in_driver(source: Source, questions: Questions, pieces: Sequence[pa.RecordB
     return Looked(findings, crashed, _unjudged(tables[UNJUDGED]))
 
 
-def _in_tasks(source: Source, questions: Questions, picked: DataFrame, shares: Shares) -> Looked:
+def _in_tasks(source: Source, questions: FinderQuestions, picked: DataFrame, shares: Shares) -> Looked:
     def judging(subject: Subject) -> Callable[[pa.Table], pa.Table]:
         def judge(share: pa.Table) -> pa.Table:
             answers = questions.ask(subject, unpacked(share.to_batches())[subject])

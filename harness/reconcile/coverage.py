@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from harness.reconcile.blocks import Count, Facts, Fate
-from harness.reconcile.observers import behind_by_name, merged_by_name
-from harness.reconcile.screen import Screened
-from harness.reconcile.seal import Sealed
+from harness.reconcile.screen.observers import behind_by_name, merged_by_name
+from harness.reconcile.screen.screen import Screened
+from harness.reconcile.screen.summaries import Count, Facts, Fate
+from harness.reconcile.seal.sealed import Sealed
 
 
 def coverage(sealed: Sealed, facts: Facts, screened: Screened) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The Spark entry: run folders in, findings.parquet and reconciled.json out. One run or many, in one job.
 
-First the ledgers are screened block by block in one pass (harness.reconcile.screen). Where a block is not sound, its
+First the ledgers are screened block by block in one pass (harness.reconcile.screen.screen). Where a block is not sound, its
 rows, and only those, go to the finders that its reasons wake (harness.reconcile.closer_look).
 """
 
@@ -13,24 +13,31 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from harness import registry
-from harness.autopsy import classify
 from harness.contracts import Finder
-from harness.reconcile.blocks import Count, Facts
+from harness.ledger.replica_events import classify
+from harness.ledger.rundir import RunDir, write_json
 from harness.reconcile.closer_look import Looked, look
 from harness.reconcile.coverage import coverage, seconds
 from harness.reconcile.find.findings import LEDGER, PIPELINE
 from harness.reconcile.find.gather import gathered
+from harness.reconcile.find.loss_classes import loss_classes, replicas
 from harness.reconcile.find.missing import LOST
-from harness.reconcile.losses import loss_classes, replicas
-from harness.reconcile.places import DistantRun, need_whole, numbered, place_of, publish, sealed_together
-from harness.reconcile.schema import LARGE
-from harness.reconcile.screen import Screened, facts, screen
-from harness.reconcile.seal import Sealed
+from harness.reconcile.run_locations import (
+    DistantRun,
+    need_whole,
+    numbered,
+    place_of,
+    publish,
+    sealed_together,
+)
+from harness.reconcile.screen.screen import Screened, facts, screen
+from harness.reconcile.screen.summaries import Count, Facts
+from harness.reconcile.seal.schema import LARGE
+from harness.reconcile.seal.sealed import Sealed
 from harness.reconcile.select.across_tasks import Doubts, doubts
-from harness.reconcile.source import Files, Frames, Source
-from harness.reconcile.stored import read, read_small
-from harness.reconcile.times import latency_and_throughput, recovery, timeline, unavailable_s_max
-from harness.rundir import RunDir, write_json
+from harness.reconcile.spark.source import Files, Source, SparkTables
+from harness.reconcile.spark.stored_tables import read, read_small
+from harness.reconcile.timeline import latency_and_throughput, recovery, timeline, unavailable_s_max
 
 VERSION = 1
 OUTCOMES = (Count.ATTEMPTED, Count.ACKED, Count.REJECTED, Count.UNKNOWN)
@@ -95,7 +102,7 @@ def _source(runs: Sequence[RunDir], sealed: Sequence[Sealed], spark: SparkSessio
         return Files(spark, {one.run: run.tables for run, one in zip(runs, sealed, strict=True)})
     frames = read(spark, {f"{place_of(run)}/tables": one for run, one in zip(runs, sealed, strict=True)})
     need_whole(frames, runs, sealed)
-    return Frames(frames)
+    return SparkTables(frames)
 
 
 def woken(finders: Sequence[Finder], doubtful: Doubts) -> list[Finder]:

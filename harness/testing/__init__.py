@@ -1,0 +1,1 @@
+"""Checks that every implementation of a contract has to pass, and what tests need to inspect a machine."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.contracts import Lane, Mode
-from harness.scenario import Scenario, TopicSettings
-from harness.transform import Transform
+from harness.contracts import Lane, Mode, TopicSettings
+from harness.ledger.transform import Transform
+from harness.scenario import Scenario
 
 
 class ProduceConsume:

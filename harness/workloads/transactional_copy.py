@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.contracts import Lane
-from harness.scenario import Scenario, TopicSettings
-from harness.transform import Transform, dead_letters_of, output_of
+from harness.contracts import Lane, TopicSettings
+from harness.ledger.transform import Transform, dead_letters_of, output_of
+from harness.scenario import Scenario
 from harness.workloads.produce_consume import ProduceConsume
 
 

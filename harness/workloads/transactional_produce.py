@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.contracts import Mode
-from harness.scenario import Scenario, TopicSettings
+from harness.contracts import Mode, TopicSettings
+from harness.scenario import Scenario
 from harness.workloads.produce_consume import ProduceConsume
 
 COORDINATOR_LOOKS_EVERY_S = 10.0  # a broker's default: how often it looks for transactions that timed out

@@ -1,0 +1,1 @@
+"""One section of the page a file."""

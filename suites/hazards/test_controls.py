@@ -10,7 +10,7 @@ import pytest
 from harness.campaign import Execute
 from harness.contracts import Mode, Verdict
 from harness.scenario import ConsumerSettings, ProducerSettings, Scenario
-from suites.matrix import ABORTED_UNCOMMITTED, ACKS1_FAILOVER, HAZARDS, RETRY_DUPLICATES
+from suites.scenarios.matrix import ABORTED_UNCOMMITTED, ACKS1_FAILOVER, HAZARDS, RETRY_DUPLICATES
 
 
 @pytest.mark.smoke

@@ -15,19 +15,19 @@ from confluent_kafka import Producer
 
 from faults.kill import Kill
 from faults.sever import Sever
-from harness import autopsy
 from harness.campaign import Execute, Result
-from harness.clusters._segments import batches, records
-from harness.contracts import Arena, Bite, Cluster, Healing, Killable, Lane, Node, ReplicaLogs
-from harness.explain import account_of_message
-from harness.journals import Identity, Journals
-from harness.ledger import read_events
+from harness.contracts import Arena, Bite, Cluster, Healing, Killable, Lane, Node, ReplicaLogs, TopicSettings
+from harness.explain.questions import account_of_message
+from harness.kafka import lost_record_search
+from harness.kafka.segments import batches, records
+from harness.ledger import replica_events
+from harness.ledger.journal import read_events
+from harness.ledger.query import Journals, MessageIdentity
 from harness.provision import java, kafka_libs
 from harness.provision.kafka import kafka_tools
-from harness.scenario import TopicSettings
 from harness.schedule import once, overlapping
 from harness.targets import leader_of
-from suites.matrix import ACKS1_FAILOVER
+from suites.scenarios.matrix import ACKS1_FAILOVER
 
 
 @dataclass(frozen=True)
@@ -81,16 +81,16 @@ def test_a_leader_that_stays_down_still_holds_what_it_alone_had(execute: Execute
     result = execute(replace(ACKS1_FAILOVER, name="replicas-leader_stays_down", schedule=schedule))
     assert result.as_expected, result.explain()
     events, victim = told(result), killed(result)
-    assert 0 < len(events) <= autopsy.MOST_SUSPECTS
+    assert 0 < len(events) <= lost_record_search.MOST_SUSPECTS
     for event in events:
         assert event["holders"] == [victim], event
         assert len(event["looked"]) == 3, event
         assert event["ends"][victim] > event["offset"], event
-        assert autopsy.classify(event) == f"in the log of {victim}, not read"
+        assert replica_events.classify(event) == f"in the log of {victim}, not read"
     # It is the very record that the finders call lost, and explain says where it is.
     lost = [f["messages"][0] for f in result.reconciled["findings"] if f["anomaly"] == "lost"]
     assert lost
-    first = Journals(result.run).name(Identity(events[0]["session"], events[0]["seq"]))
+    first = Journals(result.run).name(MessageIdentity(events[0]["session"], events[0]["seq"]))
     account = account_of_message(result.run, first)
     assert any(text.startswith("lost: ") for text in account.findings), account.text()
     assert f"in the log of {victim}, not read" in account.text()
@@ -100,8 +100,8 @@ def test_a_leader_that_comes_back_has_truncated_it(execute: Execute) -> None:
     result = execute(replace(ACKS1_FAILOVER, name="replicas-leader_returns"))
     assert result.as_expected, result.explain()
     events = told(result)
-    assert 0 < len(events) <= autopsy.MOST_SUSPECTS
-    assert {autopsy.classify(event) for event in events} == {autopsy.IN_NO_LOG}, events
+    assert 0 < len(events) <= lost_record_search.MOST_SUSPECTS
+    assert {replica_events.classify(event) for event in events} == {replica_events.IN_NO_LOG}, events
     assert all(len(event["looked"]) == 3 for event in events)
 
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from harness.clusters._jvm import Jvm
-from harness.clusters._kafka import KafkaProcess
-from harness.clusters._linked import Linked
-from harness.clusters._links import Links
-from harness.clusters._mesh import Mesh, Route, members
-from harness.clusters._options import PLAIN
-from harness.clusters._toxiproxy import Toxiproxy
+from harness.clusters.base.options import PLAIN
+from harness.clusters.links.links import Links
+from harness.clusters.links.mesh import Mesh, Route, members
+from harness.clusters.links.toxiproxy import Toxiproxy
+from harness.clusters.powers.links import Linked
+from harness.clusters.processes.java import Jvm
+from harness.clusters.processes.kafka_process import KafkaProcess
 from harness.contracts import Direction, Ending, Link, Node, PartitionState, Questions, Talk
 from harness.errors import ClusterError
 

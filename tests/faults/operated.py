@@ -9,8 +9,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from harness.contracts import PartitionState
-from harness.wire import Address, WireError
-from harness.wire_admin import EARLIEST
+from harness.kafka.protocol.admin_requests import EARLIEST
+from harness.kafka.protocol.raw_client import Address, WireError
 from tests.fake_arena import TOPIC, FakeArena, FakeCluster, FakeNode
 
 
@@ -66,7 +66,7 @@ class OperatedCluster(FakeCluster):
 
 @dataclass
 class Brokers:
-    """Stands in for harness.wire_admin and for the library's admin client."""
+    """Stands in for harness.kafka.protocol.admin_requests and for the library's admin client."""
 
     cluster: OperatedCluster
     refusing: bool = False  # says that it did, and does nothing
@@ -79,7 +79,7 @@ class Brokers:
     EARLIEST: int = EARLIEST
     LATEST: int = -1
 
-    # harness.wire_admin
+    # harness.kafka.protocol.admin_requests
 
     def reassign(
         self, address: Address, topic: str, replicas: Mapping[int, Sequence[int]], timeout_s: float

@@ -17,22 +17,33 @@ from faults.fence_producer import FenceProducer
 from faults.kill_worker import KillWorker
 from faults.pause_worker import PauseWorker
 from faults.rebalance import Group, Rebalance
-from harness import registry, wire
-from harness.administer import Administrator
-from harness.board import Counters
+from harness import registry
 from harness.clients.confluent import ConfluentProducer
 from harness.clusters.memory import PARTITIONS, MemoryCluster
-from harness.contracts import Bite, Fault, Lane, Mode, Node, ProducerLost, ProducerSpec, WorkerNode
+from harness.contracts import (
+    Bite,
+    Counters,
+    Fault,
+    Lane,
+    Mode,
+    Node,
+    ProducerLost,
+    ProducerSpec,
+    TopicSettings,
+    WorkerNode,
+)
 from harness.errors import FaultError, UsageError
-from harness.ledger import EventLog
-from harness.message import run_number
-from harness.rundir import RunDir
-from harness.scenario import ProducerSettings, Scenario, TopicSettings
+from harness.kafka.admin import Administrator
+from harness.kafka.protocol import raw_client
+from harness.kafka.protocol.transactions import ProducerIdentity, init_producer_id
+from harness.ledger.journal import EventLog
+from harness.ledger.message import run_number
+from harness.ledger.rundir import RunDir
+from harness.scenario import ProducerSettings, Scenario
 from harness.schedule import fault_of
 from harness.testing.check_fault import check_fault
 from harness.waiting import wait_until
-from harness.wire_transactions import ProducerIdentity, init_producer_id
-from harness.workers import Worker
+from harness.workers.pool import Worker
 from harness.workloads.produce_consume import ProduceConsume
 from tests.fake_arena import FakeArena, FakeNode, make_arena
 from tests.fake_server import serve
@@ -354,7 +365,7 @@ def hijacked(arena: WorkersArena, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     errors: list[int] = []
 
     def give(
-        address: wire.Address, transactional_id: str, lasts_ms: int, timeout_s: float
+        address: raw_client.Address, transactional_id: str, lasts_ms: int, timeout_s: float
     ) -> ProducerIdentity:
         assert (address[0], transactional_id) == ("broker-2", "orders-producer-1")
         if errors:

@@ -15,16 +15,20 @@ import pytest
 
 from faults import _measure, skew_clock
 from faults.skew_clock import SkewClock
-from harness import clocks, registry, tether, wire
-from harness.clocks import RIGHT, Skew, sweep_shared_memory
-from harness.clusters._clocked import Clocked
-from harness.clusters._kafka import KafkaProcess
-from harness.clusters._mesh import Mesh, members
-from harness.clusters._options import PLAIN, Options
+from harness import registry
+from harness.clusters.base.options import PLAIN, Options
+from harness.clusters.links.mesh import Mesh, members
+from harness.clusters.powers.clock import Clocked
+from harness.clusters.processes.kafka_process import KafkaProcess
 from harness.contracts import Node
 from harness.errors import FaultError, SetupError, UsageError
-from harness.provision import cache, tool
+from harness.kafka.protocol import raw_client
+from harness.machine import fake_clock
+from harness.machine.fake_clock import RIGHT, Skew, sweep_shared_memory
+from harness.processes import child_process
+from harness.provision import external_tool
 from harness.provision.faketime import faketime, find_faketime
+from harness.runtime import cache
 from harness.testing.check_fault import check_fault
 from harness.waiting import wait_until
 from tests.fake_arena import FakeArena, FakeCluster, FakeNode, make_arena
@@ -46,7 +50,7 @@ class ClockNode(FakeNode):
 
     def clock_offset_s(self) -> float:
         if self.dumb:
-            raise wire.WireError("it does not lead the quorum, so it does not tell its time")
+            raise raw_client.WireError("it does not lead the quorum, so it does not tell its time")
         return float(self.skew.told(time.time()))
 
 
@@ -180,9 +184,9 @@ def test_without_the_option_nothing_is_loaded_and_the_fault_says_why(tmp_path: P
 
 @pytest.fixture
 def asleep(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
-    process = tether.spawn([sys.executable, "-c", "import time; time.sleep(60)"], log=tmp_path / "log")
+    process = child_process.spawn([sys.executable, "-c", "import time; time.sleep(60)"], log=tmp_path / "log")
     yield process
-    tether.end(process)
+    child_process.end(process)
 
 
 def test_shared_memory_of_the_dead_is_swept(
@@ -190,8 +194,8 @@ def test_shared_memory_of_the_dead_is_swept(
 ) -> None:
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    monkeypatch.setattr(clocks, "_SHARED_MEMORY", tmp_path)
-    of_dead, of_living = clocks.shared_memory_of(ended.pid), clocks.shared_memory_of(asleep.pid)
+    monkeypatch.setattr(fake_clock, "_SHARED_MEMORY", tmp_path)
+    of_dead, of_living = fake_clock.shared_memory_of(ended.pid), fake_clock.shared_memory_of(asleep.pid)
     foreign = tmp_path / "faketime_shm_of_somebody"
     for file in (*of_dead, *of_living, foreign):
         file.touch()
@@ -206,9 +210,9 @@ def test_the_time_of_the_leader_of_the_quorum() -> None:
     voters = "03" + "00000065 0000000000000010 000000000000aaaa 000000000000bbbb 00"
     voters += "00000066 0000000000000010 000000000000cccc 000000000000dddd 00"
     answer = "00 0000 02 13 5f5f636c75737465725f6d65746164617461 02 00000000 0000 00000066 00000007 0000000000000042"
-    assert wire.parse_leader_time(bytes.fromhex(answer + voters + "01 00 00 00")) == 0xDDDD
-    with pytest.raises(wire.WireError, match="does not lead the quorum"):
-        wire.parse_leader_time(
+    assert raw_client.parse_leader_time(bytes.fromhex(answer + voters + "01 00 00 00")) == 0xDDDD
+    with pytest.raises(raw_client.WireError, match="does not lead the quorum"):
+        raw_client.parse_leader_time(
             bytes.fromhex(answer.replace("0000 00000066", "0006 ffffffff") + "01 01 00 00 00")
         )
 
@@ -242,7 +246,7 @@ def test_what_is_in_the_cache_is_given_without_any_tool(
     library = own_cache / "libfaketime" / "debian" / "libfaketimeMT.so.1"
     library.parent.mkdir(parents=True)
     library.touch()
-    monkeypatch.setattr(tool, "run", lambda *_, **__: pytest.fail("a tool was run"))
+    monkeypatch.setattr(external_tool, "run", lambda *_, **__: pytest.fail("a tool was run"))
     assert find_faketime(tmp_path) == library
 
 

@@ -13,10 +13,11 @@ from faults import _damage, _measure
 from faults._damage import Log
 from faults.flip_bits import FlipBits
 from faults.truncate_log import TruncateLog
-from harness import registry, wire
-from harness.clusters._checksums import bad_batches, crc32c_all, spans
+from harness import registry
 from harness.contracts import Fault, Node
 from harness.errors import FaultError, UsageError
+from harness.kafka.checksums import bad_batches, crc32c_all, spans
+from harness.kafka.protocol import raw_client
 from harness.testing.check_fault import check_fault
 from tests.fake_arena import FakeArena, FakeCluster, FakeNode, make_arena
 
@@ -24,7 +25,7 @@ FAULTS: list[Fault] = [TruncateLog(), TruncateLog(1), FlipBits(), FlipBits("olde
 
 
 def batch(base: int, value: bytes = b"some value") -> bytes:
-    return struct.pack(">q", base) + wire.record_batch(value, 1)[8:]
+    return struct.pack(">q", base) + raw_client.record_batch(value, 1)[8:]
 
 
 @dataclass
@@ -202,7 +203,7 @@ def test_checksums_are_those_of_the_slow_way() -> None:
     texts = [
         bytes(range(n % 251)) * (n // 251) + b"x" * (n % 7 + 4) for n in (0, 1, 300, 511, 513, 5000, 9001)
     ]
-    assert crc32c_all(texts) == [wire.crc32c(text) for text in texts]
+    assert crc32c_all(texts) == [raw_client.crc32c(text) for text in texts]
     assert crc32c_all([b"123456789"]) == [0xE3069283]
     assert crc32c_all([]) == []
 

@@ -16,12 +16,12 @@ from faults.full_disk import FullDisk
 from faults.power_loss import PowerLoss
 from faults.slow_disk import SlowDisk
 from harness import registry
-from harness.clusters import _byteman
+from harness.clusters.disk import byteman
 from harness.contracts import DiskFault, DiskHarm, Fault
 from harness.errors import ClusterError, FaultError, UsageError
+from harness.kafka.protocol.fetch import parse_fetch
+from harness.kafka.protocol.raw_client import WireError
 from harness.testing.check_fault import check_fault
-from harness.wire import WireError
-from harness.wire_fetch import parse_fetch
 from tests.fake_arena import FakeArena, FakeNode, make_arena
 
 # --- without root ----------------------------------------------------------------------------------
@@ -39,7 +39,7 @@ from tests.fake_arena import FakeArena, FakeNode, make_arena
     ],
 )
 def test_byteman_has_a_rule_for_each_harm(harm: DiskHarm, method: str, act: str) -> None:
-    rules = _byteman.script().split("ENDRULE")
+    rules = byteman.script().split("ENDRULE")
     (rule,) = [one for one in rules if f"RULE onceproof-disk-{harm}\n" in one]
     assert f"\nMETHOD {method}\n" in rule
     assert f"\nDO {act}" in rule
@@ -47,16 +47,16 @@ def test_byteman_has_a_rule_for_each_harm(harm: DiskHarm, method: str, act: str)
 
 
 def test_orders_are_files_that_only_this_user_writes(tmp_path: Path) -> None:
-    _byteman.lay_out(tmp_path)
-    assert _byteman.given(tmp_path) == []
-    _byteman.give(tmp_path, [DiskFault(DiskHarm.SLOW_READ, 40, "orders")], also="probe")
-    assert _byteman.given(tmp_path) == ["slow_read"]
+    byteman.lay_out(tmp_path)
+    assert byteman.given(tmp_path) == []
+    byteman.give(tmp_path, [DiskFault(DiskHarm.SLOW_READ, 40, "orders")], also="probe")
+    assert byteman.given(tmp_path) == ["slow_read"]
     assert (tmp_path / "byteman" / "slow_read").read_text() == r"40 [^/]*/(?!__)(\Qorders\E|\Qprobe\E).*"
     made = [tmp_path / "byteman", *(tmp_path / "byteman").iterdir()]
     assert len(made) == 1 + len(DiskHarm), "no drafts are left"
     assert not any(path.stat().st_mode & 0o022 for path in made)
-    _byteman.give(tmp_path, [], also="probe")
-    assert _byteman.given(tmp_path) == []
+    byteman.give(tmp_path, [], also="probe")
+    assert byteman.given(tmp_path) == []
 
 
 def test_the_answer_to_a_fetch() -> None:

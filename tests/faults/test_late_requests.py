@@ -10,8 +10,7 @@ import pytest
 from faults import late_requests
 from faults.hold_requests import HoldRequests
 from faults.late_requests import LateRequests
-from harness.board import Counters
-from harness.contracts import HeldRequests, Lane, Node
+from harness.contracts import Counters, HeldRequests, Lane, Node
 from harness.errors import FaultError
 from harness.schedule import fault_of
 from tests.fake_arena import FakeArena, make_arena

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from faults import _shapes
 from faults._shapes import Wiring
 from faults.sever import SHAPES, Sever
-from harness.clusters._mesh import Mesh, members
+from harness.clusters.links.mesh import Mesh, members
 from harness.contracts import Direction
 from harness.errors import FaultError
 

@@ -11,9 +11,9 @@ import pytest
 
 from faults import _folder, _measure
 from faults.broken_disk import BrokenDisk
-from harness.clusters import _byteman
-from harness.clusters._fuse import Order
-from harness.clusters._options import Options
+from harness.clusters.base.options import Options
+from harness.clusters.disk import byteman
+from harness.clusters.disk.faulty_file_system import Order
 from harness.contracts import DiskFault, DiskHarm, FolderBreakable, PartitionState
 from harness.errors import ClusterError, FaultError, UsageError
 from harness.testing.check_fault import check_fault
@@ -202,7 +202,7 @@ def test_our_file_system_breaks_one_folder(path: str, hit: bool) -> None:
 
 
 def test_byteman_breaks_one_folder() -> None:
-    order = _byteman.order(DiskFault(DiskHarm.BROKEN, 0, "orders", folder="2"), also="probe")
+    order = byteman.order(DiskFault(DiskHarm.BROKEN, 0, "orders", folder="2"), also="probe")
     assert order == r"0 \Q2\E/(?!__)(\Qorders\E|\Qprobe\E).*"
 
 

@@ -13,13 +13,13 @@ import pytest
 
 from faults import _measure, _short_of_memory
 from faults.starve import Starve
-from harness import tether
-from harness.clusters import _control_group
-from harness.clusters._control_group import Group, Home, Place, home_of, place_for
-from harness.clusters._memory_group import MB, MemoryGroup
-from harness.clusters._squeezed import trouble
+from harness.clusters.powers.memory import trouble
 from harness.contracts import Memory, MemoryStarvable, Node
 from harness.errors import FaultError, UsageError
+from harness.machine import cgroup
+from harness.machine.cgroup import Group, Home, Place, home_of, place_for
+from harness.machine.cgroup_memory import MB, MemoryGroup
+from harness.processes import child_process
 from harness.testing.check_fault import check_fault
 from harness.waiting import wait_until
 from tests.fake_arena import FakeArena, FakeCluster, FakeNode, make_arena
@@ -224,8 +224,8 @@ def test_a_limit_that_cannot_be_is_told_and_taken_back(tmp_path: Path) -> None:
 def test_the_group_of_a_process_is_found_by_controller(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_control_group, "_MOUNTS", tmp_path / "mounts")
-    monkeypatch.setattr(_control_group, "_PROCESSES", tmp_path / "proc")
+    monkeypatch.setattr(cgroup, "_MOUNTS", tmp_path / "mounts")
+    monkeypatch.setattr(cgroup, "_PROCESSES", tmp_path / "proc")
     one, two = tmp_path / "one", tmp_path / "two"
     (tmp_path / "proc" / "7").mkdir(parents=True)
     told = tmp_path / "proc" / "7" / "cgroup"
@@ -258,9 +258,9 @@ time.sleep(600)
 @pytest.fixture
 def hungry(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
     """Wants 64 MB when it is sent a line, and then says so."""
-    process = tether.spawn([sys.executable, "-c", HUNGRY], log=tmp_path / "log", stdin=subprocess.PIPE)
+    process = child_process.spawn([sys.executable, "-c", HUNGRY], log=tmp_path / "log", stdin=subprocess.PIPE)
     yield process, tmp_path / "log"
-    tether.end(process)
+    child_process.end(process)
 
 
 @pytest.mark.skipif(NO_GROUPS is not None, reason=str(NO_GROUPS))

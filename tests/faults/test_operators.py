@@ -11,9 +11,10 @@ from faults.reassign import Reassign
 from faults.short_retention import ShortRetention
 from faults.transfer_leadership import TransferLeadership
 from faults.unclean_election import UncleanElection
-from harness import administer, registry
+from harness import registry
 from harness.contracts import Fault
 from harness.errors import ClusterError, FaultError
+from harness.kafka import admin
 from harness.testing.check_fault import check_fault
 from tests.fake_arena import FakeArena
 from tests.faults.operated import Brokers, OperatedCluster, SleepyNode, make_operated
@@ -40,8 +41,8 @@ def arena() -> FakeArena:
 def brokers(arena: FakeArena, monkeypatch: pytest.MonkeyPatch) -> Brokers:
     assert isinstance(arena.cluster, OperatedCluster)
     brokers = Brokers(arena.cluster, committed={0: 200, 1: 200})
-    monkeypatch.setattr(administer, "wire_admin", brokers)
-    monkeypatch.setattr(administer, "AdminClient", lambda settings: brokers)
+    monkeypatch.setattr(admin, "admin_requests", brokers)
+    monkeypatch.setattr(admin, "AdminClient", lambda settings: brokers)
     return brokers
 
 
@@ -51,7 +52,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unclean_election, "MOVE_LIMIT_S", 0.2)
     monkeypatch.setattr("faults.add_partitions.HEAL_LIMIT_S", 0.1)
     monkeypatch.setattr("faults.delete_records.SOMETHING_LIMIT_S", 0.1)
-    for function in (administer.Administrator.place, administer.Administrator.lead, _measure.wait_whole):
+    for function in (admin.Administrator.place, admin.Administrator.lead, _measure.wait_whole):
         defaults = function.__defaults__
         assert defaults is not None
         monkeypatch.setattr(function, "__defaults__", (*defaults[:-1], 0.2))

@@ -21,14 +21,24 @@ from faults.pause import Pause
 from faults.restart import Restart
 from faults.rolling_restart import RollingRestart
 from faults.starve import Starve
-from harness import registry, tether
-from harness.board import Counters
-from harness.clusters import _control_group, _starved
-from harness.clusters._control_group import Place, sweep_groups
-from harness.clusters._cpu_group import CpuGroup, place_for
-from harness.clusters._starved import Throttle, cpu_seconds
-from harness.contracts import Fault, Killable, Node, Pausable, PausableAndKillable, Starvable, Stoppable
+from harness import registry
+from harness.clusters.powers import cpu
+from harness.clusters.powers.cpu import Throttle, cpu_seconds
+from harness.contracts import (
+    Counters,
+    Fault,
+    Killable,
+    Node,
+    Pausable,
+    PausableAndKillable,
+    Starvable,
+    Stoppable,
+)
 from harness.errors import FaultError, UsageError, WaitTimeout
+from harness.machine import cgroup
+from harness.machine.cgroup import Place, sweep_groups
+from harness.machine.cgroup_cpu import CpuGroup, place_for
+from harness.processes import child_process
 from harness.schedule import fault_of
 from harness.testing.check_fault import check_fault
 from harness.waiting import wait_until
@@ -217,9 +227,9 @@ def test_a_load_that_does_not_ask_for_more_proves_nothing() -> None:
 
 @pytest.fixture
 def burning(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
-    process = tether.spawn([sys.executable, "-c", "while True: pass"], log=tmp_path / "log")
+    process = child_process.spawn([sys.executable, "-c", "while True: pass"], log=tmp_path / "log")
     yield process
-    tether.end(process)
+    child_process.end(process)
 
 
 def used_per_s(pid: int, for_s: float = 1.0) -> float:
@@ -238,13 +248,13 @@ def test_signals_leave_a_process_its_share(burning: subprocess.Popen[bytes]) -> 
     little = used_per_s(burning.pid, 3.0)
     throttle.end()
     assert little <= 0.15
-    assert not tether.is_stopped(burning.pid), "it is left running"
+    assert not child_process.is_stopped(burning.pid), "it is left running"
     assert used_per_s(burning.pid) > little
 
 
 def test_a_throttle_ends_with_its_process(burning: subprocess.Popen[bytes]) -> None:
     throttle = Throttle(burning.pid, 0.5, stop=lambda: None, go_on=lambda: None)
-    tether.end(burning)
+    child_process.end(burning)
     wait_until(lambda: not throttle._thread.is_alive(), 5.0, "the thread goes on")
     with pytest.raises(OSError, match=r".+"):
         cpu_seconds(burning.pid)
@@ -275,8 +285,8 @@ def test_a_control_group_leaves_a_process_its_share(burning: subprocess.Popen[by
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine whose files say what the test wants."""
-    monkeypatch.setattr(_control_group, "_MOUNTS", tmp_path / "mounts")
-    monkeypatch.setattr(_control_group, "_PROCESSES", tmp_path / "proc")
+    monkeypatch.setattr(cgroup, "_MOUNTS", tmp_path / "mounts")
+    monkeypatch.setattr(cgroup, "_PROCESSES", tmp_path / "proc")
     (tmp_path / "proc" / "7").mkdir(parents=True)
     return tmp_path
 
@@ -307,7 +317,7 @@ def test_limits_are_written_as_each_version_wants_them(machine: Path) -> None:
 def test_groups_of_harnesses_that_are_gone_are_swept(machine: Path) -> None:
     top = machine / "groups"
     (machine / "mounts").write_text(f"cgroup {top} cgroup rw,cpu 0 0\n")
-    own = tether.identify(os.getpid())
+    own = child_process.identify(os.getpid())
     assert own is not None
     dead = top / "below" / f"onceproof-{own.pid}-{own.start_ticks - 1}-{own.pid_namespace}-ab12"
     alive = top / f"onceproof-{own.pid}-{own.start_ticks}-{own.pid_namespace}-ab12"
@@ -324,7 +334,7 @@ def test_groups_of_harnesses_that_are_gone_are_swept(machine: Path) -> None:
 def test_a_group_that_is_still_in_use_is_waited_for(machine: Path) -> None:
     top = machine / "groups"
     (machine / "mounts").write_text(f"cgroup {top} cgroup rw,memory 0 0\n")
-    own = tether.identify(os.getpid())
+    own = child_process.identify(os.getpid())
     assert own is not None
     held = top / f"onceproof-{own.pid}-{own.start_ticks - 1}-{own.pid_namespace}-ab12"
     dying = (
@@ -341,13 +351,13 @@ def test_a_group_that_is_still_in_use_is_waited_for(machine: Path) -> None:
 def test_the_load_ends_in_time_and_tells_when_nobody_is_there() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         begun = time.monotonic()
-        _starved.ask_for_more(server.getsockname(), 0.5)  # nobody answers, as a stopped process
+        cpu.ask_for_more(server.getsockname(), 0.5)  # nobody answers, as a stopped process
         assert 0.4 <= time.monotonic() - begun < 5
         asked = server.accept()[0].recv(1 << 16)
         assert asked.count(b"onceproof-wire") > 10
         address = server.getsockname()
     with pytest.raises(FaultError, match="takes no load"):
-        _starved.ask_for_more(address, 0.5)
+        cpu.ask_for_more(address, 0.5)
 
 
 # --- kill with unread: TRUST T4 ---

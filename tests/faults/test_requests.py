@@ -14,19 +14,20 @@ import pytest
 
 from faults import _measure
 from faults.hold_requests import API_KEYS, HoldRequests
-from harness import registry, tether
-from harness.clusters import _block
-from harness.clusters._holding import Holding
-from harness.clusters._kafka import KafkaProcess
-from harness.clusters._mesh import Mesh, Port, members
-from harness.clusters._options import PLAIN
+from harness import registry
+from harness.clusters.base.options import PLAIN
+from harness.clusters.links.mesh import Mesh, Port, members
+from harness.clusters.powers.held_requests import Holding
+from harness.clusters.processes.kafka_process import KafkaProcess
 from harness.contracts import HeldRequests, Lane, Link, Node, RequestHolding
 from harness.errors import FaultError, UsageError
+from harness.machine import loopback_block
+from harness.processes import child_process
 from harness.schedule import fault_of
 from harness.testing.check_fault import check_fault
 from harness.waiting import wait_until
+from tests.clusters.links.test_request_holder import END_TXN, METADATA, request
 from tests.fake_arena import FakeArena, FakeNode, make_arena
-from tests.faults.test_holder import END_TXN, METADATA, request
 
 # --- the power, with a real holder process ---------------------------------------------------------
 
@@ -53,7 +54,7 @@ class HoldingProcess(Holding, KafkaProcess):
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[Holding]:
-    block = _block.take(Port)
+    block = loopback_block.take(Port)
     mesh = Mesh(block.number, members(1, 1, combined=True))
     member = mesh.members[0]
     links = cast(Any, FakeLinks())
@@ -105,7 +106,7 @@ def test_a_holder_is_in_the_way_only_while_requests_are_held(
 def test_when_the_holder_dies_the_lane_is_open_again_and_it_is_told(broker: Holding) -> None:
     broker.hold_requests(HeldRequests((END_TXN,)))
     assert broker._holder is not None
-    tether.end(broker._holder)
+    child_process.end(broker._holder)
     with pytest.raises(FaultError, match="the holder of requests at broker-1 does not answer release"):
         broker.release_requests()
     assert broker.links_of_cluster.retargeted() == {}

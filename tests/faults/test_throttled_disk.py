@@ -10,10 +10,10 @@ import pytest
 
 from faults import _measure
 from faults.slow_disk import SlowDisk
-from harness.clusters._control_group import Home
-from harness.clusters._io_group import Io, IoGroup, disk_of
 from harness.contracts import DiskHarm, DiskThrottleable
 from harness.errors import ClusterError, FaultError, UsageError
+from harness.machine.cgroup import Home
+from harness.machine.cgroup_io import Io, IoGroup, disk_of
 from harness.testing.check_fault import check_fault
 from tests.fake_arena import FakeArena, FakeCluster, FakeNode, make_arena
 

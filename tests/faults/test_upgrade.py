@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from faults.rolling_upgrade import RollingUpgrade, newest_for_all
-from harness import wire_features
 from harness.contracts import Node, PartitionState, Upgradable
 from harness.errors import FaultError, UsageError
-from harness.wire_features import METADATA_VERSION, Features
+from harness.kafka.protocol import features as protocol_features
+from harness.kafka.protocol.features import METADATA_VERSION, Features
 from tests.fake_arena import FakeArena, FakeCluster, make_arena
 from tests.faults.test_processes import ProcessNode
 
@@ -64,8 +64,8 @@ def upgrading(monkeypatch: pytest.MonkeyPatch) -> tuple[FakeArena, list[VersionN
     def raise_features(_at: object, levels: Mapping[str, int], _limit_s: float) -> None:
         cluster.levels |= levels
 
-    monkeypatch.setattr(wire_features, "features", lambda *_: Features({}, dict(cluster.levels), 1))
-    monkeypatch.setattr(wire_features, "raise_features", raise_features)
+    monkeypatch.setattr(protocol_features, "features", lambda *_: Features({}, dict(cluster.levels), 1))
+    monkeypatch.setattr(protocol_features, "raise_features", raise_features)
     return FakeArena(cluster), nodes
 
 

@@ -15,8 +15,7 @@ from harness.contracts import Mode
 from harness.histories.judge import Judged, judge_histories
 from harness.histories.parse import HistoryError, read_history
 from harness.reconcile.find.cycles import LIMIT, TooManyEdges, components, cycles
-
-from .cases import BAD, CASES
+from tests.histories.cases import BAD, CASES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,8 +12,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness import tether
-from harness.identity import Identity
+from harness.processes import child_process
+from harness.processes.identity import Identity
 from harness.provision import background_archive, spark_archive
 from harness.provision.background_archive import Making, make_in_background
 from harness.waiting import wait_until
@@ -85,7 +85,7 @@ def _began(folder: Path) -> tuple[Identity, int]:
     began = folder / "began"
     wait_until(began.exists, LIMIT_S, "the maker did not begin")
     pid, nice = began.read_text(encoding="utf-8").split()
-    found = tether.identify(int(pid))
+    found = child_process.identify(int(pid))
     assert found is not None
     return found, int(nice)
 

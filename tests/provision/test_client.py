@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from harness import libraries
 from harness.errors import SetupError, UsageError
-from harness.ledger import Ledger
-from harness.provision import cache, tool
+from harness.ledger.journal import Ledger
+from harness.ledger.rundir import RunDir
+from harness.provision import external_tool
 from harness.provision.client import client_overlay, installed
-from harness.rundir import RunDir
+from harness.runtime import cache
+from harness.workers import client_version
 
 VERSION = "2.1.0"
 # A uv that writes down its words and, in place of the wheel, puts a file into the folder after --target.
@@ -30,7 +31,7 @@ def uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     program = tmp_path / "uv"
     program.write_text(f"#!/bin/sh\n{UV}")
     program.chmod(0o755)
-    monkeypatch.setattr(tool, "pip_install", lambda: [program, "pip", "install"])
+    monkeypatch.setattr(external_tool, "pip_install", lambda: [program, "pip", "install"])
     return program
 
 
@@ -48,9 +49,9 @@ def test_a_version_is_fetched_once_as_a_wheel_without_what_it_needs(uv: Path, tm
 def test_workers_find_it_before_the_installed_one(uv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", "mine")
     place = client_overlay(VERSION, cache.silent)
-    assert libraries.environment(VERSION) == {"PYTHONPATH": f"{place}{os.pathsep}mine"}
-    assert libraries.environment("") == {}
-    assert libraries.environment(installed()) == {}
+    assert client_version.environment(VERSION) == {"PYTHONPATH": f"{place}{os.pathsep}mine"}
+    assert client_version.environment("") == {}
+    assert client_version.environment(installed()) == {}
 
 
 def test_a_version_that_is_not_there_is_one_line(uv: Path) -> None:
@@ -72,6 +73,6 @@ def test_what_workers_loaded_is_read_from_what_they_told(tmp_path: Path) -> None
         with Ledger(run.ledger, writer) as ledger:
             ledger.events.write("library", versions={"confluent-kafka": version})
             ledger.events.write("other", versions={"confluent-kafka": "0"})
-    assert libraries.loaded(run, {"producer-1"}) == {"confluent-kafka": "2.1.0"}
-    assert libraries.loaded(run, {"producer-1", "final-reader"}) == {"confluent-kafka": "2.1.0, 2.2.0"}
-    assert libraries.loaded(run, {"producer"}) == {}
+    assert client_version.loaded(run, {"producer-1"}) == {"confluent-kafka": "2.1.0"}
+    assert client_version.loaded(run, {"producer-1", "final-reader"}) == {"confluent-kafka": "2.1.0, 2.2.0"}
+    assert client_version.loaded(run, {"producer"}) == {}

@@ -12,7 +12,8 @@ from types import SimpleNamespace
 import pytest
 
 from harness.errors import SetupError
-from harness.provision import cache, spark_archive, tool
+from harness.provision import external_tool, spark_archive
+from harness.runtime import cache
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +47,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
         asked.append(Path(command[-1]))
         (asked[-1] / spark_archive.CLASSES).write_bytes(b"classes")
 
-    monkeypatch.setattr(tool, "run", train)
+    monkeypatch.setattr(external_tool, "run", train)
     return asked
 
 
@@ -96,7 +97,7 @@ def test_a_failed_training_is_remembered_and_no_error(
         asked.append(command)
         raise SetupError("no JVM today")
 
-    monkeypatch.setattr(tool, "run", fail)
+    monkeypatch.setattr(external_tool, "run", fail)
     assert spark_archive.spark_archive(cache.silent) is None
     assert spark_archive.spark_archive(cache.silent) is None
     assert len(asked) == 1
@@ -110,7 +111,7 @@ def test_the_set_up_tries_again_after_a_failure(trained: list[Path], monkeypatch
         raise SetupError("no JVM today")
 
     with monkeypatch.context() as failing:
-        failing.setattr(tool, "run", fail)
+        failing.setattr(external_tool, "run", fail)
         assert spark_archive.spark_archive(cache.silent) is None
     assert spark_archive.spark_archive(cache.silent) is None
     assert trained == []
@@ -134,7 +135,7 @@ def test_two_at_once_make_it_once_and_half_of_it_is_never_found(monkeypatch: pyt
         made.append(spark_archive.spark_archive(cache.silent))
 
     made: list[spark_archive.SparkArchive | None] = []
-    monkeypatch.setattr(tool, "run", train)
+    monkeypatch.setattr(external_tool, "run", train)
     threads = [threading.Thread(target=make) for _ in range(2)]
     for thread in threads:
         thread.start()

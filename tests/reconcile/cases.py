@@ -9,11 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from harness.contracts import Mode, Outcome
-from harness.message import BAD_KEY, BAD_PAYLOAD, FOREIGN_RUN
-from harness.testing.ledgers import LiteralRun, Record
-from harness.transform import DEAD_LETTERS, OUTPUT, Transform
-
-from .together import Finding
+from harness.ledger.literal_run import LiteralRun, Record
+from harness.ledger.message import BAD_KEY, BAD_PAYLOAD, FOREIGN_RUN
+from harness.ledger.transform import DEAD_LETTERS, OUTPUT, Transform
+from tests.reconcile.together import Finding
 
 READER, OTHER = "consumer-1.0", "consumer-2.0"
 STRICT, LAX = "observer-committed.0", "observer-uncommitted.0"
@@ -933,4 +932,4 @@ def corrupted_for_an_observer(root: Path) -> Case:
     return run, {("corrupted", (message(1, n),), (n,)) for n in (2, 5)}
 
 
-from . import evidence_cases  # noqa: E402, F401  more of them: what incomplete evidence must not be found as
+from tests.reconcile import evidence_cases  # noqa: E402, F401  more of them: what incomplete evidence must not be found as

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.manifest import ISOLATIONS
-from harness.reconcile import session
-
-from .cases import CASES
-from .histories import Built, History, drawn
-from .together import Outcome, reconcile_together
+from harness.ledger.manifest import ISOLATIONS
+from harness.reconcile.spark import session
+from tests.reconcile.cases import CASES
+from tests.reconcile.histories import Built, History, drawn
+from tests.reconcile.together import Outcome, reconcile_together
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,10 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness.contracts import Mode, Outcome
-from harness.testing.ledgers import LiteralRun, Record, Sent
-from harness.transform import OUTPUT
-
-from .cases import READER, Case, case, message, observe, pipeline, plain, transactions
+from harness.ledger.literal_run import LiteralRun, Record, Sent
+from harness.ledger.transform import OUTPUT
+from tests.reconcile.cases import READER, Case, case, message, observe, pipeline, plain, transactions
 
 UNCOMMITTED, COMMITTED = "read_uncommitted", "read_committed"
 DOUBTS: dict[str, str] = {}

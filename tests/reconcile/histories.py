@@ -13,11 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.contracts import Mode, Outcome
-from harness.manifest import ISOLATIONS
-from harness.message import BAD_HEADER, BAD_KEY, BAD_PAYLOAD, BAD_TIMESTAMP, FOREIGN_RUN
-from harness.testing.ledgers import LiteralRun, Record, Sent
-
-from .together import Finding
+from harness.ledger.literal_run import LiteralRun, Record, Sent
+from harness.ledger.manifest import ISOLATIONS
+from harness.ledger.message import BAD_HEADER, BAD_KEY, BAD_PAYLOAD, BAD_TIMESTAMP, FOREIGN_RUN
+from tests.reconcile.together import Finding
 
 SENDERS = {
     1: ("producer-1", 0),

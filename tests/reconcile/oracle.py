@@ -15,11 +15,10 @@ import duckdb
 import numpy as np
 
 from harness.contracts import Outcome
-from harness.message import BAD_HEADER, BAD_KEY, BAD_PAYLOAD, BAD_TIMESTAMP, FOREIGN_RUN
-from harness.rundir import RunDir
-from harness.transform import Transform
-
-from .together import Finding
+from harness.ledger.message import BAD_HEADER, BAD_KEY, BAD_PAYLOAD, BAD_TIMESTAMP, FOREIGN_RUN
+from harness.ledger.rundir import RunDir
+from harness.ledger.transform import Transform
+from tests.reconcile.together import Finding
 
 JUMPED_SHOWN, OVERCOMMITTED_SHOWN = 100, 10  # how many messages a finding lists at most
 CONCURRENT_NS = 200_000_000  # sends of different producers closer than this have no order

@@ -23,12 +23,11 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from harness import tether
+from harness.processes import child_process
 from harness.provision import java
-from harness.reconcile.submit import ROOT, make_package
+from harness.reconcile.spark.package import ROOT, make_package
 from harness.waiting import wait_until
-
-from .cases import CASES
+from tests.reconcile.cases import CASES
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
 
@@ -70,7 +69,7 @@ def test_by_spark_submit_with_nothing_but_the_zip(
     local: Results, ledgers: Path, tmp_path: Path, master: str
 ) -> None:
     runs = copied(ledgers, tmp_path)
-    entry = shutil.copy(ROOT / "harness/reconcile/submit.py", tmp_path / "entry.py")
+    entry = shutil.copy(ROOT / "harness/spark_submit.py", tmp_path / "entry.py")
     zipped = make_package(tmp_path / "onceproof.zip")
     settings = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1",
                 "spark.executor.memory": "1g", "spark.ui.enabled": "false"}  # fmt: skip
@@ -158,7 +157,7 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @contextmanager
 def daemon(log: Path, name: str, *words: str) -> Iterator[Path]:
     host = words[words.index("--host") + 1]
-    process = tether.spawn(
+    process = child_process.spawn(
         [spark_program("spark-class"), f"org.apache.spark.deploy.{name}", "--webui-port", "0", *words],
         log=log,
         env={**spark_environment(), "SPARK_LOCAL_IP": host, "SPARK_DAEMON_MEMORY": "512m"},
@@ -171,7 +170,7 @@ def daemon(log: Path, name: str, *words: str) -> Iterator[Path]:
         try:
             process.wait(20)
         finally:
-            tether.end(process)
+            child_process.end(process)
 
 
 def wait_for(log: Path, words: str) -> None:

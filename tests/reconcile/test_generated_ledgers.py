@@ -12,10 +12,12 @@ import pytest
 from benchmarks._doubtful import generate_doubtful
 from benchmarks._generate import Made, generate
 from benchmarks.reconcile import differences
-from harness.reconcile import blocks, closer_look, screen, stored
+from harness.reconcile import closer_look
 from harness.reconcile.job import reconcile_many
-from harness.reconcile.seal import seal
-from harness.reconcile.source import Files
+from harness.reconcile.screen import screen, summaries
+from harness.reconcile.seal.seal import seal
+from harness.reconcile.spark import stored_tables
+from harness.reconcile.spark.source import Files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,11 +62,11 @@ def _summary_rows(spark: SparkSession, made: Made) -> Counter[str]:
     """How many rows the kernels make of attempts and log, and how many the driver gets."""
     sealed = seal(made.run)
     own = Files(spark, {sealed.run: made.run.tables})
-    facts = screen.facts(stored.read_small({made.run.tables: sealed}), [sealed])
-    rows = Counter(driver=len(screen.screen(own, facts, records=0).rows[blocks.SUMMARY[0]]))
+    facts = screen.facts(stored_tables.read_small({made.run.tables: sealed}), [sealed])
+    rows = Counter(driver=len(screen.screen(own, facts, records=0).rows[summaries.SUMMARY[0]]))
     for name in ("attempts", "log"):
         kernel, columns = screen.READ[name]
         batches = pq.read_table(made.run.tables / name).to_batches()
         for _, arrays in screen.by_runs(batches, columns):
-            rows[name] += len(kernel(arrays, facts[0])[blocks.SUMMARY[0]])
+            rows[name] += len(kernel(arrays, facts[0])[summaries.SUMMARY[0]])
     return rows

@@ -13,11 +13,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from harness.reconcile.seal import seal
-
-from .histories import Built, History, drawn
-from .oracle import ANOMALIES, oracle_rows
-from .together import Finding, Outcome
+from harness.reconcile.seal.seal import seal
+from tests.reconcile.histories import Built, History, drawn
+from tests.reconcile.oracle import ANOMALIES, oracle_rows
+from tests.reconcile.together import Finding, Outcome
 
 HISTORIES = int(os.environ.get("ONCEPROOF_HISTORIES", "200"))
 SEED = int(os.environ.get("ONCEPROOF_HISTORIES_SEED", "1"))

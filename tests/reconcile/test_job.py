@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from harness.contracts import Finder, Mode, Verdict
+from harness.ledger.literal_run import LiteralRun
+from harness.ledger.rundir import RunDir
 from harness.reconcile.anomalies.duplicated import Duplicated
 from harness.reconcile.anomalies.lost import Lost
 from harness.reconcile.find.tables import MessageTables
 from harness.reconcile.job import reconcile
-from harness.rundir import RunDir
-from harness.testing.ledgers import LiteralRun
 from harness.verdict import Settings, judge
 
 if TYPE_CHECKING:

@@ -13,18 +13,17 @@ import pytest
 
 from harness.campaign import Campaign
 from harness.clusters.memory import PARTITIONS, MemoryCluster
-from harness.contracts import Mode
-from harness.message import BAD_PAYLOAD, FOREIGN_RUN
+from harness.contracts import Mode, TopicSettings
+from harness.ledger.literal_run import LiteralRun, Record
+from harness.ledger.message import BAD_PAYLOAD, FOREIGN_RUN
+from harness.ledger.rundir import RunDir
 from harness.reconcile.job import reconcile_many
-from harness.reconcile.seal import seal
-from harness.rundir import RunDir
-from harness.scenario import ConsumerSettings, ProducerSettings, Scenario, Timings, TopicSettings
-from harness.testing.ledgers import LiteralRun, Record
-
-from .cases import CASES
-from .histories import History
-from .oracle import ANOMALIES, oracle, oracle_rows
-from .together import Finding, Outcome
+from harness.reconcile.seal.seal import seal
+from harness.scenario import ConsumerSettings, ProducerSettings, Scenario, Timings
+from tests.reconcile.cases import CASES
+from tests.reconcile.histories import History
+from tests.reconcile.oracle import ANOMALIES, oracle, oracle_rows
+from tests.reconcile.together import Finding, Outcome
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

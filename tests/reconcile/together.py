@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
+from harness.ledger.literal_run import LiteralRun
 from harness.reconcile.job import reconcile_many
-from harness.testing.ledgers import LiteralRun
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.rundir import RunDir
+from harness.ledger.rundir import RunDir
 from reports.build import build
 from tests.reports.sample import VERSIONS, sample_runs
 

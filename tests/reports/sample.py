@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness import ledger
-from harness.rundir import RunDir, write_json
+from harness.ledger import journal
+from harness.ledger.rundir import RunDir, write_json
 
 MODES = ("at_most_once", "at_least_once", "exactly_once")
 FAULTS = ("kill-leader", "sever-leader", "slow_disk-leader")
@@ -90,7 +90,7 @@ def _sample_run(root: Path, *, seed: int, text: str, name: str, mode: str, judge
     kind = fault.split("-")[0]
     windows = [] if fault == "none" else [_window(luck, kind, fault.partition("-")[2], bit, text)]
     write_json(run.manifest, {
-        "version": ledger.VERSION, "run_id": run.run_id,
+        "version": journal.VERSION, "run_id": run.run_id,
         "scenario": {
             "name": name, "mode": mode, "judged_as": judged_as, "guarantee": judged_as, "expected": expected,
             "requires": required, "control": control, "hazard": name if control else "", "fault": fault, "seed": 7,

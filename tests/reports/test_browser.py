@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.ledger.rundir import RunDir
 from harness.provision.browser import find_browser
-from harness.rundir import RunDir
 from reports.build import build
 from tests.reports.sample import VERSIONS
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.rundir import RunDir
+from harness.ledger.rundir import RunDir
 from reports.build import build
 from reports.model import INCONCLUSIVE
 from tests.reports.conftest import HOSTILE

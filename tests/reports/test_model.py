@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from harness import ledger
 from harness.contracts import Mode
-from harness.rundir import RunDir, write_json
+from harness.ledger import journal
+from harness.ledger.rundir import RunDir, write_json
 from harness.scenario import Scenario
 from reports.model import UNREADABLE, RunReport, Standing
 
 SCENARIO = {"name": "orders", "mode": "at_least_once", "guarantee": "at_least_once"}
-MANIFEST = {"version": ledger.VERSION, "clock": {"monotonic_ns": 5}, "scenario": SCENARIO}
+MANIFEST = {"version": journal.VERSION, "clock": {"monotonic_ns": 5}, "scenario": SCENARIO}
 RECONCILED = {
     "version": 1, "run_id": "orders/1", "counts": {}, "compared": {}, "findings": [], "coverage": {"windows": []},
 }  # fmt: skip

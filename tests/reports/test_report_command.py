@@ -9,8 +9,8 @@ import pytest
 
 from harness.commands import report
 from harness.errors import UsageError
-from harness.packed import pack
-from harness.rundir import RunDir, find_runs
+from harness.ledger.packing import pack
+from harness.ledger.rundir import RunDir, find_runs
 from tests.reports.sample import sample_runs
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from harness.contracts import Mode, Verdict
 from harness.expectation import Standing
-from harness.rundir import RunDir, read_json, write_json
+from harness.ledger.rundir import RunDir, read_json, write_json
 from harness.verdict import Settings, judge
 from reports.build import build
 from reports.headline import headline

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.rundir import RunDir
+from harness.ledger.rundir import RunDir
 from reports.headline import headline
 from reports.model import RunReport
 from reports.summary import WIDTH, closing, exit_code, read, summary, table

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness.contracts import Mode
-from harness.rundir import RunDir, write_json
-from harness.testing.ledgers import LiteralRun
+from harness.ledger.literal_run import LiteralRun
+from harness.ledger.rundir import RunDir, write_json
 from harness.verdict import Settings, judge
 
 ANOMALIES = ("lost", "duplicated", "reordered", "phantom", "undelivered", "redelivered")

@@ -18,8 +18,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from harness import ledger
-from harness.rundir import RunDir
+from harness.ledger import journal
+from harness.ledger.rundir import RunDir
 
 CODE = "x', reflect('java.lang.System','load','/tmp/evil.so'), 'x"
 DEEP: Any = []
@@ -31,7 +31,7 @@ HOSTILE: tuple[Any, ...] = (
     {"a": 1}, {"0": -1}, "read_uncommitted", "VIOLATED", "exactly_once",
 )  # fmt: skip
 # From version 2 on writers count their rows and lines, and a ledger from which any are missing is refused.
-COUNTED = ledger.VERSION >= 2
+COUNTED = journal.VERSION >= 2
 JSON_FILES = ("manifest.json", "reconciled.json", "verdict.json")
 
 
@@ -66,7 +66,7 @@ class _Damage:
         at = m.where % max(1, len(whole))
         _put(path, whole[:at])
         return (
-            COUNTED or _kind(path) == "json" or (_kind(path) == "attempts" and at % ledger.REGION_BYTES != 0)
+            COUNTED or _kind(path) == "json" or (_kind(path) == "attempts" and at % journal.REGION_BYTES != 0)
         )
 
     def delete(self, m: Mutation) -> bool:

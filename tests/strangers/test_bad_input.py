@@ -13,14 +13,13 @@ from typing import Any
 
 import pytest
 
-from harness import ledger
 from harness.cli import main
 from harness.errors import LedgerError
-from harness.reconcile.seal import seal
-from harness.rundir import RunDir, read_json, write_json
-from harness.testing.ledgers import LiteralRun
-
-from .folders import clean, judged
+from harness.ledger import journal
+from harness.ledger.literal_run import LiteralRun
+from harness.ledger.rundir import RunDir, read_json, write_json
+from harness.reconcile.seal.seal import seal
+from tests.strangers.folders import clean, judged
 
 Capture = pytest.CaptureFixture[str]
 CODE = "x', reflect('java.lang.System','load','/tmp/evil.so'), 'x"
@@ -169,7 +168,7 @@ def test_a_bad_event_is_one_line(text: str, expected: str, tmp_path: Path, capsy
 
 
 def test_a_line_without_an_end_is_not_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger, "MOST_LINE", 1000)
+    monkeypatch.setattr(journal, "MOST_LINE", 1000)
     run = clean(tmp_path)
     (run.ledger / "harness.events").write_bytes(b"[" * 5000)
     with pytest.raises(LedgerError, match="longer than 1000 bytes"):

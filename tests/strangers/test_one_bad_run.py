@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.cli import main
-from harness.reconcile import places
-from harness.reconcile.submit import judge_runs, make_package
-from harness.rundir import RunDir, read_json, write_json
+from harness.ledger.rundir import RunDir, read_json, write_json
+from harness.reconcile import run_locations
+from harness.reconcile.spark.package import make_package
+from harness.spark_submit import judge_runs
 from reports.model import RunReport
 from reports.summary import closing, exit_code
-
-from .folders import broken, clean, judged
+from tests.strangers.folders import broken, clean, judged
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -117,7 +117,7 @@ def test_reconcile_judges_the_good_runs_and_names_the_bad_ones(
 def test_many_runs_are_sealed_by_tasks_and_the_bad_one_is_named(
     spark: SparkSession, tmp_path: Path, capsys: Capture
 ) -> None:
-    runs = [clean(tmp_path, f"clean-{number}") for number in range(places.MANY)]
+    runs = [clean(tmp_path, f"clean-{number}") for number in range(run_locations.MANY)]
     write_json(runs[3].manifest, {})
     assert judge_runs([str(tmp_path)], spark, as_json=True) == 2
     said = capsys.readouterr()
@@ -130,7 +130,7 @@ def test_many_runs_are_sealed_by_tasks_and_the_bad_one_is_named(
 
 def uploaded(run: RunDir) -> str:
     """As `reconcile --seal-only` and an upload without the ledger leave it."""
-    from harness.reconcile.seal import seal
+    from harness.reconcile.seal.seal import seal
 
     seal(run)
     for path in run.ledger.iterdir():

@@ -10,7 +10,6 @@ import polars as pl
 import pytest
 
 from harness.cli import main
-from harness.reconcile.fates import told
 from harness.reconcile.find.findings import finding
 from harness.reconcile.find.known import (
     Known,
@@ -21,7 +20,8 @@ from harness.reconcile.find.known import (
     table_of,
     without_rows,
 )
-from harness.reconcile.schema import SCHEMAS
+from harness.reconcile.screen.transaction_fates import told
+from harness.reconcile.seal.schema import SCHEMAS
 
 ROOT = Path(__file__).resolve().parents[2]
 Capture = pytest.CaptureFixture[str]

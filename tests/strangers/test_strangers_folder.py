@@ -33,12 +33,11 @@ from hypothesis import HealthCheck, Phase, given, settings
 from harness.cli import main
 from harness.contracts import Mode
 from harness.guarantees import Conditions, Rule, promise
-from harness.reconcile.seal import Sealed
-from harness.rundir import RunDir, read_json, write_json
+from harness.ledger.rundir import RunDir, read_json, write_json
+from harness.reconcile.seal.sealed import Sealed
 from tests.reconcile.oracle import oracle_rows
-
-from .folders import broken, history, judged
-from .mutations import MUTATIONS, Mutation
+from tests.strangers.folders import broken, history, judged
+from tests.strangers.mutations import MUTATIONS, Mutation
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -190,7 +189,7 @@ def test_damaged_folders_are_judged_safely(
     spark: SparkSession, bench: Bench, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Many at once, so that each bad run is one among others (R9), with an undamaged run of each mode among them."""
-    from harness.reconcile.submit import judge_runs
+    from harness.spark_submit import judge_runs
 
     outcomes: Counter[str] = Counter()
     cases: list[Case] = []

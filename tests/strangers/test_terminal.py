@@ -11,14 +11,13 @@ from unittest.mock import patch
 import pytest
 
 from harness.cli import main
+from harness.commands._progress import Progress
 from harness.errors import UsageError
-from harness.progress import Progress
-from harness.rundir import read_json, write_json
-from harness.terminal import printable
+from harness.ledger.rundir import read_json, write_json
+from harness.runtime.terminal import printable
 from reports.model import RunReport
 from reports.summary import table
-
-from .folders import clean, judged
+from tests.strangers.folders import clean, judged
 
 Capture = pytest.CaptureFixture[str]
 # Clear the screen, change the title, go to another line, write right to left, an 8-bit escape, a line separator.

@@ -1,0 +1,1 @@
+"""One finder a file, named as its anomaly; a finder asks tables and reads nothing else."""

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from harness.reconcile.blocks import Space, Why
 from harness.reconcile.find.findings import (
     HISTORY,
     LEDGER,
@@ -24,6 +23,7 @@ from harness.reconcile.find.findings import (
 )
 from harness.reconcile.find.known import ABORTED
 from harness.reconcile.find.tables import MESSAGE, MessageTables
+from harness.reconcile.screen.summaries import Space, Why
 
 _ABORTED = f"txn > 0 AND fate = '{ABORTED}'"
 

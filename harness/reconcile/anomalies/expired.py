@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from harness.reconcile.blocks import Space, Why
 from harness.reconcile.find.findings import LEDGER, first, when
 from harness.reconcile.find.missing import EXPIRED, missing
 from harness.reconcile.find.tables import MessageTables
+from harness.reconcile.screen.summaries import Space, Why
 
 
 class Expired:

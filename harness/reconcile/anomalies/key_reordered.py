@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 import polars as pl
 
 from harness.contracts import Outcome
-from harness.reconcile.blocks import CONCURRENT_NS, Space, Why
 from harness.reconcile.find.findings import LEDGER, finding, sql, when
 from harness.reconcile.find.tables import KeyTables
+from harness.reconcile.screen.summaries import CONCURRENT_NS, Space, Why
 
 _KEY = ["run", "topic", "key"]
 _KEPT = ["session", "seq", "sender", "producer", "incarnation", "t", "partition", "offset", "given"]

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from harness.reconcile.blocks import Space, Why
 from harness.reconcile.find.findings import ID, LEDGER, finding, first, sql, when
 from harness.reconcile.find.tables import KeyTables, MessageTables
+from harness.reconcile.screen.summaries import Space, Why
 
 _ELSEWHERE = (
     "attempted AND (topic_min != intended_topic OR topic_max != intended_topic OR intended_partition >= 0 "

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from harness.reconcile.blocks import Space, Why
 from harness.reconcile.find.between import between
 from harness.reconcile.find.findings import ID, LEDGER, finding, sql, when
 from harness.reconcile.find.tables import PARTITION, StepTables
+from harness.reconcile.screen.summaries import Space, Why
 
 TOLD_AT_MOST = 10  # of the records that were not given yet
 

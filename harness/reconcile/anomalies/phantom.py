@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from harness.message import FOREIGN_RUN
-from harness.reconcile.blocks import Space, Why
+from harness.ledger.message import FOREIGN_RUN
 from harness.reconcile.find.findings import HISTORY, LEDGER, finding, first, place, sql
 from harness.reconcile.find.tables import MessageTables, PositionTables
+from harness.reconcile.screen.summaries import Space, Why
 
 
 class Phantom:

@@ -7,8 +7,6 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from harness.reconcile.blocks import Space, Why
-from harness.reconcile.fates import TRANSACTION
 from harness.reconcile.find.findings import (
     HISTORY,
     LEDGER,
@@ -22,6 +20,8 @@ from harness.reconcile.find.findings import (
 )
 from harness.reconcile.find.known import ABORTED
 from harness.reconcile.find.tables import MESSAGE, MessageTables
+from harness.reconcile.screen.summaries import Space, Why
+from harness.reconcile.screen.transaction_fates import TRANSACTION
 
 _TOO_EARLY = f"t < asked_at AND fate != '{ABORTED}'"
 

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from harness.reconcile.blocks import Space, Why
 from harness.reconcile.find.cycles import cycles, edges_of, findings_of
 from harness.reconcile.find.findings import HISTORY
 from harness.reconcile.find.tables import HistoryTables
+from harness.reconcile.screen.summaries import Space, Why
 
 
 class ReadCycle:

@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from harness.reconcile.blocks import Space, Why
 from harness.reconcile.find.findings import HISTORY, LEDGER, finding, sql, when
 from harness.reconcile.find.tables import OrderTables
+from harness.reconcile.screen.summaries import Space, Why
 
 _OPPOSITE = "first_offset > second_offset"
 

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from harness.reconcile.blocks import Space, Why
 from harness.reconcile.find.findings import HISTORY, LEDGER, STEP_MESSAGES, finding, when
 from harness.reconcile.find.tables import StepTables
+from harness.reconcile.screen.summaries import Space, Why
 
 _BACK = "to_offset <= from_offset"
 

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from harness.reconcile.blocks import Space, Why
-from harness.reconcile.fates import TRANSACTION
 from harness.reconcile.find.findings import ID, LEDGER, finding, sql, when
 from harness.reconcile.find.tables import TransactionTables
+from harness.reconcile.screen.summaries import Space, Why
+from harness.reconcile.screen.transaction_fates import TRANSACTION
 
 
 class Torn:

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from harness.reconcile.blocks import Space, Why
 from harness.reconcile.find.findings import LEDGER, finding, first, place, when
 from harness.reconcile.find.tables import MESSAGE, MessageTables
+from harness.reconcile.screen.summaries import Space, Why
 
 
 class Undelivered:

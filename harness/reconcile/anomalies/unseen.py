@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from harness.reconcile.blocks import Space, Why
 from harness.reconcile.find.findings import HISTORY, finding, first, sql
 from harness.reconcile.find.tables import ACKED, MessageTables
+from harness.reconcile.screen.summaries import Space, Why
 
 _NEVER_READ = f"attempted AND outcome = {ACKED} AND NOT visible"
 

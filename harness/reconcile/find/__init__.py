@@ -1,1 +1,1 @@
-"""Questions about rows in doubt: tables in, a table of findings out. Nothing in here knows Spark."""
+"""Fourth stage: questions about rows in doubt, from tables to a table of findings, without Spark."""

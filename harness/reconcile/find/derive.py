@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from harness.message import BAD_PAYLOAD, FOREIGN_RUN
-from harness.reconcile.fates import TRANSACTION
+from harness.ledger.message import BAD_PAYLOAD, FOREIGN_RUN
 from harness.reconcile.find.findings import sql
 from harness.reconcile.find.known import COMMITTED, Known
 from harness.reconcile.find.tables import ACKED, MESSAGE, PARTITION, POSITION, REJECTED
+from harness.reconcile.screen.transaction_fates import TRANSACTION
 
 Rows = Mapping[str, pl.DataFrame]  # attempts, log and deliveries
 

@@ -28,7 +28,7 @@ ARROW = pa.schema([
 # An SQL expression over the columns of a table, such as "coalesce(t_outcome, t)"; or one that SQL has no words for.
 Value = str | pl.Expr
 
-ID = "sender || '-' || seq"  # the id that people read; as harness.message.message_id
+ID = "sender || '-' || seq"  # the id that people read; as harness.ledger.message.message_id
 READ_UNCOMMITTED = (
     "CASE WHEN isolation = 'read_uncommitted' THEN 'read_uncommitted' END"  # an excuse, by choice
 )

@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from harness.ledger.rundir import RunDir
 from harness.reconcile.find.findings import ARROW
-from harness.reconcile.rows import windows
-from harness.reconcile.seal import Sealed
-from harness.rundir import RunDir
+from harness.reconcile.seal.rows import windows
+from harness.reconcile.seal.sealed import Sealed
 
 WORST = 5  # findings of each kind that are told in full
 MOST = 1_000_000  # findings of each anomaly that are kept; all of them are counted

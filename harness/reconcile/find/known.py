@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import polars as pl
 import pyarrow as pa
 
-from harness.reconcile.fates import TRANSACTION, told
 from harness.reconcile.find.findings import sql
-from harness.reconcile.schema import SCHEMAS
-from harness.reconcile.seal import Sealed
+from harness.reconcile.screen.transaction_fates import TRANSACTION, told
+from harness.reconcile.seal.schema import SCHEMAS
+from harness.reconcile.seal.sealed import Sealed
 
 COMMITTED, ABORTED, UNKNOWN = "committed", "aborted", "unknown"
 
@@ -25,7 +25,7 @@ class Known:
         pl.DataFrame
     )  # run, reader, reader_name, isolation, observes (an observer, not a member of the group)
     runs: pl.DataFrame  # run, reads_committed (its group does), unchanged (its number of partitions)
-    bounds: pl.DataFrame  # as in harness.reconcile.schema
+    bounds: pl.DataFrame  # as in harness.reconcile.seal.schema
     # run, session, txn, fate: committed (reported, or proven by E2), aborted (certainly not committed) or unknown; asked_at:
     # before that it cannot have been committed (0: unknown).
     fates: pl.DataFrame

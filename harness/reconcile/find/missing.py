@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from harness.reconcile.fates import TRANSACTION
 from harness.reconcile.find.findings import finding, sql
 from harness.reconcile.find.known import Known
 from harness.reconcile.find.tables import PARTITION, MessageTables
+from harness.reconcile.screen.transaction_fates import TRANSACTION
 
 LOST, EXPIRED, LATE = "lost", "expired", "late"
 NOT_ASKED = "not asked"  # its partition was not read whole (E11)

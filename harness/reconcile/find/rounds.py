@@ -14,7 +14,7 @@ import polars as pl
 import pyarrow as pa
 
 from harness.contracts import Finder
-from harness.message import BAD_PAYLOAD, FOREIGN_RUN
+from harness.ledger.message import BAD_PAYLOAD, FOREIGN_RUN
 from harness.reconcile.find import derive
 from harness.reconcile.find.findings import COLUMNS, sql
 from harness.reconcile.find.known import Known, table_of
@@ -28,8 +28,8 @@ from harness.reconcile.find.tables import (
     StepTables,
     TransactionTables,
 )
-from harness.reconcile.pieces import ROUNDS, Bag, Subject
 from harness.reconcile.select.select import with_all_tables
+from harness.reconcile.spark.pieces import ROUNDS, Bag, Subject
 
 FINDINGS, CRASHED, UNJUDGED = "findings", "crashed", "unjudged"
 
@@ -54,7 +54,7 @@ class Answers:
 
 
 @dataclass(frozen=True)
-class Questions:
+class FinderQuestions:
     """The finders to ask, and what they need besides the rows of a share."""
 
     known: Known

@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from harness.reconcile.blocks import Ints, mixed, place_of
+from harness.reconcile.arrays import Ints, mixed, place_of
 from harness.reconcile.find.findings import to_arrow
 from harness.reconcile.find.rounds import FINDINGS, Answers
-from harness.reconcile.pieces import ALL_TOGETHER, Shares, Subject, piece, pieces
+from harness.reconcile.spark.pieces import ALL_TOGETHER, Shares, Subject, piece, pieces
 
 _UNKNOWN = -1  # a record that cannot say which message it is
 

@@ -43,7 +43,7 @@ class PositionTables:
     # run, session, seq, source (ack, final read or delivery), topic, partition, offset, t: who claims to be at a position.
     claims: pl.DataFrame
     # Of pipelines. Inputs that the group has passed: run, topic, partition, offset, session, seq, effects (how many it has to
-    # have). Effects: the table of that name in harness.reconcile.schema.
+    # have). Effects: the table of that name in harness.reconcile.seal.schema.
     inputs: pl.DataFrame
     effects: pl.DataFrame
 

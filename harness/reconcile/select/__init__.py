@@ -1,1 +1,1 @@
-"""Rows in doubt: found by what screening saw, picked by passes of kernels, and handed to the finders by subject."""
+"""Third stage: the rows in doubt, picked by passes of kernels and handed to the finders by subject."""

@@ -13,10 +13,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from harness.reconcile.blocks import BITS, Count, Facts, Ints, Space, Summary, Why
-from harness.reconcile.owners import Shared
-from harness.reconcile.screen import Screened
-from harness.reconcile.seal import Sealed
+from harness.reconcile.arrays import Ints
+from harness.reconcile.screen.partition_owners import SharedPartition
+from harness.reconcile.screen.screen import Screened
+from harness.reconcile.screen.summaries import BITS, Count, Facts, Space, Summary, Why
+from harness.reconcile.seal.sealed import Sealed
 
 EVERYTHING = np.iinfo(np.int64).max
 
@@ -54,7 +55,7 @@ class Doubts:
     overcommits: tuple[Overcommit, ...]
     crossed: tuple[Range, ...]  # where keyed records may stand in another order than they were sent
     split: Summary  # run, a: topic and key of keys that stand in several partitions
-    shared: tuple[Shared, ...]  # partitions that two members of a group owned at once
+    shared: tuple[SharedPartition, ...]  # partitions that two members of a group owned at once
 
     @property
     def any(self) -> bool:

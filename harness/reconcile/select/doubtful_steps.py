@@ -13,9 +13,10 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from harness.reconcile.blocks import BITS, Bools, Columns, Ints, Space, Why, place_of, weigh
+from harness.reconcile.arrays import Bools, Columns, Ints, place_of
+from harness.reconcile.screen.reader_steps import COLUMNS, Rows, Steps, Trail, lanes
+from harness.reconcile.screen.summaries import BITS, Space, Why, weigh
 from harness.reconcile.select.across_tasks import Doubts
-from harness.reconcile.steps import COLUMNS, Rows, Steps, Trail, lanes
 
 NAMES = ("run", *(f"from_{name}" for name in COLUMNS), *(f"to_{name}" for name in COLUMNS))
 STEPS = pa.schema([(name, pa.int64()) for name in NAMES])

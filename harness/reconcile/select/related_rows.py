@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from harness.message import BAD_PAYLOAD, FOREIGN_RUN
-from harness.reconcile.blocks import BITS, Bools, Columns, Ints, Space, Why, place_of, unique_pairs
-from harness.reconcile.screen import by_runs
+from harness.ledger.message import BAD_PAYLOAD, FOREIGN_RUN
+from harness.reconcile.arrays import Bools, Columns, Ints, place_of, unique_pairs
+from harness.reconcile.screen.screen import by_runs
+from harness.reconcile.screen.summaries import BITS, Space, Why
 from harness.reconcile.select.across_tasks import Doubts, Range
 from harness.reconcile.select.row_keys import Kind, Wanted, doubted, isin
-from harness.reconcile.source import Work
+from harness.reconcile.spark.source import Work
 
 STRANGERS = Why.NOBODYS | Why.CONTENT | Why.PLACE | Why.OBSERVED
 HUNTED = "kind bigint, run bigint, x bigint, y bigint"

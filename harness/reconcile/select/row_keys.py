@@ -11,7 +11,8 @@ from enum import IntEnum
 
 import numpy as np
 
-from harness.reconcile.blocks import BITS, Bools, Ints, Summary, Why, mixed, weigh
+from harness.reconcile.arrays import Bools, Ints, mixed
+from harness.reconcile.screen.summaries import BITS, Summary, Why, weigh
 
 _NONE = np.zeros(0, dtype=np.int64)
 _LAST = (1 << 16) - 1

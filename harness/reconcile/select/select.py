@@ -15,30 +15,20 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from harness.reconcile.blocks import (
-    BITS,
-    Bools,
-    Columns,
-    Facts,
-    Fate,
-    Ints,
-    Space,
-    mixed,
-    place_of,
-    unique_pairs,
-)
-from harness.reconcile.fates import TRANSACTION
-from harness.reconcile.owners import Shared
-from harness.reconcile.pieces import ALL_TOGETHER, PIECE, Bag, Shares, Subject, pieces
-from harness.reconcile.schema import EFFECTS, LARGE, SCHEMAS
-from harness.reconcile.screen import arrays_of, by_runs
+from harness.ledger.transform import INPUT
+from harness.reconcile.arrays import Bools, Columns, Ints, mixed, place_of, unique_pairs
+from harness.reconcile.screen.partition_owners import SharedPartition
+from harness.reconcile.screen.reader_steps import COLUMNS as STEP_COLUMNS
+from harness.reconcile.screen.screen import arrays_of, by_runs
+from harness.reconcile.screen.summaries import BITS, Facts, Fate, Space
+from harness.reconcile.screen.transaction_fates import TRANSACTION
+from harness.reconcile.seal.schema import EFFECTS, LARGE, SCHEMAS
 from harness.reconcile.select.across_tasks import Doubts, Overcommit
 from harness.reconcile.select.doubtful_steps import STEPS, Follower, Jumped, across_tasks, jumped_of
 from harness.reconcile.select.related_rows import HUNTED, NEEDED, WHICH_AND_WHERE, Hunt, claimed_place, ours
 from harness.reconcile.select.row_keys import Kind, Wanted
-from harness.reconcile.source import Asked, Batch, Source, rows_at
-from harness.reconcile.steps import COLUMNS as STEP_COLUMNS
-from harness.transform import INPUT
+from harness.reconcile.spark.pieces import ALL_TOGETHER, PIECE, Bag, Shares, Subject, pieces
+from harness.reconcile.spark.source import Asked, Batch, Source, rows_at
 
 _INPUT = ("topic", "partition", "offset", "session", "seq")
 _INPUT_ROW = (*_INPUT, "passed", "flags")
@@ -59,7 +49,9 @@ PICKED: Mapping[str, pa.Schema] = {
     "overcommits": pa.schema(
         [(name, pa.int64()) for name in (*(f.name for f in fields(Overcommit)), *_PLACE)]
     ),
-    "shared": pa.schema([(name, pa.int64()) for name in (*(f.name for f in fields(Shared)), *_PLACE)]),
+    "shared": pa.schema(
+        [(name, pa.int64()) for name in (*(f.name for f in fields(SharedPartition)), *_PLACE)]
+    ),
 }
 
 

@@ -1,0 +1,160 @@
+"""librdkafka: its settings for each mode, and its errors as outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException
+
+from harness.contracts import ConsumerSpec, Mode, Outcome, ProducerSpec
+from harness.kafka.client_settings import canonical
+
+# A record that fails with one of these fails in the same way whenever it is sent, so no earlier try of the
+# library can have been written. Everything else may hide a try that was: unknown (E1).
+CERTAINLY_NOT_WRITTEN = frozenset(
+    {
+        KafkaError.MSG_SIZE_TOO_LARGE,
+        KafkaError.RECORD_LIST_TOO_LARGE,
+        KafkaError.INVALID_RECORD,
+        KafkaError.INVALID_TIMESTAMP,
+        KafkaError.INVALID_REQUIRED_ACKS,
+        KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+        KafkaError._UNKNOWN_PARTITION,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError._INVALID_ARG,
+    }
+)
+# The group does not know the member or its generation any more: the broker refused, nothing was stored.
+COMMIT_REFUSED = frozenset(
+    {
+        KafkaError.ILLEGAL_GENERATION,
+        KafkaError.UNKNOWN_MEMBER_ID,
+        KafkaError.REBALANCE_IN_PROGRESS,
+        KafkaError.FENCED_INSTANCE_ID,
+        getattr(KafkaError, "STALE_MEMBER_EPOCH", 113),  # older libraries have no name for it
+        KafkaError._NO_OFFSET,
+    }
+)
+
+COMMON: Mapping[str, Any] = {
+    # Defaults of librdkafka wait up to 60 s for an answer that never comes and back off for up to 10 s: too
+    # long for a run of seconds. Users who care about recovery time set these too.
+    "socket.timeout.ms": 4000,
+    "reconnect.backoff.ms": 50,
+    "reconnect.backoff.max.ms": 500,
+    "topic.metadata.refresh.interval.ms": 5000,
+    "topic.metadata.refresh.fast.interval.ms": 100,
+    "log_level": 3,
+}
+PRODUCER: Mapping[str, Any] = {
+    "linger.ms": 20,
+    "partitioner": "murmur2_random",  # as Java clients place keys
+    "message.timeout.ms": 30000,
+    "request.timeout.ms": 4000,
+    "queue.buffering.max.messages": 200000,
+}
+MODES: Mapping[Mode, Mapping[str, Any]] = {
+    Mode.AT_MOST_ONCE: {"acks": "0", "retries": 0, "enable.idempotence": False},
+    Mode.AT_LEAST_ONCE: {"acks": "all", "retries": 2147483647, "enable.idempotence": False},
+    Mode.IDEMPOTENT: {"acks": "all", "enable.idempotence": True},
+    Mode.EXACTLY_ONCE: {"acks": "all", "enable.idempotence": True},
+}
+TRANSACTIONAL: Mapping[str, Any] = {
+    "transaction.timeout.ms": 30000,
+    # librdkafka 2.16 waits for ever to send offsets, whatever limit it is given, when the broker that coordinated the group
+    # and the transactions is gone: docs/findings/librdkafka-5511.md. It looks again when a connection changes its state,
+    # so idle ones are closed; only after socket.timeout.ms, so that no request in flight is cut off by it. Where that is not
+    # enough, the call is given up (harness.clients.librdkafka.abandoned_call).
+    "connections.max.idle.ms": 5000,
+}
+CONSUMER: Mapping[str, Any] = {
+    "enable.auto.commit": False,
+    "enable.partition.eof": True,
+    "auto.offset.reset": "earliest",
+    "session.timeout.ms": 10000,
+    "heartbeat.interval.ms": 1000,
+    "fetch.wait.max.ms": 100,
+    "fetch.error.backoff.ms": 100,
+    "fetch.queue.backoff.ms": 10,  # the default of 1000 stalls a fast reader
+}
+AUTO_COMMIT: Mapping[str, Any] = {
+    "enable.auto.commit": True,
+    "enable.auto.offset.store": False,  # else what was handed over counts as worked on
+    "auto.commit.interval.ms": 200,
+}
+SET_BY_THE_GROUP = (
+    "session.timeout.ms",
+    "heartbeat.interval.ms",
+)  # with group.protocol=consumer, on the broker
+
+
+@contextmanager
+def unmixed() -> Iterator[None]:
+    """A fatal error that the library meets while it calls us back comes out as a SystemError with the error as its cause."""
+    try:
+        yield
+    except SystemError as mixed:
+        if isinstance(mixed.__cause__, KafkaException):
+            raise mixed.__cause__ from mixed
+        raise
+
+
+def told(error: KafkaError) -> str:
+    """By its name, which stays the same, and in words."""
+    return f"{error.name()}: {error.str()}"
+
+
+def send_outcome(error: KafkaError | None) -> Outcome:
+    """What a delivery report says about a record."""
+    if error is None:
+        return Outcome.ACKED
+    return Outcome.REJECTED if error.code() in CERTAINLY_NOT_WRITTEN else Outcome.UNKNOWN
+
+
+def transaction_outcome(error: KafkaError | None) -> Outcome:
+    """What the end of a transaction says: REJECTED means that it has to be, and still can be, aborted."""
+    if error is None:
+        return Outcome.ACKED
+    if error.txn_requires_abort() and not error.fatal():
+        return Outcome.REJECTED
+    return Outcome.UNKNOWN
+
+
+def commit_outcome(error: KafkaError | None) -> Outcome:
+    """What became of a group's commit."""
+    if error is None:
+        return Outcome.ACKED
+    return Outcome.REJECTED if error.code() in COMMIT_REFUSED else Outcome.UNKNOWN
+
+
+def producer_settings(spec: ProducerSpec) -> dict[str, Any]:
+    """All settings of the library for a producer, the mode's and the caller's."""
+    settings = {
+        **COMMON,
+        **PRODUCER,
+        **MODES[spec.mode],
+        "bootstrap.servers": spec.bootstrap,
+        **spec.security,
+    }
+    if spec.transactional_id:
+        settings |= {**TRANSACTIONAL, "transactional.id": spec.transactional_id}
+    return settings | canonical(spec.extra, "extra")
+
+
+def consumer_settings(spec: ConsumerSpec) -> dict[str, Any]:
+    """All settings of the library for a consumer."""
+    settings = {**COMMON, **CONSUMER, "bootstrap.servers": spec.bootstrap, **spec.security}
+    settings["isolation.level"] = spec.isolation
+    settings["group.id"] = (
+        spec.group or "onceproof-unused"
+    )  # the library wants one even for assignment by hand
+    if spec.check_crcs:
+        settings["check.crcs"] = True
+    if spec.auto_commit:
+        settings |= AUTO_COMMIT
+    if spec.extra.get("group.protocol") == "consumer":
+        for name in SET_BY_THE_GROUP:
+            settings.pop(name, None)
+    return settings | canonical(spec.extra, "extra")

@@ -1,0 +1,221 @@
+"""Which cluster a user asked for: the same options for pytest and for the commands, read in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from harness import provision, registry
+from harness.clusters.base.options import PLAIN, Options
+from harness.contracts import Cluster
+from harness.errors import UsageError
+from harness.kafka.connection import TOPIC_PREFIX
+from harness.kafka.protocol.security import PROTOCOLS
+from harness.provision.kafka import LAST_WITH_ZOOKEEPER
+from harness.runtime import signals
+
+if TYPE_CHECKING:
+    from harness.contracts import Fault
+    from harness.scenario import Scenario
+
+FOR_TESTS_OF_THE_HARNESS = ("memory",)
+_WAY = "byteman"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the options say. Options that a kind of cluster does not know are refused by it, never ignored."""
+
+    cluster: str = "local"
+    kafka: str = provision.KAFKA_VERSION
+    combined: bool = False
+    mixed: str = ""
+    image: str = ""
+    zookeeper: bool = False
+    security: str = "plaintext"
+    bootstrap: str = ""
+    client_config: str = ""
+    powers: str = ""
+    prefix: str = TOPIC_PREFIX
+    keep_topics: bool = False
+    # What a suite asks for, not the user:
+    options: Options = PLAIN
+    settings: Mapping[str, str] = field(default_factory=dict)  # of the brokers
+
+    @classmethod
+    def of(cls, read: Callable[[str], Any], **more: Any) -> Choice:
+        """`read` gives the value of an option by the name of its field; None: not given."""
+        asked = {each.name: read(each.name) for each in fields(cls) if each.name in _OPTIONS}
+        given = {name: value for name, value in asked.items() if value is not None}
+        if given.get("zookeeper") or given.get("cluster") == "zookeeper":
+            given = {"kafka": LAST_WITH_ZOOKEEPER, **given}
+        return cls(**given, **more)
+
+    def build(self, folder: Path) -> Cluster:
+        """The chosen cluster, not started yet; its data, logs and sockets go into the folder."""
+        kinds = kinds_of_clusters()
+        if self.cluster not in kinds:
+            raise UsageError(f"--cluster {self.cluster}: there are {', '.join(kinds)}")
+        for name, known_by in _ONLY.items():
+            if self.cluster not in known_by and getattr(self, name) != getattr(Choice(), name):
+                raise UsageError(
+                    f"{_flag(name)} is for --cluster {' or '.join(known_by)}, not {self.cluster}"
+                )
+        cluster: Cluster = registry.load("cluster", self.cluster).chosen(self, folder)
+        return cluster
+
+    def mixed_versions(self) -> dict[str, str]:
+        """What `mixed` says: by node name, the version that this node runs instead."""
+        pairs = [word.partition("=") for word in self.mixed.split(",") if word]
+        if wrong := ["".join(pair) for pair in pairs if not (pair[0] and pair[2])]:
+            raise UsageError(f"--mixed {wrong[0]}: NODE=VERSION, such as broker-1={provision.KAFKA_VERSION}")
+        return {name: version for name, _, version in pairs}
+
+    def __str__(self) -> str:
+        if self.bootstrap:
+            return f"the cluster at {self.bootstrap}"
+        others = "".join(f", {node} {version}" for node, version in self.mixed_versions().items())
+        how = [
+            self.cluster,
+            *(["combined nodes"] if self.combined else []),
+            *(["ZooKeeper"] if self.zookeeper else []),
+        ]
+        return f"Kafka {self.kafka}{others} ({', '.join(how)})"
+
+    def words(self) -> list[str]:
+        """As words of a command line: what differs from the defaults."""
+        plain = Choice()
+        words: list[str] = []
+        for name in _OPTIONS:
+            value = getattr(self, name)
+            if value == getattr(plain, name):
+                continue
+            words += [_flag(name)] if value is True else [_flag(name), str(value)]
+        return words
+
+
+# By field: what argparse and pytest both take.
+_OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "cluster": {"metavar": "KIND", "help": "local (default), docker, zookeeper or existing"},
+    "kafka": {
+        "metavar": "VERSION",
+        "help": f"release of the brokers (default: {provision.KAFKA_VERSION}; with ZooKeeper: {LAST_WITH_ZOOKEEPER})",
+    },
+    "combined": {
+        "action": "store_true",
+        "default": None,
+        "help": "nodes that are brokers and controllers at once, instead of three of each",
+    },
+    "mixed": {
+        "metavar": "NODE=VERSION,…",
+        "help": "releases of single nodes where they differ from --kafka, such as broker-1=3.9.2 (local only)",
+    },
+    "image": {
+        "metavar": "IMAGE",
+        "help": "docker: an image laid out like the official one, instead of one that is made here",
+    },
+    "zookeeper": {
+        "action": "store_true",
+        "default": None,
+        "help": "docker: brokers with a ZooKeeper ensemble, as --cluster zookeeper has them",
+    },
+    "security": {
+        "metavar": "HOW",
+        "choices": PROTOCOLS,
+        "help": f"how clients get in: {', '.join(PROTOCOLS)} (default: plaintext); local clusters only",
+    },
+    "bootstrap": {"metavar": "HOST:PORT,…", "help": "existing: where its brokers are"},
+    "client_config": {
+        "metavar": "FILE",
+        "help": "existing: properties that clients need to get in; ${env:NAME} and ${file:PATH} stand for secrets",
+    },
+    "powers": {"metavar": "FILE.toml", "help": "existing: commands that kill, restart or pause its nodes"},
+    "prefix": {
+        "metavar": "TEXT",
+        "help": f"existing: what all topics, groups and ids of ours begin with (default: {TOPIC_PREFIX})",
+    },
+    "keep_topics": {
+        "action": "store_true",
+        "default": None,
+        "help": "existing: leave topics and groups there at the end",
+    },
+}
+
+# Options that only some kinds know: the others refuse them.
+_ONLY: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("mixed", "security"), ("local",)),
+    **dict.fromkeys(("image", "zookeeper"), ("docker",)),
+    **dict.fromkeys(("bootstrap", "client_config", "powers", "prefix", "keep_topics"), ("existing",)),
+}
+
+
+@contextmanager
+def running(cluster: Cluster) -> Iterator[Cluster]:
+    """Start it, and stop it whatever happens; no second Ctrl-C ends that half way."""
+    cluster.start()
+    try:
+        yield cluster
+    finally:
+        with signals.deferred():
+            cluster.stop()
+
+
+class _Add(Protocol):
+    def __call__(self, flag: str, **how: Any) -> Any: ...
+
+
+def add_options(add: _Add, without: Container[str] = ()) -> None:
+    """Give the options of a choice to a parser: argparse's add_argument or pytest's addoption."""
+    for name, how in _OPTIONS.items():
+        if name not in without:
+            add(_flag(name), **how)
+
+
+def kinds_of_clusters() -> list[str]:
+    return [name for name in registry.names("cluster") if name not in FOR_TESTS_OF_THE_HARNESS]
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+# --- what scenarios need of the brokers --------------------------------------------------------------
+
+
+def laid_out_for(choice: Choice, scenarios: Iterable[Scenario]) -> Choice:
+    """The same cluster, with Byteman in its brokers only if a fault of these scenarios needs it."""
+    return with_byteman(choice) if by_byteman(scenarios, fuse=choice.options.fuse) else choice
+
+
+def with_byteman(choice: Choice) -> Choice:
+    """Brokers of a cluster that runs already are as they are."""
+    if choice.cluster == "existing":
+        return choice
+    return replace(choice, options=replace(choice.options, byteman=True))
+
+
+def by_byteman(scenarios: Iterable[Scenario], *, fuse: bool = False) -> bool:
+    """Whether a fault of theirs needs Byteman. Behind FUSE that is only a slow read."""
+    return any(_needs(fault, fuse) for one in scenarios for fault in _faults(one))
+
+
+def faults_by_byteman() -> list[str]:
+    """The names of all faults that Byteman can do."""
+    return [name for name in registry.names("fault") if _WAY in registry.load("fault", name).ways]
+
+
+def _faults(scenario: Scenario) -> Iterator[Fault]:
+    for window in scenario.schedule:
+        yield window.fault
+        inner = getattr(window.fault, "inner", None)  # of a fault that begins another one
+        if inner is not None:
+            yield inner
+
+
+def _needs(fault: Fault, fuse: bool) -> bool:
+    if _WAY not in fault.ways or getattr(fault, "rate_kb_s", None):  # a rate is kept by the container's group
+        return False
+    return not fuse or getattr(fault, "harm", None) == "read"

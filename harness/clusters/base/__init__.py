@@ -1,0 +1,1 @@
+"""What every cluster of servers does the same, whatever the servers run as."""

@@ -1,0 +1,184 @@
+"""What every cluster of servers of ours does the same, whatever the servers run as."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from harness.clusters.base.broker_properties import server_properties
+from harness.clusters.base.log_marks import LogMarks
+from harness.clusters.base.options import PLAIN, Options
+from harness.clusters.base.readiness import Readiness
+from harness.clusters.base.security import Access
+from harness.clusters.base.server import Server
+from harness.clusters.base.view import LocalView
+from harness.clusters.links.links import Links
+from harness.clusters.links.mesh import Member, Mesh, members
+from harness.clusters.links.toxiproxy import Toxiproxy
+from harness.contracts import Lane, Node, TopicSettings
+from harness.errors import ClusterError, UsageError
+from harness.kafka import topics
+from harness.machine.loopback_block import Block
+from harness.provision.kafka import numbers_of
+from harness.runtime import signals
+
+_FIRST_KRAFT = (3, 3)
+
+
+class ServerCluster(ABC):
+    """A kind of cluster says how it is started and stopped; between that `_nodes` are its servers."""
+
+    folder: Path
+    _block: Block | None = None  # from its start to its stop
+    _mesh: Mesh | None = None
+    _toxiproxy: Toxiproxy | None = None
+    _links: Links | None = None
+    _nodes: Sequence[Server] = ()
+    _members: tuple[Member, ...]
+    _combined: bool
+    _broker_settings: Mapping[str, str]
+    _options: Options
+    _steps_s: Mapping[str, float]
+    _log_marks = LogMarks()
+
+    @abstractmethod
+    def _start(self) -> None:
+        """Returns when ready was observed."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Also of one that was started half or not at all."""
+
+    @abstractmethod
+    def describe(self) -> Mapping[str, Any]: ...
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Returns when ready was observed; on an error nothing is left running."""
+        if self._block is not None:
+            raise ClusterError(f"the cluster in {self.folder} was started already")
+        try:
+            self._start()
+        except BaseException:
+            with signals.deferred():
+                self.stop()
+            raise
+
+    def bootstrap_servers(self, lane: Lane) -> str:
+        return self._started().bootstrap_servers(lane)
+
+    def client_settings(self, lane: Lane) -> Mapping[str, Any]:
+        return {}
+
+    def nodes(self) -> Sequence[Node]:
+        return tuple(self._nodes)
+
+    def view(self) -> LocalView:
+        self._started()
+        return LocalView(self._nodes)
+
+    def create_topic(self, name: str, settings: TopicSettings) -> None:
+        topics.create_topic(self, name, settings)
+
+    def delete_topic(self, name: str) -> None:
+        topics.delete_topic(self, name)
+
+    def begin_logs(self) -> None:
+        """From now on is what `collect_logs` takes; without this, everything since the start of the cluster."""
+        self._log_marks = LogMarks(self._logs())
+
+    def collect_logs(self, into: Path) -> None:
+        """Copy what every server and Toxiproxy logged since `begin_logs`; also after `stop`."""
+        self._log_marks.copy(self._logs(), into)
+
+    def _logs(self) -> dict[str, Path]:
+        logs = {node.name: node.log for node in self._nodes}
+        return logs | ({"toxiproxy": self._toxiproxy.log} if self._toxiproxy is not None else {})
+
+    def replica_folders(self, topic: str, partition: int) -> Mapping[str, Path]:
+        """Where each broker that has a copy of the partition keeps it, whether it runs or not."""
+        return {
+            node.name: replica
+            for node in self._nodes
+            for folder in node.log_folders
+            if node.member.broker and (replica := folder / f"{topic}-{partition}").is_dir()
+        }
+
+    def residue(self) -> list[str]:
+        """What is left of faults on this cluster, each in a few words; nothing on one that was never touched."""
+        left = [what for node in self._nodes for what in node.residue()]
+        return left + (self._links.residue() if self._links is not None else [])
+
+    def rss_mb(self) -> int:
+        """All servers and Toxiproxy together."""
+        pids = [node.pid for node in self._nodes] + [self._toxiproxy.pid if self._toxiproxy else None]
+        return round(sum(_rss_kb(pid) for pid in pids if pid is not None) / 1024)
+
+    def _wait_until_ready(self, begun: float, limit_s: float, access: Access | None = None) -> None:
+        """Its start began at `begun`; when each step was seen is kept for `describe`."""
+        bootstrap = self.bootstrap_servers(Lane.CONTROL)
+        readiness = Readiness(self._nodes, self.view(), bootstrap, limit_s, access)
+        try:
+            readiness.wait()
+        finally:
+            self._steps_s = readiness.steps_s
+        self._steps_s = {**readiness.steps_s, "ready": round(time.monotonic() - begun, 2)}
+
+    def _laid_out(self) -> Mapping[str, Any]:
+        """How it is laid out and how it came up, for `describe`."""
+        return {
+            "brokers": len([m for m in self._members if m.broker]),
+            "controllers": len([m for m in self._members if m.controller]),
+            "combined": self._combined,
+            "settings": self._broker_settings,
+            "options": [name for name, on in vars(self._options).items() if on != getattr(PLAIN, name)],
+            "folder": str(self.folder),
+            "loopback_block": self._mesh.block if self._mesh else None,
+            "steps_s": dict(self._steps_s),
+            "rss_mb": self.rss_mb(),
+        }
+
+    # What another layout does in its own way.
+
+    def _must_fit(self, kafka_version: str) -> None:
+        """Raises UsageError if a version cannot be laid out like this."""
+        if numbers_of(kafka_version) < _FIRST_KRAFT:
+            raise UsageError(
+                f"Kafka {kafka_version} has no KRaft that is ready for use: --cluster zookeeper runs it"
+            )
+
+    def _lay_out(self, brokers: int, controllers: int, combined: bool) -> tuple[Member, ...]:
+        return members(brokers, controllers, combined)
+
+    def _properties(self, mesh: Mesh, member: Member, data: Path, version: str) -> Mapping[str, str]:
+        return server_properties(mesh, member, data, self._broker_settings, version)
+
+    def _started(self) -> Mesh:
+        if self._mesh is None or self._block is None:
+            raise ClusterError(f"the cluster in {self.folder} is not running")
+        return self._mesh
+
+
+def must_be_sizes(brokers: int, controllers: int) -> None:
+    if not 1 <= brokers <= 100 or not 1 <= controllers <= 100:
+        raise UsageError(f"brokers={brokers}, controllers={controllers}: allowed are 1 to 100")
+
+
+def _rss_kb(pid: int) -> int:
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("VmRSS:")), 0)

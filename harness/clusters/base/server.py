@@ -1,0 +1,153 @@
+"""A server of a cluster, whatever it runs as. Its powers are mixed in, one file each; see harness.clusters.powers.local_nodes."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from pathlib import Path
+
+from harness.clusters.base.options import Options
+from harness.clusters.links.links import Links
+from harness.clusters.links.mesh import Member, Port
+from harness.errors import ClusterError, WaitTimeout
+from harness.kafka.protocol import raw_client
+from harness.kafka.protocol.security import Secured, Security
+from harness.waiting import wait_until
+
+ASK_LIMIT_S = 2.0
+_RESTART_LIMIT_S = 60.0
+STOP_LIMIT_S = 60.0
+_COMPLAINT = re.compile(r"\b(ERROR|FATAL)\b|Exception|^Error|Unrecognized|OutOfMemory")
+_TAIL_BYTES = 256 * 1024
+
+
+class Server(ABC):
+    """Killable, Stoppable and Pausable. Powers add to `residue` and `closed`; a kind of server (a process, a container)
+    says how it is launched and ended.
+    """
+
+    def __init__(self, member: Member, address: str, links: Links, folder: Path, options: Options) -> None:
+        self.member = member
+        self.address = address
+        self.folder = folder
+        self.links_of_cluster = links
+        self.options = options
+        self.security: Security | None = None  # how clients get in; None: anybody
+
+    def __repr__(self) -> str:
+        return f"<{self.name} {self.address}>"
+
+    @property
+    def name(self) -> str:
+        return self.member.name
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "server.log"
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    @property
+    def log_folders(self) -> list[Path]:
+        return self.options.folders_in(self.data) if self.member.broker else [self.data]
+
+    # Where the harness itself asks it; a kind of server that is reached otherwise says so.
+
+    @property
+    def control(self) -> raw_client.Address:
+        """The broker, on the control lane."""
+        return Secured.of((self.address, Port.CONTROL), self.security)
+
+    @property
+    def controller(self) -> raw_client.Address:
+        """The controller's listener."""
+        return (self.address, Port.CONTROLLER)
+
+    @property
+    @abstractmethod
+    def pid(self) -> int | None:
+        """Of the server as this machine sees it; None: it does not run."""
+
+    @abstractmethod
+    def launch(self) -> None:
+        """Start it; it is not ready yet when this returns."""
+
+    @abstractmethod
+    def exit_code(self) -> int | None:
+        """Of a server that has ended."""
+
+    # Killable
+
+    @abstractmethod
+    def kill(self) -> None:
+        """Returns when it is gone."""
+
+    @abstractmethod
+    def running(self) -> bool: ...
+
+    def restart(self) -> None:
+        """Returns when the node takes part in the cluster again."""
+        if self.running():
+            return
+        self.launch()
+        try:
+            wait_until(self.ready, _RESTART_LIMIT_S, lambda: f"{self.name} is not back; {self.complaint()}")
+        except WaitTimeout as error:
+            raise ClusterError(str(error)) from error
+
+    # Stoppable
+
+    @abstractmethod
+    def shut_down(self, limit_s: float = STOP_LIMIT_S) -> int: ...
+
+    # Pausable
+
+    @abstractmethod
+    def pause(self) -> None: ...
+
+    @abstractmethod
+    def resume(self) -> None: ...
+
+    @abstractmethod
+    def paused(self) -> bool: ...
+
+    # what powers add to
+
+    def residue(self) -> list[str]:
+        """What is left of faults on this node, each in a few words; nothing on a node as it was at first."""
+        return [f"{self.name} is paused"] if self.paused() else []
+
+    def closed(self) -> None:  # noqa: B027  # most have nothing to give back
+        """The cluster stops and the process is gone: give back everything else."""
+
+    # what is seen of it
+
+    def must_run(self) -> None:
+        """Raises ClusterError if the process has ended."""
+        if not self.running():
+            raise ClusterError(f"{self.name} ended with code {self.exit_code()}: {self.complaint()}")
+
+    def ready(self) -> bool:
+        """Whether the node, asked by itself, takes part; raises ClusterError if its process has ended."""
+        self.must_run()
+        try:
+            return self._takes_part()
+        except raw_client.WireError:
+            return False
+
+    def complaint(self) -> str:
+        """The last line of the log that tells of trouble, and where the log is."""
+        try:
+            with self.log.open("rb") as file:
+                file.seek(max(0, self.log.stat().st_size - _TAIL_BYTES))
+                lines = file.read().decode(errors="replace").splitlines()
+        except FileNotFoundError:
+            lines = []
+        told = [line for line in lines if _COMPLAINT.search(line)] or lines or ["its log is empty"]
+        return f"{told[-1].strip()[:300]} (log: {self.log})"
+
+    def _takes_part(self) -> bool:
+        raw_client.api_versions(self.controller, ASK_LIMIT_S)
+        return True

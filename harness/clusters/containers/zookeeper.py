@@ -1,0 +1,91 @@
+"""Kafka brokers with a ZooKeeper ensemble in containers: what `--cluster docker --zookeeper` gives.
+
+The servers reach each other directly on their network. So nobody stands between a follower and a leader that does not
+listen yet, and there is no gate as in a cluster of local processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Self
+
+from harness.clusters.base.options import PLAIN, Options
+from harness.clusters.containers.cluster import DockerCluster
+from harness.clusters.containers.container import ImageJvm
+from harness.clusters.containers.host import Yard
+from harness.clusters.containers.nodes import ContainerBroker, ContainerNode
+from harness.clusters.ensemble.cluster import WithZooKeeper, must_be_ensemble, must_not_be_combined
+from harness.clusters.ensemble.server import RegisteredBroker, ZooKeeperServer
+from harness.clusters.links.mesh import Member
+from harness.clusters.processes.java import ZOOKEEPER_CLASS
+from harness.errors import UsageError
+from harness.provision.kafka import LAST_WITH_ZOOKEEPER
+
+if TYPE_CHECKING:
+    from harness.cluster_options import Choice
+
+_NOT_FOUND = "Could not find or load main class"
+
+
+class ZooKeeperContainer(ZooKeeperServer, ContainerNode):
+    pass
+
+
+class RegisteredContainer(RegisteredBroker, ContainerBroker):
+    pass
+
+
+class DockerZooKeeperCluster(WithZooKeeper, DockerCluster):
+    """N brokers `broker-1…` and M servers `zookeeper-1…`, of which more than half have to live."""
+
+    instead: ClassVar[str] = "leave out --zookeeper"
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        brokers: int = 3,
+        zookeepers: int = 3,
+        kafka_version: str = LAST_WITH_ZOOKEEPER,
+        image: str = "",
+        broker_settings: Mapping[str, str] = {},
+        options: Options = PLAIN,
+    ) -> None:
+        must_be_ensemble(zookeepers)
+        super().__init__(
+            folder,
+            brokers=brokers,
+            controllers=zookeepers,
+            kafka_version=kafka_version,
+            image=image,
+            broker_settings=broker_settings,
+            options=options,
+        )
+
+    @classmethod
+    def chosen(cls, choice: Choice, folder: Path) -> Self:
+        must_not_be_combined(choice)
+        return cls(
+            folder,
+            kafka_version=choice.kafka,
+            image=choice.image,
+            broker_settings=choice.settings,
+            options=choice.options,
+        )
+
+    def _formatter(self, yard: Yard, jvm: ImageJvm) -> Callable[[ContainerNode], None]:
+        self._must_fit(jvm.kafka_version)  # jars that were given by hand may be of another version
+        if self._chosen_image:
+            # Without a file of settings it only says how it is used.
+            words = [str(jvm.java), "-Xmx32m", "-cp", jvm.classpath, ZOOKEEPER_CLASS]
+            _code, said = yard.run(self._chosen_image, words, self.folder)
+            if _NOT_FOUND in said:
+                raise UsageError(
+                    f"--image {self._chosen_image} has no ZooKeeper: take one of Kafka {LAST_WITH_ZOOKEEPER} or older,"
+                    f" or {self.instead}"
+                )
+        return self._prepare
+
+    def _kind_of(self, member: Member) -> type[ContainerNode]:
+        return ZooKeeperContainer if member.zookeeper else RegisteredContainer

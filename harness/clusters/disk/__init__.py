@@ -1,0 +1,1 @@
+"""Disks of brokers that can be broken, by FUSE or by Byteman; knows no cluster."""

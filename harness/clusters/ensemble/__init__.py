@@ -1,0 +1,1 @@
+"""ZooKeeper servers and the brokers that register with them."""

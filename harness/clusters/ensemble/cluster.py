@@ -1,0 +1,65 @@
+"""What a cluster with ZooKeeper does in its own way, whatever its servers run as."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from harness.clusters.base.broker_properties import zookeeper_properties
+from harness.clusters.base.cluster import ServerCluster
+from harness.clusters.base.server import Server
+from harness.clusters.ensemble.server import RegisteredBroker, ZooKeeperServer, ZooKeeperView
+from harness.clusters.links.mesh import Member, Mesh, members_with_zookeeper
+from harness.errors import UsageError
+from harness.provision.kafka import LAST_WITH_ZOOKEEPER, numbers_of
+
+if TYPE_CHECKING:
+    from harness.cluster_options import Choice
+
+_FIRST_WITHOUT = (4,)
+
+
+class WithZooKeeper(ServerCluster):
+    """Mixed in before a kind of cluster: its brokers `broker-1…` go with servers `zookeeper-1…` instead of controllers."""
+
+    instead: ClassVar[str]  # what a user may ask for whose version knows no ZooKeeper
+
+    def view(self) -> ZooKeeperView:
+        self._started()
+        return ZooKeeperView(self._nodes)
+
+    def _must_fit(self, kafka_version: str) -> None:
+        if numbers_of(kafka_version) >= _FIRST_WITHOUT:
+            raise UsageError(
+                f"Kafka {kafka_version} knows no ZooKeeper: give --kafka {LAST_WITH_ZOOKEEPER} or older, or {self.instead}"
+            )
+
+    def _lay_out(self, brokers: int, controllers: int, combined: bool) -> tuple[Member, ...]:
+        return members_with_zookeeper(brokers, controllers)
+
+    def _laid_out(self) -> Mapping[str, Any]:
+        return {**super()._laid_out(), "zookeepers": len([m for m in self._members if m.zookeeper])}
+
+    def _properties(self, mesh: Mesh, member: Member, data: Path, version: str) -> Mapping[str, str]:
+        if member.zookeeper:
+            return zookeeper_properties(mesh, member, data)
+        return super()._properties(mesh, member, data, version)
+
+    def _prepare(self, node: Server) -> None:
+        """Its data folder before its first start; brokers write down by themselves who they are."""
+        node.data.mkdir(parents=True)
+        if node.member.zookeeper:
+            (node.data / "myid").write_text(f"{node.member.place}\n", encoding="ascii")
+        if isinstance(node, RegisteredBroker):
+            node.ensemble = [each for each in self._nodes if isinstance(each, ZooKeeperServer)]
+
+
+def must_be_ensemble(zookeepers: int) -> None:
+    if not 3 <= zookeepers <= 40:
+        raise UsageError(f"zookeepers={zookeepers}: an ensemble has 3 to 40 servers")
+
+
+def must_not_be_combined(choice: Choice) -> None:
+    if choice.combined:
+        raise UsageError("--combined: brokers with ZooKeeper are no nodes of KRaft; leave it out")

@@ -1,0 +1,85 @@
+"""Undo what killed harnesses left in use on clusters that are not ours: run the commands, and see that they worked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from harness.clusters.external import held_powers
+from harness.clusters.external.client_properties import read_properties
+from harness.clusters.external.held_powers import Use
+from harness.clusters.external.node import Kill, Pause
+from harness.clusters.external.power_commands import Commands, Powers
+from harness.clusters.links.mesh import Member
+from harness.errors import ClusterError, FaultError, OnceproofError, UsageError, WaitTimeout
+from harness.kafka.protocol.security import Secured, Security
+from harness.waiting import wait_until
+
+_SETTLE_S = 10.0  # for a command that was under way when its harness was killed
+
+
+def undo_left(say: Callable[[str], None]) -> None:
+    """Bring back what killed runs left paused or down, on whatever cluster; one line each. Raises nothing for a single one."""
+    try:
+        left = held_powers.left(say)
+    except ClusterError as error:
+        say(str(error))
+        return
+    for file, use in left.items():
+        try:
+            say(_undo(use))
+        except OnceproofError as error:
+            say(f"{use.node} of {use.bootstrap}: {error}; {file} stays, the next start tries again")
+        else:
+            file.unlink(missing_ok=True)
+
+
+def _undo(use: Use) -> str:
+    """Return what was done, when the node was seen to be back."""
+    commands = Commands(_lines(use), use.limit_s)
+    member = Member(use.node, use.id, use.broker, use.controller)
+    why = f"{use.node} of {use.bootstrap}: a run that was killed had begun to {use.power} it at {use.began}"
+    try:
+        control = Secured.of(use.place, _security(use)) if use.place is not None else None
+    except UsageError as error:
+        undo = held_powers.UNDONE_BY[use.power][0]
+        code = commands.run(undo, use.node, lambda text: None)
+        raise FaultError(
+            f"{undo} ended with code {code}, but it cannot be seen whether that worked: {error}"
+        ) from error
+    if use.power == "pause":
+        paused = Pause(member, control, commands, lambda text: None)
+        _settle(use, paused.paused)
+        paused.resume()
+        return f"{why}; resumed, it answers"
+    killed = Kill(member, control, commands, lambda text: None)
+    _settle(use, lambda: not killed.running())
+    if killed.running():
+        return f"{why}; it runs"
+    killed.restart()
+    return f"{why}; restarted, it takes part again"
+
+
+def _settle(use: Use, affected: Callable[[], bool]) -> None:
+    """A command that its harness did not see the end of may still take effect: wait for that, so that the undo comes after it."""
+    if not use.commanded:
+        with suppress(WaitTimeout):
+            wait_until(affected, min(_SETTLE_S, use.limit_s), "", every_s=0.5)
+
+
+def _lines(use: Use) -> dict[str, held_powers.Line]:
+    if use.lines is not None:
+        return dict(use.lines)
+    given: dict[str, object] = {"node": use.node, "id": use.id}
+    if use.place is not None:
+        given |= {"host": use.place[0], "port": use.place[1]}
+    lines = Powers.read(Path(use.powers)).of(use.node, given).lines
+    wanted = held_powers.UNDONE_BY[use.power]
+    if wanted[0] not in lines:
+        raise FaultError(f"{use.powers} has no {wanted[0]} command any more")
+    return {name: lines[name] for name in wanted if name in lines}
+
+
+def _security(use: Use) -> Security | None:
+    return Security.of(read_properties(Path(use.client_config))) if use.client_config is not None else None

@@ -1,0 +1,1 @@
+"""Links between nodes and clients, cut, shaped and probed; knows no server process."""

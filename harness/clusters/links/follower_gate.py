@@ -1,0 +1,55 @@
+"""A gate before the port on which a ZooKeeper leader takes its followers: who comes too early waits.
+
+An elected server listens there a moment later than its followers come. Refused, they would try again. But a proxy takes
+everybody, and hangs up when nobody listens behind it, after which they call for another election, and the next leader waits
+for them in vain. So proxies lead to this gate, which tries again in their place.
+
+`python -m harness.clusters.links.follower_gate LISTEN UPSTREAM`, each as HOST:PORT; one for each server, as long as its cluster lives.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from contextlib import suppress
+
+_PATIENCE_S = 3.0
+_AGAIN_S = 0.02
+_READ_BYTES = 64 * 1024
+
+
+async def main(listen: str, upstream: str) -> None:
+    async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        behind = await _dial(upstream)
+        if behind is not None:
+            ways = [_pass(reader, behind[1]), _pass(behind[0], writer)]
+            await asyncio.gather(*ways)
+        writer.close()
+
+    host, port = listen.split(":")
+    async with await asyncio.start_server(take, host, int(port)) as server:
+        await server.serve_forever()
+
+
+async def _dial(upstream: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
+    host, port = upstream.split(":")
+    deadline = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < deadline:
+        with suppress(OSError):
+            return await asyncio.open_connection(host, int(port))
+        await asyncio.sleep(_AGAIN_S)
+    return None
+
+
+async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Whatever ends one way ends the other: servers of an ensemble do not half-close."""
+    with suppress(OSError):
+        while piece := await reader.read(_READ_BYTES):
+            writer.write(piece)
+            await writer.drain()
+    writer.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

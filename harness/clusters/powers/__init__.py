@@ -1,0 +1,1 @@
+"""One power over a node a file, mixed into the nodes of clusters."""

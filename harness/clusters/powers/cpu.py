@@ -1,0 +1,198 @@
+"""The power over a node's share of the processors: Starvable, by a control group or, without root, by signals."""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from harness.clusters.base.server import Server
+from harness.clusters.links.dialects import KAFKA, Speech
+from harness.clusters.processes.server_process import ServerProcess
+from harness.errors import FaultError
+from harness.kafka.protocol import raw_client
+from harness.machine.cgroup import Group
+from harness.machine.cgroup_cpu import CpuGroup, place_for
+
+_TICK_S = 0.01
+_CREDIT_S = 0.1  # how long a process that slept may run at once afterwards, in seconds of its share
+_LONGEST_STOP_S = 1.0
+_CONNECTIONS = 4
+_PIPELINED = 500
+
+
+class Starved(ServerProcess):
+    _share: float | None = None
+    _group: Group | None = None
+    _throttle: Throttle | None = None
+    _asleep: bool = False  # paused by a fault of its own, not by the throttle
+
+    def launch(self) -> None:
+        self._asleep = False
+        super().launch()
+        if self._share is not None:  # it was started anew while it is starved
+            self._stop_starving()
+            self._begin_starving(self._share)
+
+    def closed(self) -> None:
+        super().closed()
+        self.feed()
+
+    def residue(self) -> list[str]:
+        starved = [f"{self.name} is starved"] if self._share is not None else []
+        return super().residue() + starved
+
+    # Starvable
+
+    def starve(self, cpu_share: float) -> str:
+        self.feed()
+        self._share = cpu_share
+        return self._begin_starving(cpu_share)
+
+    def feed(self) -> None:
+        self._share = None
+        self._stop_starving()
+
+    def cpu_under_load(self, for_s: float) -> float:
+        return cpu_under_load(self, for_s, self.keep_busy)
+
+    def keep_busy(self, for_s: float) -> None:
+        """Ask it for more than it can do."""
+        busy(self, for_s)
+
+    def _begin_starving(self, share: float) -> str:
+        pid = self.pid
+        if pid is None:
+            return "nothing"
+        place = place_for(pid)
+        if place is not None:
+            try:
+                self._group = CpuGroup.make(place, share)
+                self._group.take(pid)
+                return "cgroup"
+            except OSError:  # not root, or not allowed inside this container
+                self._stop_starving()
+        self._throttle = Throttle(pid, share, stop=super().pause, go_on=self._go_on)
+        return "signals"
+
+    def _stop_starving(self) -> None:
+        if self._group is not None:
+            self._group.remove()
+            self._group = None
+        if self._throttle is not None:
+            self._throttle.end()
+            self._throttle = None
+
+    def _go_on(self) -> None:
+        if not self._asleep:
+            super().resume()
+
+    # Pausable, where the throttle stops the process as well
+
+    def pause(self) -> None:
+        self._asleep = True
+        super().pause()
+
+    def resume(self) -> None:
+        self._asleep = False
+        super().resume()
+
+    def paused(self) -> bool:
+        return super().paused() and (self._throttle is None or self._asleep)
+
+
+class Throttle:
+    """Stops a process whenever it has used more than its share, and lets it go on when it has waited for that.
+
+    A thread of the harness: should the harness be killed, the kernel kills the process as well, stopped or not.
+    """
+
+    def __init__(
+        self, pid: int, share: float, *, stop: Callable[[], None], go_on: Callable[[], None]
+    ) -> None:
+        self._pid, self._share, self._stop, self._go_on = pid, share, stop, go_on
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"throttle-{pid}", daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            credit, looked, used = 0.0, time.monotonic(), cpu_seconds(self._pid)
+            while not self._over.wait(_TICK_S):
+                now, used_now = time.monotonic(), cpu_seconds(self._pid)
+                credit += self._share * (now - looked) - (used_now - used)
+                credit = min(credit, self._share * _CREDIT_S)
+                looked, used = now, used_now
+                if credit < 0:
+                    self._stop()
+                    self._over.wait(min(-credit / self._share, _LONGEST_STOP_S))
+                    self._go_on()
+        except OSError:  # the process has ended
+            pass
+        finally:
+            self._go_on()
+
+
+def busy(server: Server, for_s: float) -> None:
+    """Ask a Kafka server for more than it can do."""
+    ask_for_more(server.control if server.member.broker else server.controller, for_s)
+
+
+def cpu_under_load(server: Server, for_s: float, keep_busy: Callable[[float], None]) -> float:
+    """How many processors it used while it was asked for more work than it can do."""
+    pid = server.pid
+    if pid is None:
+        raise FaultError(f"{server.name} does not run")
+    begun, before = time.monotonic(), cpu_seconds(pid)
+    keep_busy(for_s)
+    try:
+        return (cpu_seconds(pid) - before) / (time.monotonic() - begun)
+    except OSError:
+        raise FaultError(f"{server.name} ended under load") from None
+
+
+def cpu_seconds(pid: int) -> float:
+    """How long a process has run on all processors together, to the nanosecond (its CPU clock; man clock_getres).
+
+    Raises OSError when there is no such process.
+    """
+    return time.clock_gettime((~pid << 3) | 2)
+
+
+def ask_for_more(address: raw_client.Address, for_s: float, speech: Speech = KAFKA) -> None:
+    """Cheap questions without a pause on several connections: far more work for a server than for us."""
+    block = memoryview(speech.question(0) * _PIPELINED)
+    deadline = time.monotonic() + for_s
+    with selectors.DefaultSelector() as ready:
+        connections: list[socket.socket] = []
+        try:
+            for _ in range(_CONNECTIONS):
+                connections.append(raw_client.connect(address, 10.0))
+                connections[-1].sendall(speech.hello())
+                connections[-1].setblocking(False)
+                ready.register(connections[-1], selectors.EVENT_READ | selectors.EVENT_WRITE, [0])
+            while (left := deadline - time.monotonic()) > 0:
+                for key, events in ready.select(left):
+                    with suppress(BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                        _exchange(key.fileobj, key.data, events, block)
+        except OSError as error:
+            raise FaultError(f"{address[0]}:{address[1]} takes no load: {error}") from error
+        finally:
+            for connection in connections:
+                connection.close()
+
+
+def _exchange(connection: object, sent: list[int], events: int, block: memoryview) -> None:
+    assert isinstance(connection, socket.socket)
+    if events & selectors.EVENT_READ and not connection.recv(1 << 18):
+        raise ConnectionResetError("closed")
+    if events & selectors.EVENT_WRITE:
+        sent[0] = (sent[0] + connection.send(block[sent[0] :])) % len(block)

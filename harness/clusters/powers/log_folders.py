@@ -1,0 +1,54 @@
+"""The power over single log folders of a broker that has several: FolderBreakable."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from functools import cached_property
+
+from confluent_kafka import KafkaException
+from confluent_kafka.cimpl import NewPartitions
+
+from harness.clusters.powers.disk import Disked
+from harness.errors import ClusterError
+from harness.kafka.topics import PROBE_TOPIC
+
+_MAKE_LIMIT_S = 20.0
+_MOST_PROBES = 50  # the broker puts a new partition where the fewest are: one in each folder takes a few
+
+
+class Foldered(Disked):
+    def folders(self) -> Sequence[str]:
+        return [folder.name for folder in self.log_folders]
+
+    def partitions_in(self, folder: str) -> Collection[str]:
+        (place,) = [path for path in self.log_folders if path.name == folder]
+        return {path.parent.name for path in place.glob("*/*.log")}
+
+    def append_to(self, folder: str) -> None:
+        self._append(self._folders_topic, self._probe_in(folder))
+
+    @cached_property
+    def _folders_topic(self) -> str:
+        """A topic on this broker alone with at least one partition in each log folder."""
+        name = f"{PROBE_TOPIC}-folders-{self.member.id}"
+        self._make_topic(name)
+        count = 1
+        while not all(self._probes_in(name, folder) for folder in self.folders()):
+            if count == _MOST_PROBES:
+                raise ClusterError(f"{self.name} puts no partition into one of its log folders")
+            count += 1
+            more = NewPartitions(name, count, replica_assignment=[[self.member.id]])
+            admin = self._admin()
+            try:
+                admin.create_partitions([more])[name].result(_MAKE_LIMIT_S)
+            except KafkaException as error:
+                raise ClusterError(f"{name} cannot have {count} partitions: {error.args[0].str()}") from error
+            self._wait_takes(name, count - 1)
+        return name
+
+    def _probe_in(self, folder: str) -> int:
+        return min(self._probes_in(self._folders_topic, folder))
+
+    def _probes_in(self, topic: str, folder: str) -> list[int]:
+        there = [name.rpartition("-") for name in self.partitions_in(folder)]
+        return [int(number) for name, _, number in there if name == topic]

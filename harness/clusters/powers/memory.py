@@ -1,0 +1,125 @@
+"""The power over a node's memory: MemoryStarvable, by a control group that has nobody else in it."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import replace
+
+from harness.clusters.base.server import Server
+from harness.clusters.powers.cpu import busy
+from harness.clusters.processes.server_process import ServerProcess
+from harness.contracts import Memory
+from harness.errors import FaultError
+from harness.machine.cgroup import Group, Home, home_of, place_for
+from harness.machine.cgroup_memory import MemoryGroup
+
+
+def trouble() -> str | None:
+    """Why processes of this machine cannot have memory taken away; None: they can."""
+    if os.geteuid() != 0:
+        return "only root may make control groups"
+    return (
+        None
+        if place_for(os.getpid(), "memory")
+        else "there is no control group for memory in which to make one"
+    )
+
+
+class Squeezed(Server):
+    """A server that has a control group to itself, as every container has."""
+
+    _left_mb: float | None = None
+
+    def memory_home(self) -> Home | None:
+        """Its group; None if there is none that has to do with memory."""
+        pid = self.pid
+        return home_of(pid, "memory") if pid is not None else None
+
+    def restart(self) -> None:
+        """A new process gets what it needs to start, and has its memory taken again once it takes part."""
+        began = not self.running()
+        super().restart()
+        if began and self._left_mb is not None:
+            self._memory_group().squeeze(self._left_mb)
+
+    def residue(self) -> list[str]:
+        squeezed = [f"{self.name} is short of memory"] if self._left_mb is not None else []
+        return super().residue() + squeezed
+
+    def closed(self) -> None:
+        super().closed()
+        self.give_memory()
+
+    # MemoryStarvable
+
+    def take_memory(self, left_mb: float) -> str:
+        group = self._memory_group()
+        self._left_mb = left_mb
+        group.squeeze(left_mb)
+        return "cgroup"
+
+    def give_memory(self) -> None:
+        if self._left_mb is not None and (home := self.memory_home()) is not None:
+            MemoryGroup(home).release()
+        self._left_mb = None
+
+    def memory_under_load(self, for_s: float) -> Memory:
+        group = self._memory_group()
+        try:
+            before = group.look()
+            self.ask_for_memory(for_s)
+            after = group.look()
+        except OSError:
+            raise FaultError(f"{self.name} ended under load") from None
+        return replace(after, refused=after.refused - before.refused)
+
+    def ask_for_memory(self, for_s: float) -> None:
+        """Have it do what takes memory."""
+        busy(self, for_s)
+
+    def _memory_group(self) -> MemoryGroup:
+        home = self.memory_home()
+        if home is None:
+            raise FaultError(f"memory of {self.name} cannot be limited: {self._why_not()}")
+        return MemoryGroup(home)
+
+    def _why_not(self) -> str:
+        return "it does not run" if self.pid is None else "this machine has no control group for it"
+
+
+class SqueezedProcess(Squeezed, ServerProcess):
+    """A process: it gets a group of its own when it starts, as memory is counted where it was first used."""
+
+    _own_group: Group | None = None
+    _version: int = 0
+
+    def memory_home(self) -> Home | None:
+        return Home(self._own_group.folder, self._version) if self._own_group is not None else None
+
+    def launch(self) -> None:
+        if (home := self.memory_home()) is not None:
+            MemoryGroup(home).release()
+        super().launch()
+        if self.options.memory and (pid := self.pid) is not None:
+            self._join_group(pid)
+
+    def closed(self) -> None:
+        super().closed()
+        if self._own_group is not None:
+            self._own_group.remove()
+            self._own_group = None
+
+    def _join_group(self, pid: int) -> None:
+        with suppress(
+            OSError
+        ):  # not root, or not allowed inside this container: told when memory is to be taken
+            if self._own_group is None and (place := place_for(pid, "memory")) is not None:
+                self._own_group, self._version = Group.made(place, {}), place.version
+            if self._own_group is not None:
+                self._own_group.take(pid)
+
+    def _why_not(self) -> str:
+        if not self.options.memory:
+            return "its cluster was made without Options(memory=True)"
+        return trouble() or super()._why_not()

@@ -1,0 +1,1 @@
+"""Servers as processes of this machine: command lines, programs and class archives."""

@@ -1,0 +1,53 @@
+"""A class archive (AppCDS) for the brokers' JVMs: made once, so that each later start loads classes ready to use.
+
+Measured in turn on two busy cores, three combined nodes to ready: 8.9 to 10.7 s without, 6.8 to 7.5 s with it. The
+Byteman agent must not be put on the boot class path, or the JVM would ignore the archive.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from harness.clusters.processes.java import Jvm
+from harness.errors import OnceproofError
+from harness.runtime.cache import provide, silent, timed, to_stderr
+
+_ARCHIVE, _FAILED = "classes.jsa", "failed.txt"
+
+
+def with_archive(jvm: Jvm, train: Callable[[Jvm, Path], None]) -> Jvm:
+    """The same programs with an archive; `train` has to run a broker with `jvm.train` and let it end by itself.
+
+    Where no archive can be made the cluster works without; the reason lies in the cache folder.
+    """
+
+    def build(into: Path) -> None:
+        archive = into / _ARCHIVE
+        try:
+            with timed("making a class archive for the brokers, once", to_stderr):
+                train(replace(jvm, train=archive), into / "training")
+        except OnceproofError as error:
+            (into / _FAILED).write_text(f"{error}\n", encoding="utf-8")
+        if not archive.is_file():
+            (into / _FAILED).touch()
+
+    folder = provide("class-archive", _key(jvm), build, whole=_whole, progress=silent)
+    archive = folder / _ARCHIVE
+    return replace(jvm, archive=archive) if archive.is_file() else jvm
+
+
+def _whole(folder: Path) -> bool:
+    return (folder / _ARCHIVE).is_file() or (folder / _FAILED).is_file()
+
+
+def _key(jvm: Jvm) -> str:
+    """An archive fits one Java and one class path, down to the times of its jars."""
+    facts = [str(jvm.java.resolve())]
+    facts += [
+        f"{jar} {jar.stat().st_size} {jar.stat().st_mtime_ns}" for jar in sorted(jvm.libs.glob("*.jar"))
+    ]
+    digest = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:12]
+    return f"kafka-{jvm.kafka_version}-java-{jvm.java_version}-{digest}"

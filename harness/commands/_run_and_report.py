@@ -1,0 +1,277 @@
+"""What commands that run scenarios on clusters share: run them, write one report of all, print the summary.
+
+Whatever ends the runs early, the report on those that were done is written first. What such a command ends with, the first that
+applies: 130 interrupted; 1 a promise violated or a control missed; 70 an error of ours, 2 a cluster or set-up that failed; 3 a
+run is INCONCLUSIVE; 0. Skipped scenarios change nothing, unless all are skipped: then there is nothing to prove (2).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.cluster_options import Choice, running
+from harness.errors import OnceproofError, UsageError
+from harness.ledger.packing import add_keep_option
+from harness.runtime.disk_space import reason_of
+from harness.runtime.environment import need_open_files
+
+if TYPE_CHECKING:
+    from harness.campaign import Campaign, Result
+    from harness.commands._progress import Progress
+    from harness.contracts import Cluster
+    from harness.ledger.rundir import RunDir
+    from harness.provision.background_archive import Making
+    from harness.scenario import Scenario
+
+CommandFor = Callable[["Scenario"], str]  # the command line that repeats one scenario's run
+Job = tuple[Choice, Sequence["Scenario"], CommandFor]  # scenarios for a cluster of their own
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--seed", type=int, default=1, help="seed of everything random (default: 1)")
+    parser.add_argument(
+        "--runs", type=Path, default=Path("runs"), help="where run folders go (default: runs)"
+    )
+    add_keep_option(parser.add_argument)
+    parser.add_argument("--report", type=Path, help="where the report goes (default: RUNS/report.html)")
+    parser.add_argument("--json", action="store_true", help="print the summary as one JSON object on stdout")
+
+
+@dataclass
+class Proof:
+    """Runs of one command, on one cluster after the other, in one report."""
+
+    args: argparse.Namespace
+    progress: Progress
+    runs: list[RunDir] = field(default_factory=list)  # that were done, also those that broke
+    kafka: list[str] = field(default_factory=list)  # versions that really ran
+    _planned: int = 0
+    _skipped: dict[str, str] = field(default_factory=dict)  # by scenario: why
+    _errors: list[str] = field(default_factory=list)
+    _unforeseen: list[BaseException] = field(default_factory=list)
+    _archive: Making | None = None
+    _began: float = field(default_factory=time.monotonic)
+    _started: str = field(default_factory=lambda: time.strftime("%Y-%m-%d %H:%M:%S %z"))
+
+    def prepare(self) -> None:
+        """Undo and sweep what crashed runs left, fetch what is missing, begin to make Spark's class archive."""
+        from harness import provision
+        from harness.clusters.base.abandoned_clusters import sweep_stale
+        from harness.clusters.containers.leftovers import sweep_containers
+        from harness.clusters.external.undo import undo_left
+        from harness.processes import ownership
+        from harness.provision.background_archive import make_in_background
+
+        need_open_files()
+        self._must_be_writable()
+        undo_left(self.progress.note)
+        for swept in (*ownership.sweep(self.args.runs), *sweep_containers()):
+            self.progress.note(swept)
+        sweep_stale()  # whatever kind of cluster is started now
+        if self.args.cluster == "existing":
+            provision.java(self.progress.note)  # for reconciling; nothing is started
+        else:
+            provision.ensure_all(self.progress.note)
+        self._archive = make_in_background(self.progress.note)
+
+    def _must_be_writable(self) -> None:
+        """Raise UsageError before anything is started where run folders or the report could not be written."""
+        runs, report = self.args.runs, self.args.report or self.args.runs / "report.html"
+        try:
+            str(runs.absolute()).encode()  # JSON and the report can only name it when it is UTF-8
+            runs.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=runs):
+                pass
+        except (OSError, ValueError) as error:
+            raise UsageError(
+                f"--runs {runs}: cannot be written: {reason_of(error)}; choose another folder"
+            ) from error
+        if report.suffix == ".json" or report.is_dir():
+            raise UsageError(f"--report {report}: the name of an HTML file is needed")
+        try:
+            report.parent.mkdir(parents=True, exist_ok=True)
+            # As it will be written: beside its place, then renamed.
+            with tempfile.TemporaryFile(dir=report.parent):
+                pass
+        except (OSError, ValueError) as error:
+            raise UsageError(
+                f"--report {report}: cannot be written: {reason_of(error)}; choose another file"
+            ) from error
+
+    def carry_out(self, jobs: Sequence[Job], title: str, command: str) -> int:
+        """Run all jobs, write the report, print the summary; the exit code.
+
+        An interruption or an error is raised again when the report on the runs that were done is written.
+        """
+        self._planned = sum(len(scenarios) for _choice, scenarios, _command_for in jobs)
+        ended: BaseException | None = None
+        try:
+            for job in jobs:
+                self._run(*job)
+        except (Exception, KeyboardInterrupt) as error:
+            if not self.runs:
+                raise
+            ended = error
+            if not isinstance(error, KeyboardInterrupt) and error not in self._unforeseen:
+                self._fail(str(error) if isinstance(error, OnceproofError) else _of_ours(error))
+        code = self._publish(title, command, ended)
+        failed = [*([ended] if ended is not None else []), *self._unforeseen]
+        if self._archive is not None:
+            if failed:
+                self._archive.give_up()
+            else:
+                self._archive.finish()
+        if failed and (code != 1 or isinstance(ended, KeyboardInterrupt)):
+            raise failed[0]
+        return code
+
+    def _run(self, choice: Choice, scenarios: Sequence[Scenario], command_for: CommandFor) -> None:
+        """Run all scenarios on a cluster of their own."""
+        from harness.campaign import Campaign
+        from harness.cluster_options import laid_out_for
+        from harness.processes import ownership
+        from harness.provision.versions import versions
+
+        with ExitStack() as stack:
+            stack.callback(self.progress.close)
+            folder = ownership.new_cluster_folder(self.args.runs)
+            cluster = laid_out_for(choice, scenarios).build(folder)
+            campaign = stack.enter_context(
+                Campaign(
+                    cluster,
+                    self.args.runs,
+                    say=self.progress.tell,
+                    command_for=command_for,
+                    versions=versions(),
+                    keep=self.args.keep,
+                    pack_at_once=True,
+                )
+            )
+            futures: dict[str, Future[Result]] = {}
+            self.progress.tell("cluster", f"starting {choice}")
+            try:
+                with running(cluster):
+                    told = cluster.describe()
+                    self.progress.note(f"cluster ready after {told['steps_s']['ready']} s")
+                    for text in told.get("not_checked", ()):
+                        self.progress.note(text)
+                    self.kafka.append(str(told.get("kafka_version", "unknown")))
+                    self._run_all(campaign, cluster, self._possible(scenarios, cluster), futures)
+                ownership.remove(folder)  # only now: its logs tell why a cluster did not come up
+            except KeyboardInterrupt:
+                if futures:
+                    self.progress.note("interrupted: reconciling the runs that are done; Ctrl-C skips that")
+                raise
+            finally:
+                self.runs += campaign.runs
+                self._await(futures)  # the cluster is not needed for that
+
+    def _possible(self, scenarios: Sequence[Scenario], cluster: Cluster) -> list[Scenario]:
+        """Without those that the cluster has no powers for; each is noted with its reason."""
+        from harness.injector import why_not_applicable
+
+        reasons = {scenario.name: why_not_applicable(scenario, cluster) for scenario in scenarios}
+        for name, reason in reasons.items():
+            if reason is not None:
+                self._skipped[name] = reason.removeprefix(f"{name}: ")
+                self.progress.note(f"skipped {reason}")
+        left = [scenario for scenario in scenarios if reasons[scenario.name] is None]
+        if not left:
+            raise UsageError(
+                f"nothing is left to prove: {next(filter(None, reasons.values()))}; "
+                "prove --only '*-none' runs the modes without faults"
+            )
+        return left
+
+    def _run_all(
+        self,
+        campaign: Campaign,
+        cluster: Cluster,
+        scenarios: Sequence[Scenario],
+        futures: dict[str, Future[Result]],
+    ) -> None:
+        """Run one after the other; each is reconciled while the next one runs.
+
+        After an error of ours the next one runs only on a cluster that answers and has nothing left of a fault.
+        """
+        for number, scenario in enumerate(scenarios, start=len(self.runs) + 1):
+            self.progress.begin(number, scenario.name)
+            broken = len(campaign.broken)
+            future = campaign.run(scenario)
+            future.add_done_callback(self.progress.done)
+            futures[scenario.name] = future
+            if len(campaign.broken) > broken and not _usable(cluster):
+                raise campaign.broken[-1].error
+
+    def _await(self, futures: Mapping[str, Future[Result]]) -> None:
+        """Wait until all are reconciled. One that cannot be is in the report without counts, and named."""
+        from harness.execute import BrokenRun
+
+        for name, future in futures.items():
+            try:
+                future.result()
+            except BrokenRun as error:
+                self._unforeseen.append(error.error)
+                self._fail(f"{name}: {error}")
+            except OnceproofError as error:
+                self._fail(f"{name}: not reconciled: {error}")
+            except Exception as error:  # noqa: BLE001  whatever it is, the other runs are reported, then it is raised
+                self._unforeseen.append(error)
+                self._fail(f"{name}: not reconciled: {_of_ours(error)}")
+
+    def _fail(self, text: str) -> None:
+        self._errors.append(" ".join(text.split()))
+        self.progress.note(self._errors[-1])
+
+    def _publish(self, title: str, command: str, ended: BaseException | None) -> int:
+        """Write the report, print the summary; the exit code of the runs."""
+        from harness.provision.versions import versions
+        from reports import summary
+        from reports.build import build
+        from reports.course import COMPLETE, FAILED, INTERRUPTED, Course
+        from reports.model import read_runs
+
+        how = COMPLETE if ended is None else INTERRUPTED if isinstance(ended, KeyboardInterrupt) else FAILED
+        course = Course(self._planned - len(self._skipped), self._skipped, how, tuple(self._errors))
+        args, known = self.args, versions(", ".join(dict.fromkeys(self.kafka)))
+        report = build(
+            self.runs,
+            args.report or args.runs / "report.html",
+            title=title,
+            command=command,
+            seed=args.seed,
+            versions=known,
+            started=self._started,
+            seconds=time.monotonic() - self._began,
+            course=course,
+        )
+        rows = read_runs(self.runs)
+        # After a SIGHUP the terminal is gone; the report is written all the same.
+        with suppress(*([OSError] if how == INTERRUPTED else [])):
+            if args.json:
+                print(json.dumps(summary.summary(rows, report, args.seed, known, course)), flush=True)
+            else:
+                print(summary.table(rows, colour=sys.stdout.isatty(), course=course))
+                print(f"report: {report}", flush=True)
+        return summary.exit_code(rows)
+
+
+def _usable(cluster: Cluster) -> bool:
+    try:
+        return bool(cluster.view().registered_brokers()) and not cluster.residue()
+    except Exception:  # noqa: BLE001  whatever it is: it cannot be used
+        return False
+
+
+def _of_ours(error: BaseException) -> str:
+    return f"an error of onceproof: {type(error).__name__}: {error}"

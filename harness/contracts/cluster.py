@@ -1,0 +1,124 @@
+"""A cluster, what it reports about itself, and the arena: a cluster with the workers of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from harness.contracts.nodes import Lane, Node
+
+
+@dataclass(frozen=True)
+class PartitionState:
+    """One partition as a chosen broker sees it; `leader` is a node name or None while there is none."""
+
+    topic: str
+    partition: int
+    leader: str | None
+    leader_epoch: int
+    replicas: tuple[str, ...]
+    in_sync: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class BrokerPlace:
+    """Where a broker is found by those who ask it by itself."""
+
+    id: int
+    control: tuple[str, int]  # its host and port in the control lane
+
+
+def compacts(policy: str) -> bool:
+    """Whether a topic with this `cleanup.policy` keeps only the latest value of each key."""
+    return "compact" in (part.strip().lower() for part in policy.split(","))
+
+
+@dataclass(frozen=True)
+class TopicSettings:
+    partitions: int = 3
+    replication_factor: int = 3
+    min_insync_replicas: int = 2
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("partitions", "replication_factor", "min_insync_replicas"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"TopicSettings.{name} has to be greater than 0, not {getattr(self, name)}")
+        if self.min_insync_replicas > self.replication_factor:
+            raise ValueError(
+                f"TopicSettings.min_insync_replicas {self.min_insync_replicas} is more than "
+                f"the replication factor {self.replication_factor}"
+            )
+        if compacts(str(self.extra.get("cleanup.policy", ""))):
+            raise ValueError(
+                f"TopicSettings.extra: cleanup.policy={self.extra['cleanup.policy']}: compacted topics delete acked records "
+                "by design and cannot be judged; use cleanup.policy=delete"
+            )
+
+
+class View(Protocol):
+    """Reads metadata. Answers come from a broker that is asked by itself, never from a cache."""
+
+    def partitions(self, topic: str) -> Sequence[PartitionState]: ...
+    def active_controller(self) -> str: ...
+    def controllers(self) -> Sequence[str]: ...  # all that vote in the quorum
+    def coordinator(self, key: str, *, transaction: bool) -> str | None: ...  # of a group or transactional id
+    def registered_brokers(self) -> Sequence[str]: ...
+    def broker_places(self) -> Mapping[str, BrokerPlace]: ...  # by node name, also those that are down
+    def produce_round_trip_ms(self, broker: str) -> float: ...  # one small record, on the control lane
+
+
+@runtime_checkable
+class EnsembleView(View, Protocol):
+    """Of a cluster with ZooKeeper: its controllers are the brokers, any of which can be the active one."""
+
+    def zookeepers(self) -> Mapping[str, str]: ...  # by node name: leader, follower, or empty: serves nobody
+
+
+class Cluster(Protocol):
+    def start(self) -> None: ...  # returns when ready was observed
+    def stop(self) -> None: ...
+    def bootstrap_servers(self, lane: Lane) -> str: ...
+    def client_settings(self, lane: Lane) -> Mapping[str, Any]:
+        """What a client needs besides the address, as librdkafka calls it. Secrets: never write them down."""
+        ...
+
+    def nodes(self) -> Sequence[Node]: ...
+    def view(self) -> View: ...
+    def create_topic(
+        self, name: str, settings: TopicSettings
+    ) -> None: ...  # returns when it can be written to
+    def delete_topic(self, name: str) -> None: ...
+    def begin_logs(self) -> None: ...  # a run begins: collect_logs copies what is logged from now on
+    def collect_logs(self, into: Path) -> None: ...
+    def residue(self) -> Sequence[str]: ...  # what is left of faults, each in a few words
+    def describe(self) -> Mapping[str, Any]: ...  # versions, sizes, settings: for the manifest
+
+
+@runtime_checkable
+class Shared(Protocol):
+    """A cluster that others use too: of topics, groups and transactional ids only those with the prefix are ours."""
+
+    @property
+    def prefix(self) -> str: ...
+
+
+@runtime_checkable
+class ReplicaLogs(Protocol):
+    """A cluster whose brokers' log files can be read from here, also those of brokers that are down."""
+
+    def replica_folders(self, topic: str, partition: int) -> Mapping[str, Path]: ...  # by broker name
+
+
+class Arena(Protocol):
+    """A running run as faults and targets see it: the cluster, the workers, the topic under test."""
+
+    @property
+    def cluster(self) -> Cluster: ...
+    @property
+    def topic(self) -> str: ...
+    @property
+    def group(self) -> str: ...  # of the run's consumers
+    def nodes(self) -> Sequence[Node]: ...  # of the cluster, then the workers

@@ -1,0 +1,1 @@
+"""Answers about a stored run in sentences, from its files alone."""

@@ -1,0 +1,1 @@
+"""Speaks Kafka and reads its log files; knows no kind of cluster."""

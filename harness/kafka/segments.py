@@ -1,0 +1,228 @@
+"""The log of one replica as it lies on its disk: Kafka's segment files, read without a JVM.
+
+Kafka's own DumpLogSegments is in the jars of Kafka 3, but Kafka 4 has it in `kafka-tools`, which a broker does not
+need; and it prints payloads as text, which garbles ours. The format (record batches of magic 2) is the same since
+Kafka 0.11:
+
+    0 i64 base offset   8 i32 length of the rest   12 i32 leader epoch   16 i8 magic   17 u32 crc
+    21 i16 attributes   23 i32 last offset delta   …                     57 i32 count  61 records
+
+A broker may append meanwhile: the last batch counts when all of it is there.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from harness.errors import ClusterError
+from harness.ledger import message
+
+_HEADER = struct.Struct(">qiibIhi")
+_RECORDS_AT = 61
+_PIECE_BYTES = 8 * 1024 * 1024
+_LENGTH_AFTER = 12  # what the length of a batch does not count
+_CONTROL, _CODEC = 0x20, 0x07
+_CODECS = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
+_XERIAL = b"\x82SNAPPY\x00"  # how Java and librdkafka frame snappy
+_XERIAL_AT = 16
+
+Check = Callable[[], None]  # raises when the time is over
+
+
+@dataclass(frozen=True)
+class LogBatch:
+    position: int  # in the file
+    size: int
+    base: int
+    last: int
+    leader_epoch: int
+    codec: int
+    control: bool  # a transaction marker: no records of clients
+
+
+@dataclass(frozen=True)
+class SoughtMessage:
+    """A message by its identity, as it stands in its payload."""
+
+    run: int
+    session: int
+    txn: int
+    seq: int
+
+    @property
+    def needle(self) -> bytes:
+        """Bytes 8 to 32 of its payload (harness.ledger.message)."""
+        return struct.pack("<QIIQ", self.run, self.session, self.txn, self.seq)
+
+
+@dataclass
+class ReplicaHolding:
+    """What a replica's log holds of the messages that were looked for."""
+
+    start: int = -1  # the first offset; -1: there is no segment
+    end: int = -1  # the offset after the last whole batch
+    found: dict[SoughtMessage, list[int]] = field(default_factory=dict)  # at which offsets
+
+
+def search(folder: Path, wanted: Sequence[SoughtMessage], check: Check = lambda: None) -> ReplicaHolding:
+    """Look for messages in all segments of a partition's folder, at whatever offset they stand.
+
+    Raises ClusterError when the log cannot be read, or not be told because of how it is compressed.
+    """
+    holding = ReplicaHolding()
+    segments = sorted(folder.glob("*.log"), key=lambda path: int(path.stem))
+    if not segments:
+        raise ClusterError(f"{folder.name}: there is no segment in its folder")
+    holding.start = holding.end = int(segments[0].stem)
+    for segment in segments:
+        holding.end = max(holding.end, int(segment.stem))
+        with segment.open("rb") as file:
+            for piece, found in _pieces(file, check):
+                holding.end = max(holding.end, found[-1].last + 1)
+                for one, offsets in _search_piece(piece, found, wanted, check).items():
+                    holding.found.setdefault(one, []).extend(sorted(offsets))
+    return holding
+
+
+def _pieces(file: BinaryIO, check: Check) -> Iterator[tuple[bytes, list[LogBatch]]]:
+    """The whole batches of a segment, some megabytes at a time, so that memory stays small.
+
+    Reading and not mapping: a broker may truncate the file meanwhile, and touching what is gone would be SIGBUS.
+    """
+    rest = b""
+    while more := file.read(_PIECE_BYTES):
+        check()
+        piece = rest + more
+        found = list(batches(piece))
+        if found:
+            yield piece, found
+        rest = piece[found[-1].position + found[-1].size :] if found else piece
+        if len(rest) >= _LENGTH_AFTER and _length_of(rest, 0) <= 0:
+            return  # zeros that were set aside: nothing follows
+
+
+def _search_piece(
+    piece: bytes, found: Sequence[LogBatch], wanted: Sequence[SoughtMessage], check: Check
+) -> dict[SoughtMessage, set[int]]:
+    offsets: dict[SoughtMessage, set[int]] = {}
+    for one in wanted:
+        for batch in _candidates(piece, found, one.needle):
+            offsets.setdefault(one, set()).update(_offsets_of(one, records(piece, batch)))
+    for batch in found:
+        if batch.codec and not batch.control:  # its bytes tell nothing before they are unpacked
+            check()
+            within = records(piece, batch)
+            for one in wanted:
+                offsets.setdefault(one, set()).update(_offsets_of(one, within))
+    return {one: at for one, at in offsets.items() if at}
+
+
+def _candidates(piece: bytes, found: Sequence[LogBatch], needle: bytes) -> Iterator[LogBatch]:
+    """The plain batches that have these bytes somewhere: searching bytes is far quicker than reading records."""
+    positions = [batch.position for batch in found]
+    end = found[-1].position + found[-1].size
+    at = -1
+    while (at := piece.find(needle, at + 1, end)) >= 0:
+        batch = found[bisect_right(positions, at) - 1]
+        if not batch.codec and not batch.control:
+            yield batch
+
+
+def _offsets_of(one: SoughtMessage, within: Sequence[tuple[int, bytes | None]]) -> list[int]:
+    """Where the message stands, with its checksum: the bytes of its identity alone could be anything."""
+    alike = [(offset, value) for offset, value in within if value is not None and value[8:32] == one.needle]
+    _, flags = message.read_payloads([value for _, value in alike], one.run)
+    return [offset for (offset, _), flag in zip(alike, flags, strict=True) if not flag & message.BAD_PAYLOAD]
+
+
+def batches(data: bytes) -> Iterator[LogBatch]:
+    """All batches that are whole, in order."""
+    position = 0
+    while position + _RECORDS_AT <= len(data):
+        base, length, epoch, magic, _, attributes, delta = _HEADER.unpack_from(data, position)
+        size = _LENGTH_AFTER + length
+        if length <= 0 or position + size > len(data):
+            return
+        if magic != 2:
+            raise ClusterError(f"a batch of format {magic} for offset {base}, where format 2 is expected")
+        kind = attributes & _CODEC, bool(attributes & _CONTROL)
+        yield LogBatch(position, size, base, base + delta, epoch, *kind)
+        position += size
+
+
+def _length_of(data: bytes, position: int) -> int:
+    return int(struct.unpack_from(">i", data, position + 8)[0])
+
+
+def records(data: bytes, batch: LogBatch) -> list[tuple[int, bytes | None]]:
+    """Offset and value of each record of a batch."""
+    (count,) = struct.unpack_from(">i", data, batch.position + _RECORDS_AT - 4)
+    body = data[batch.position + _RECORDS_AT : batch.position + batch.size]
+    if batch.codec:
+        body = _decompress(body, batch.codec)
+    told, at = [], 0
+    try:
+        for _ in range(count):
+            length, at = _varint(body, at)
+            following = at + length
+            _, at = _varint(body, at + 1)  # attributes, time
+            delta, at = _varint(body, at)
+            key, at = _varint(body, at)
+            value, at = _varint(body, at + max(key, 0))
+            told.append((batch.base + delta, None if value < 0 else body[at : at + value]))
+            at = following
+    except IndexError:
+        raise ClusterError(f"the batch of offset {batch.base} ends before its records") from None
+    return told
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """A zigzag number and where the next thing begins."""
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), at
+        shift += 7
+
+
+def _decompress(body: bytes, codec: int) -> bytes:
+    import pyarrow as pa  # only where something is compressed
+
+    name = _CODECS.get(codec, f"codec {codec}")
+    try:
+        if name == "snappy":
+            return b"".join(_snappy(chunk) for chunk in _chunks(body))
+        with pa.input_stream(pa.BufferReader(body), compression=name) as stream:
+            return bytes(stream.read())
+    except (pa.ArrowException, OSError, ValueError, IndexError, struct.error) as error:
+        raise ClusterError(f"compressed with {name}, which cannot be read here: {error}") from error
+
+
+def _snappy(chunk: bytes) -> bytes:
+    import pyarrow as pa
+
+    size = shift = at = 0
+    while True:  # a plain, not zigzag, number says how long it becomes
+        size |= (chunk[at] & 0x7F) << shift
+        if chunk[at] < 0x80:
+            return bytes(pa.decompress(chunk, decompressed_size=size, codec="snappy", asbytes=True))
+        at, shift = at + 1, shift + 7
+
+
+def _chunks(body: bytes) -> Iterator[bytes]:
+    if not body.startswith(_XERIAL):
+        yield body
+        return
+    at = _XERIAL_AT
+    while at < len(body):
+        (length,) = struct.unpack_from(">i", body, at)
+        yield body[at + 4 : at + 4 + length]
+        at += 4 + length

@@ -1,0 +1,250 @@
+"""Topics and groups of a run, on the control lane, which no fault touches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its types leave some out
+    AdminClient,
+    ConfigResource,
+    ResourceType,
+)
+from confluent_kafka.cimpl import NewTopic
+
+from harness.contracts import Cluster, PartitionState, TopicSettings, compacts
+from harness.errors import ClusterError, RunRefusedError
+from harness.kafka import connection
+from harness.kafka.protocol import admin_requests
+from harness.waiting import wait_until
+
+ASK_S = 10.0
+CHANGE_LIMIT_S = 60.0
+_LATE = {KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT}
+PROBE_TOPIC = "onceproof-probe"
+PROBE_PREFIX = PROBE_TOPIC  # of all topics for probes
+
+
+def create_topic(cluster: Cluster, name: str, settings: TopicSettings, without: Collection[str] = ()) -> None:
+    """Create a topic of a real cluster; returns when every leader serves its partition and all are in sync.
+
+    `without`: settings that these brokers do not have.
+    """
+    config = {"min.insync.replicas": settings.min_insync_replicas, **settings.extra}
+    new = NewTopic(
+        connection.ours(cluster, name),
+        num_partitions=settings.partitions,
+        replication_factor=settings.replication_factor,
+        config={k: str(v) for k, v in config.items() if k not in without},
+    )
+    admin = _admin(cluster)  # held in a name: its requests die with it
+    _change(
+        lambda: admin.create_topics([new], request_timeout=ASK_S)[name],
+        done=KafkaError.TOPIC_ALREADY_EXISTS,
+        otherwise=f"topic {name} cannot be created",
+    )
+    wait_until(
+        lambda: _full(cluster, name, settings.partitions),
+        30.0,
+        lambda: f"topic {name} has no full in-sync sets: {cluster.view().partitions(name)}",
+        every_s=0.1,
+    )
+    # In-sync sets are full before the leaders have opened their logs, and acks=0 would lose what comes first:
+    # a leader that reports the end of its log has opened it.
+    last: dict[str, ClusterError] = {}
+    wait_until(
+        lambda: _served(cluster, name, settings.partitions, last),
+        30.0,
+        lambda: f"the leaders of topic {name} do not serve it: {last.get('problem', 'no leader')}",
+        every_s=0.1,
+    )
+
+
+def can_create(cluster: Cluster, limit_s: float) -> bool:
+    """Whether the cluster would make a topic if it were asked to; none is made."""
+    name = f"{PROBE_PREFIX}-creation"
+    admin = _admin(cluster)
+    asked = admin.create_topics([NewTopic(name, 1, 1)], request_timeout=limit_s, validate_only=True)[name]
+    try:
+        asked.result(limit_s * 2)
+    except (KafkaException, TimeoutError):
+        return False
+    return True
+
+
+def delete_topic(cluster: Cluster, name: str) -> None:
+    admin, known = _admin(cluster), connection.ours(cluster, name)
+    _change(
+        lambda: admin.delete_topics([known], request_timeout=ASK_S)[name],
+        done=KafkaError.UNKNOWN_TOPIC_OR_PART,
+        asked_before=True,  # by the client itself, which asks again when an answer is late
+        otherwise=f"topic {name} cannot be deleted",
+    )
+
+
+def _change(ask: Callable[[], Future[Any]], *, done: int, otherwise: str, asked_before: bool = False) -> None:
+    """Ask until there is an answer: a busy controller may be late, and may have done it all the same.
+
+    `done`: the error that a second request gets then.
+    """
+    deadline = time.monotonic() + CHANGE_LIMIT_S
+    while True:
+        try:
+            ask().result(ASK_S * 2)
+            return
+        except KafkaException as problem:
+            error = problem.args[0]
+            if asked_before and error.code() == done:
+                return
+            if error.code() not in _LATE or time.monotonic() > deadline:
+                raise ClusterError(f"{otherwise}: {error.str()}") from problem
+            asked_before = True
+
+
+def refuse_compaction(cluster: Cluster, topics: Iterable[str]) -> list[str]:
+    """Raise RunRefusedError when one of these topics is compacted, by its own setting or by the brokers' default.
+
+    Returns a line for each topic of which the brokers do not answer what its policy is.
+    """
+    unknown = []
+    for topic in topics:
+        try:
+            policy = _cleanup_policy(cluster, topic)
+        except ClusterError as error:
+            unknown.append(f"whether {topic} is compacted is not checked: {error}")
+            continue
+        if compacts(policy):
+            raise RunRefusedError(
+                f"topic {topic}: its effective cleanup.policy is {policy}, and compacted topics delete acked records by design; "
+                "set log.cleanup.policy=delete on the brokers, or cleanup.policy=delete in TopicSettings.extra"
+            )
+    return unknown
+
+
+def _cleanup_policy(cluster: Cluster, topic: str) -> str:
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    admin = _admin(cluster)
+    try:
+        told = admin.describe_configs([resource], request_timeout=ASK_S)[resource].result(ASK_S * 2)
+        return str(told["cleanup.policy"].value)
+    except KafkaException as problem:
+        raise ClusterError(f"the brokers do not answer DescribeConfigs: {problem.args[0].str()}") from problem
+    except TimeoutError:
+        raise ClusterError(f"the brokers did not answer DescribeConfigs within {ASK_S * 2:g} s") from None
+    except KeyError:
+        raise ClusterError("the brokers' answer to DescribeConfigs has no cleanup.policy") from None
+
+
+def partitions_now(cluster: Cluster, topic: str, at_least: int) -> int:
+    """How many partitions the topic has at this moment: operators add some, and there are never fewer than before."""
+    return max(at_least, len(cluster.view().partitions(topic)))
+
+
+def _admin(cluster: Cluster) -> AdminClient:
+    return AdminClient(connection.settings(cluster))
+
+
+def _full(cluster: Cluster, name: str, partitions: int) -> bool:
+    states = cluster.view().partitions(name)
+    return len(states) == partitions and all(
+        s.leader is not None and set(s.in_sync) == set(s.replicas) for s in states
+    )
+
+
+def _served(cluster: Cluster, name: str, partitions: int, last: dict[str, ClusterError]) -> bool:
+    """Whether each leader reports the end of its logs; `last` keeps why not."""
+    try:
+        view = cluster.view()
+        places, led = view.broker_places(), _led(view.partitions(name))
+        ends = [
+            admin_requests.offsets(places[leader].control, name, numbers, admin_requests.LATEST, ASK_S)
+            for leader, numbers in led.items()
+        ]
+    except ClusterError as problem:
+        last["problem"] = problem
+        return False
+    return sum(len(each) for each in ends) == partitions
+
+
+def _led(states: Sequence[PartitionState]) -> dict[str, list[int]]:
+    """The partitions of each leader, of those that have one."""
+    led: dict[str, list[int]] = {}
+    for state in states:
+        if state.leader is not None:
+            led.setdefault(state.leader, []).append(state.partition)
+    return led
+
+
+class GroupWatch:
+    """How far a group is, seen from outside: its committed offsets and the ends of the partitions.
+
+    `partitions` is how many there are at first; those that are added later are watched too.
+    """
+
+    def __init__(self, cluster: Cluster, topic: str, partitions: int, group: str, isolation: str) -> None:
+        self._cluster, self._topic, self._partitions = cluster, topic, partitions
+        self._consumer = Consumer(
+            connection.settings(
+                cluster,
+                group_id=group,  # never subscribes, so it is no member
+                isolation_level=isolation,
+                enable_auto_commit=False,
+            )
+        )
+
+    def lag(self) -> Mapping[int, int]:
+        """Records (and markers) between the committed offset and the end, for partitions that are behind."""
+        return self._lag()[0]
+
+    def _lag(self) -> tuple[dict[int, int], dict[int, int]]:
+        """The same, and the end of each partition that it was compared with."""
+        self._partitions = partitions_now(self._cluster, self._topic, self._partitions)
+        places = [TopicPartition(self._topic, p) for p in range(self._partitions)]
+        committed = self._committed(places)
+        behind, ends = {}, {}
+        for place in places:
+            start, end = self._consumer.get_watermark_offsets(place, timeout=ASK_S)
+            lag = end - max(committed.get(place.partition, -1), start)
+            if lag > 0:
+                behind[place.partition] = lag
+            ends[place.partition] = end
+        return behind, ends
+
+    def _committed(self, places: list[TopicPartition]) -> Mapping[int, int]:
+        """By partition. Brokers may say of a group that has committed nothing that there is no such group."""
+        try:
+            return {t.partition: t.offset for t in self._consumer.committed(places, timeout=ASK_S)}
+        except KafkaException as problem:
+            if problem.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
+                return {}
+            raise
+
+    def wait_until_drained(
+        self, timeout_s: float, watch: Callable[[], None] = lambda: None
+    ) -> Mapping[int, int]:
+        """Wait until the group has committed the end of every partition; return these ends.
+
+        What is appended later was not drained, so the ends belong into the ledger.
+        """
+        last: dict[str, object] = {}
+        ends: dict[int, int] = {}
+
+        def drained() -> bool:
+            watch()
+            try:
+                last["lag"], found = self._lag()
+                ends.update(found)
+            except KafkaException as problem:
+                last["lag"] = problem.args[0].str()
+            except ClusterError as problem:
+                last["lag"] = str(problem)
+            return not last["lag"]
+
+        wait_until(drained, timeout_s, lambda: f"the group is behind by {last.get('lag')}", every_s=0.1)
+        return ends
+
+    def close(self) -> None:
+        self._consumer.close()

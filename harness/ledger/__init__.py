@@ -1,0 +1,1 @@
+"""The files of a run: written so that they survive SIGKILL, and read with every value checked."""

@@ -1,0 +1,91 @@
+"""The manifest of a run as it is read: every value that is used is checked here, once, for all commands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.contracts import Mode, Verdict
+from harness.errors import LedgerError
+from harness.ledger import journal
+from harness.ledger.rundir import RunDir, read_json
+from harness.ledger.value_checks import (
+    Check,
+    Wrong,
+    anything,
+    boolean,
+    either,
+    integer,
+    list_of,
+    mapping,
+    number,
+    one_of,
+    optional,
+    shape,
+    shown,
+    text,
+)
+
+ISOLATIONS = ("read_uncommitted", "read_committed")
+MOST_NS = 1 << 62  # of times: differences of two of them fit into 64 bits
+NAME = text(249, r"[A-Za-z0-9._-]+", "a name of letters, digits, '.', '_' and '-'")  # as Kafka names topics
+LABEL = text(1000)
+
+_ONE_MODE, _ONE_VERDICT = one_of(Mode), one_of(Verdict)
+_TOPIC = shape({}, {"extra": optional(mapping(anything)), "partitions": integer(1, 1 << 15)})
+_SCENARIO = shape(
+    {"mode": _ONE_MODE, "guarantee": _ONE_MODE},
+    {
+        "name": LABEL,
+        "expected": _ONE_VERDICT,
+        "judged_as": optional(_ONE_MODE),
+        "control": boolean,
+        "hazard": optional(LABEL),
+        "fault": optional(LABEL),
+        "seed": integer(),
+        "schedule": optional(list_of(mapping(anything), 10_000)),
+        "consumers": shape({}, {"isolation": one_of(ISOLATIONS)}),
+        "topic": _TOPIC,
+        "pipeline": optional(shape({}, {"output": optional(_TOPIC)})),
+        "requires": mapping(integer(1, 1 << 62), LABEL),
+        "tolerates": list_of(LABEL),
+    },
+)
+# Whatever a pipeline made is computed from these two, so a third one cannot be ignored.
+TRANSFORM: Check = optional(shape({"most": integer(0, 100), "poison_share": number(0, 1)}, only=True))
+_MANIFEST = shape(
+    {
+        "version": integer(),
+        "clock": shape({"monotonic_ns": integer(0, MOST_NS)}, {"wall": LABEL, "unix": number(0, 1 << 35)}),
+        "scenario": _SCENARIO,
+    },
+    {
+        "run_id": LABEL,
+        "topic": LABEL,
+        "topics": list_of(LABEL, 256, least=1),
+        "transform": TRANSFORM,
+        "topic_unchanged": boolean,
+        "complete": boolean,
+        "expected": _ONE_VERDICT,
+        "control": boolean,
+        "cluster": mapping(anything),
+        "machine": mapping(anything),
+        "versions": mapping(anything),
+        "command": either(text(), list_of(text())),
+    },
+)
+
+
+def read_manifest(run: RunDir) -> dict[str, Any]:
+    """The manifest, checked; a LedgerError names the field that is not what it has to be."""
+    told = read_json(run.manifest, "is this a run folder?")
+    version = told.get("version")
+    if version != journal.VERSION or isinstance(version, bool):
+        raise LedgerError(
+            f"{run.manifest}: ledger version {shown(version)}, this onceproof reads version {journal.VERSION}; "
+            "use the onceproof that made the run, or repeat the run with this one"
+        )
+    try:
+        _MANIFEST(told)
+    except Wrong as wrong:
+        raise LedgerError(f"{run.manifest}: not the manifest of a run: {wrong}") from wrong
+    return told

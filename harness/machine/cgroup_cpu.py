@@ -1,0 +1,23 @@
+"""A control group that limits how much of the processors a process gets, where root may make one."""
+
+from __future__ import annotations
+
+from harness.machine import cgroup
+from harness.machine.cgroup import Group, Place
+
+_PERIOD_US = 100_000
+
+
+class CpuGroup(Group):
+    @classmethod
+    def make(cls, place: Place, share: float) -> Group:
+        """Raises OSError where it may not be made."""
+        quota_us = max(1000, round(share * _PERIOD_US))
+        if place.version == 2:
+            return cls.made(place, {"cpu.max": f"{quota_us} {_PERIOD_US}"})
+        return cls.made(place, {"cpu.cfs_period_us": f"{_PERIOD_US}", "cpu.cfs_quota_us": f"{quota_us}"})
+
+
+def place_for(pid: int) -> Place | None:
+    """Where such a group can be made for this process; None if this machine has no such place."""
+    return cgroup.place_for(pid, "cpu")

@@ -1,0 +1,1 @@
+"""A Docker engine and images for it, found or made on this machine."""

@@ -1,0 +1,101 @@
+"""Runs one foreign tool of the set-up: output to a log file, a limit in time, and one line when it fails."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from harness.errors import SetupError
+from harness.runtime.cache import log_file
+
+TOOL_TIMEOUT_S = 900.0
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+# What tools print after the line that says what went wrong.
+_CHATTER = re.compile(
+    r"^$|^\[ERROR\]\s*(\[Help|->|To see|Re-run|For more|$)|^(hint|note):|^make:|^BUILD |^\s+at |^\s*\^",
+    re.IGNORECASE,
+)
+
+
+def run(
+    command: Sequence[str | Path],
+    *,
+    log: str,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    timeout_s: float = TOOL_TIMEOUT_S,
+    outlives_us: bool = False,
+) -> None:
+    """Runs `command` to its end and appends its output to the log; raises SetupError with its last words.
+
+    The tool ends with the thread that started it, so that a killed set-up does not keep on writing, unless
+    it `outlives_us` because breaking it off would do harm.
+    """
+    words = [str(word) for word in command]
+    path = log_file(log)
+    with path.open("ab") as out:
+        out.write(f"\n$ {' '.join(words)}\n".encode())
+        out.flush()
+        try:
+            ended = subprocess.run(
+                [*([] if outlives_us else _ends_with_us()), *words],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **(env or {})},
+                cwd=cwd,
+                timeout=timeout_s,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise SetupError(
+                f"{Path(words[0]).name} took longer than {timeout_s:.0f} s (log: {path})"
+            ) from error
+        except OSError as error:
+            raise SetupError(f"{words[0]} cannot be run: {error.strerror}") from error
+    if ended.returncode != 0:
+        raise SetupError(f"{Path(words[0]).name}: {last_words(path)} (log: {path})")
+
+
+def output(command: Sequence[str | Path], *, timeout_s: float = 10.0) -> str | None:
+    """What a quick command prints, both streams; None when it cannot be run, fails or takes too long."""
+    try:
+        ended = subprocess.run(
+            [str(word) for word in command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=timeout_s,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return ended.stdout.strip() if ended.returncode == 0 else None
+
+
+def pip_install() -> list[str | Path]:
+    """The words that install packages for this Python: by the uv beside it or on the path, else by pip."""
+    uv = shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
+    return (
+        [uv, "pip", "install", "--python", sys.executable] if uv else [sys.executable, "-m", "pip", "install"]
+    )
+
+
+def last_words(log: Path) -> str:
+    """The last line of a log that says something, short enough for a message of one line."""
+    lines = [_COLOUR.sub("", line).strip() for line in log.read_text(errors="replace").splitlines()[-200:]]
+    telling = [line for line in lines if not _CHATTER.search(line)]
+    return telling[-1][:300] if telling else "it failed without a word"
+
+
+def _ends_with_us() -> list[str]:
+    """Prefix that has the kernel kill the tool when the thread waiting for it dies, where setpriv can."""
+    setpriv = shutil.which("setpriv")
+    return [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []

@@ -1,0 +1,45 @@
+"""Losses by class: where a message went that is not in the log, as far as it is known."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from harness.ledger.message import message_id
+from harness.ledger.replica_events import IN_NO_LOG, NOT_LOOKED_AT, classify
+from harness.reconcile.find.missing import EXPIRED, LATE, LOST
+from harness.reconcile.screen.screen import Screened
+from harness.reconcile.screen.summaries import Count
+from harness.reconcile.seal.sealed import Sealed
+
+IN_A_REPLICA = "in a replica's log, not read"
+NEVER_ACKED = "never acked"
+
+
+def replicas(sealed: Sealed) -> dict[str, Mapping[str, Any]]:
+    """The `replicas` events by the id of the message that was looked for."""
+    senders = {one.session: (one.producer, one.incarnation) for one in sealed.sessions}
+    return {
+        message_id(*senders[int(e["session"])], int(e["seq"])): e
+        for e in sealed.events
+        if e["event"] == "replicas" and int(e["session"]) in senders
+    }
+
+
+def loss_classes(sealed: Sealed, screened: Screened, counts: Mapping[str, int]) -> dict[str, int]:
+    """How many messages that are not in the log belong to each class; classes without any are left out.
+
+    At most a few losses of a run are looked for in the replicas' logs; the others are `not looked at`.
+    """
+    looked = Counter(classify(event) for event in replicas(sealed).values())
+    held = sum(n for told, n in looked.items() if told not in (IN_NO_LOG, NOT_LOOKED_AT))
+    found = {
+        IN_NO_LOG: looked[IN_NO_LOG],
+        IN_A_REPLICA: held,
+        NOT_LOOKED_AT: max(0, counts.get(LOST, 0) - looked[IN_NO_LOG] - held),
+        EXPIRED: counts.get(EXPIRED, 0),
+        LATE: counts.get(LATE, 0),
+        NEVER_ACKED: screened.count(Count.NEVER_ACKED),
+    }
+    return {name: n for name, n in found.items() if n}

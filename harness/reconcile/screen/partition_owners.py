@@ -1,0 +1,61 @@
+"""Who owned a partition when: at any time one member of a group, as far as members are told in time.
+
+A member owns a partition from its assignment until it gives it back (revoked) or is told that it had lost it already (lost).
+Only who gives it back regularly testifies: nobody else may have been given it before that. One that lost it, or died, could
+not know, and the coordinator was right to give it to another one.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class SharedPartition:
+    """`second` was given the partition at `t`, and `first` gave it back only at `until`."""
+
+    run: int
+    place: int
+    first: int
+    second: int
+    t: int
+    until: int
+
+
+@dataclass(frozen=True)
+class Ownership:
+    """Of one run."""
+
+    assigned: int = 0  # how often a partition was given to a member
+    shared: tuple[SharedPartition, ...] = ()
+
+
+NOBODY = Ownership()
+
+
+def ownership(assignments: pa.Table) -> dict[int, Ownership]:
+    """By run."""
+    assigned: dict[int, int] = defaultdict(int)
+    shared: dict[int, list[SharedPartition]] = defaultdict(list)
+    owners: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)  # run, place -> reader -> since when
+    rows = sorted(assignments.to_pylist(), key=lambda row: (row["run"], row["t"]))
+    for row in rows:
+        run, reader, t = row["run"], row["reader"], row["t"]
+        for partition in row["partitions"]:
+            place = row["topic"] << 32 | partition
+            held = owners[run, place]
+            if row["how"] == "assigned":
+                assigned[run] += 1
+                held.setdefault(reader, t)
+            elif row["how"] in ("revoked", "lost"):
+                since = held.pop(reader, None)
+                if since is not None and row["how"] == "revoked":
+                    shared[run] += [
+                        SharedPartition(run, place, reader, other, given, t)
+                        for other, given in held.items()
+                        if since <= given < t
+                    ]
+    return {run: Ownership(count, tuple(shared[run])) for run, count in assigned.items()}

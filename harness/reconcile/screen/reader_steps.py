@@ -1,0 +1,157 @@
+"""Steps of readers: from one delivery to the next one that the same reader got of the same partition. Pure numpy.
+
+The rows of a reader stand in its file in the order in which it got them. A task reads a part of a file, batch by
+batch; the last row of each reader and partition is carried to the next batch, and what a task saw first and last is
+told, so that steps from one task to the next can be found by who puts the tasks together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from harness.reconcile.arrays import Columns, Ints, mixed, place_of
+from harness.reconcile.screen.summaries import (
+    BITS,
+    Count,
+    Facts,
+    Space,
+    Summary,
+    bit_of,
+    folded,
+    joined,
+    total,
+)
+
+COLUMNS = ("reader", "topic", "partition", "t", "offset", "session", "seq", "flags", "generation")
+LONGEST_JUMP = 1 << 12  # blocks; a longer one is not spread over its blocks (an offset may be anything)
+
+Rows = dict[str, Ints]
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Steps that end in one batch: where each comes from and what it reaches, as numbers of rows."""
+
+    carried: Rows  # the last row of each reader and partition before this batch: its rows are numbered first
+    batch: Columns
+    source: Ints
+    reached: Ints
+
+    def from_and_to(self, name: str, at: Ints | None = None) -> tuple[Ints, Ints]:
+        """A column of both ends of all steps, or of some."""
+        values = _column(self.carried, self.batch, name)
+        source, reached = (self.source, self.reached) if at is None else (self.source[at], self.reached[at])
+        return values[source], values[reached]
+
+    def backwards(self) -> Ints:
+        source, reached = self.from_and_to("offset")
+        return np.flatnonzero(reached <= source)
+
+    def jumps(self) -> Ints:
+        """Steps that leave out at least one offset, and that no rebalance excuses."""
+        source, reached = self.from_and_to("offset")
+        far = np.flatnonzero(reached > source + 1)
+        before, after = self.from_and_to("generation", far)
+        unexcused: Ints = far[before == after]
+        return unexcused
+
+    def rows(self, at: Ints) -> tuple[Rows, Rows]:
+        """Some steps: the rows that they come from, and the rows that they reach."""
+        both = {name: self.from_and_to(name, at) for name in COLUMNS}
+        return {name: ends[0] for name, ends in both.items()}, {name: ends[1] for name, ends in both.items()}
+
+
+_NO_STEP = np.zeros(0, dtype=np.int64)
+
+
+@dataclass
+class Trail:
+    """What a task has seen of every reader and partition so far: the first row and the last one of each."""
+
+    first: Rows = field(default_factory=dict)
+    last: Rows = field(default_factory=dict)
+
+    def walk(self, batch: Columns) -> Steps:
+        """The steps that end in this batch."""
+        before = self.last
+        if not len(batch["t"]):
+            return Steps(before, batch, _NO_STEP, _NO_STEP)
+        carried = len(before["t"]) if before else 0
+        lane = np.concatenate([lanes(before), lanes(batch)]) if before else lanes(batch)
+        starts = np.flatnonzero(np.r_[True, lane[1:] != lane[:-1]])
+        ends = np.r_[starts[1:], len(lane)] - 1
+        source = np.arange(-1, len(lane) - 1)
+        # Stretches of one lane, in order: each begins where the one before it ended, or nowhere.
+        order = np.argsort(lane[starts], kind="stable")
+        again = np.r_[False, lane[starts][order][1:] == lane[starts][order][:-1]]
+        source[starts[order]] = np.where(again, np.r_[-1, ends[order][:-1]], -1)
+        opening = starts[order][~again]
+        closing = ends[order][np.r_[~again[1:], True]]
+        new = opening[opening >= carried] - carried
+        fresh = {name: batch[name][new] for name in COLUMNS}
+        self.first = {name: np.r_[self.first[name], fresh[name]] for name in COLUMNS} if self.first else fresh
+        self.last = {name: _column(before, batch, name)[closing] for name in COLUMNS}
+        reached = np.flatnonzero(source >= 0)
+        reached = reached[reached >= carried]
+        return Steps(before, batch, source[reached], reached)
+
+    def edges(self) -> tuple[Rows, Rows]:
+        """The first and the last row of each reader and partition, in the same order."""
+        if not self.first:
+            none = {name: np.zeros(0, dtype=np.int64) for name in COLUMNS}
+            return none, none
+        first, last = np.argsort(lanes(self.first)), np.argsort(lanes(self.last))
+        return {n: v[first] for n, v in self.first.items()}, {n: v[last] for n, v in self.last.items()}
+
+
+def lanes(rows: Mapping[str, Ints]) -> Ints:
+    """Reader, topic and partition as one number."""
+    return rows["reader"] << 40 | place_of(rows["topic"], rows["partition"])
+
+
+def _column(carried: Rows, batch: Columns, name: str) -> Ints:
+    values: Ints = np.concatenate([carried[name], batch[name]]) if carried else batch[name]
+    return values
+
+
+def screen_steps(c: Columns, facts: Facts, trail: Trail) -> Summary:
+    """How many steps there are, how many go back, and which positions were jumped over."""
+    steps = trail.walk(c)
+    far = steps.jumps()
+    source, reached = steps.rows(far)
+    first, last = source["offset"] + 1, reached["offset"] - 1
+    place = place_of(reached["topic"], reached["partition"])
+    long = (last >> BITS) - (first >> BITS) >= LONGEST_JUMP
+    counts = [
+        total(facts.run, Count.STEPS, len(steps.reached)),
+        total(facts.run, Count.REWOUND, len(steps.backwards())),
+        total(facts.run, Count.LONG_JUMPS, int(long.sum())),
+    ]
+    return joined([_jumped_over(facts.run, place[~long], first[~long], last[~long]), *counts])
+
+
+def _jumped_over(run: int, place: Ints, first: Ints, last: Ints) -> Summary:
+    """Every offset from `first` to `last` of each jump as a bit of its block."""
+    blocks = (last >> BITS) - (first >> BITS) + 1
+    jump = np.repeat(np.arange(len(first)), blocks)
+    block = (first >> BITS)[jump] + np.arange(len(jump)) - np.repeat(np.cumsum(blocks) - blocks, blocks)
+    all_bits = np.full(len(jump), -1, dtype=np.int64)
+    from_first = np.where(block == (first >> BITS)[jump], all_bits << (first & 63)[jump], all_bits)
+    # The bits up to `last` are those below the next one, and `last` itself.
+    end = bit_of(last[jump])
+    to_last = np.where(block == (last >> BITS)[jump], (end - 1) | end, all_bits)
+    jumped: Ints = np.bitwise_and(from_first, to_last)
+    return folded(run, Space.POSITION, place[jump], block, m4=jumped)
+
+
+def edges(run: int, trail: Trail) -> Summary:
+    """What the task saw first and last, for stitching."""
+    first, last = trail.edges()
+    return folded(
+        run, Space.READING, mixed(lanes(first)), first["t"],
+        m0=first["offset"], m1=last["offset"], m2=first["generation"], m3=last["generation"],
+        n0=np.ones_like(first["t"]), n1=first["reader"], n2=place_of(first["topic"], first["partition"]),
+    )  # fmt: skip

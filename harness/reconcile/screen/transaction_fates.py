@@ -1,0 +1,55 @@
+"""What the events tell of each transaction: the one place that says when it is committed, and when certainly not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from harness.contracts import Outcome
+from harness.reconcile.seal.sealed import FENCED
+
+TRANSACTION = ["run", "session", "txn"]
+
+
+def told(transactions: pa.Table) -> pa.Table:
+    """run, session, txn, the booleans asked (to commit), committed and aborted, and asked_at, 0 for never.
+
+    Certainly not committed: an acked abort, a rejected commit, (NOT asked) a commit that nobody asked for, or one that was
+    asked for when the producer was fenced already, whatever it was told then.
+    """
+    c = {
+        name: transactions.column(name).to_numpy(zero_copy_only=False)
+        for name in (*TRANSACTION, "step", "did")
+    }
+    outcome = transactions.column("outcome").fill_null(-1).to_numpy(zero_copy_only=False)
+    t = transactions.column("t").to_numpy(zero_copy_only=False)
+    order = np.lexsort((c["txn"], c["session"], c["run"]))
+    keys = [c[name][order] for name in TRANSACTION]
+    starts = (
+        np.flatnonzero(np.r_[True, np.logical_or.reduce([key[1:] != key[:-1] for key in keys])])
+        if len(order)
+        else order
+    )
+
+    def in_any(which: npt.NDArray[np.bool_]) -> Any:
+        return np.logical_or.reduceat(which[order], starts) if len(order) else which
+
+    to_commit, ended, fenced = c["did"] == "commit", c["step"] == "ended", in_any(c["step"] == FENCED)
+    begun = (c["step"] == "end") & to_commit
+    acked, rejected = outcome == Outcome.ACKED, outcome == Outcome.REJECTED
+    never = np.iinfo(np.int64).max
+
+    first = np.where(begun, t, never)
+    asked_at = np.minimum.reduceat(first[order], starts) if len(order) else first
+    return pa.table(
+        {name: pa.array(key[starts], pa.int64()) for name, key in zip(TRANSACTION, keys, strict=True)}
+        | {
+            "asked": in_any(to_commit),
+            "committed": in_any(ended & to_commit & acked) & ~fenced,
+            "aborted": in_any(ended & ((to_commit & rejected) | ((c["did"] == "abort") & acked))) | fenced,
+            "asked_at": pa.array(np.where(asked_at == never, 0, asked_at), pa.int64()),
+        }
+    )

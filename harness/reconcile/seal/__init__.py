@@ -1,0 +1,1 @@
+"""First stage: the journals of a run become checked tables, without Spark."""

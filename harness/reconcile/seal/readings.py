@@ -1,0 +1,133 @@
+"""The final readings of a run: which partitions were read whole, and what is therefore not asked of the others (E11).
+
+A partition was read whole when its reading reached the end that was asked for after the reading began. What was not
+read is not missing: of the other partitions lost, torn, undelivered and missing_effect are not asked, and the run says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.ledger.manifest import ISOLATIONS
+from harness.ledger.transform import INPUT
+
+Place = tuple[int, int]  # topic, partition
+NotAsked = dict[str, Any]  # topic, partition (None: all), anomalies, why
+
+_DID_NOT_BEGIN = "the final reading did not begin"
+_NO_EVENTS = "the ledger does not have the end of its final {isolation} reading"
+
+
+@dataclass
+class Readings:
+    """What the final reader recorded, by topic and partition."""
+
+    planned: list[int] | None = (
+        None  # how many partitions each topic has, by its number; None: it did not begin
+    )
+    # Of each partition the highest start, and the end and the last stable offset that were asked for last.
+    bounds: dict[Place, tuple[int, int, int]] = field(default_factory=dict)
+    # By isolation: how far it was read, and the end that was asked for.
+    reached: dict[str, dict[Place, tuple[int, int]]] = field(
+        default_factory=lambda: {isolation: {} for isolation in ISOLATIONS}
+    )
+
+    @property
+    def places(self) -> list[Place]:
+        """Every partition that was to be read, and every one with bounds."""
+        planned = {(topic, p) for topic, count in enumerate(self.planned or ()) for p in range(count)}
+        return sorted(planned | self.bounds.keys())
+
+    def unchanged(self, partitions: int | None) -> bool:
+        """Whether the topic under test had this many partitions when it was read; True where that is not known."""
+        return not self.planned or partitions is None or self.planned[INPUT] == partitions
+
+    def whole(self, place: Place, isolation: str) -> bool:
+        return self.why_not(place, isolation) is None
+
+    def why_owed_not(self, place: Place, owed: str) -> str | None:
+        """Why nothing can be missed in this partition; None: the reading of the log that is owed is whole.
+
+        Only the read_uncommitted reading shows what is late, so it has to be whole as well.
+        """
+        return self.why_not(place, owed) or self.why_not(place, "read_uncommitted")
+
+    def why_not(self, place: Place, isolation: str) -> str | None:
+        """Why the reading of this partition is not whole; None: it is."""
+        if self.planned is None:
+            return _DID_NOT_BEGIN
+        topic, partition = place
+        if not 0 <= topic < len(self.planned) or not 0 <= partition < self.planned[topic]:
+            return "it was not among the partitions to read"
+        if place not in self.bounds or place not in self.reached.get(isolation, {}):
+            return _NO_EVENTS.format(isolation=isolation)
+        reached, until = self.reached[isolation][place]
+        return None if reached >= until else f"the final {isolation} reading stopped at {reached} of {until}"
+
+    def rows(self, owed: str, group: str) -> list[dict[str, Any]]:
+        """The rows of the table `bounds`."""
+        rows = []
+        for topic, partition in self.places:
+            start, end, stable = self.bounds.get((topic, partition), (None, None, None))
+            rows.append({
+                "topic": topic, "partition": partition, "start": start, "end": end, "stable": stable,
+                "whole": self.why_owed_not((topic, partition), owed) is None,
+                "whole_for_group": self.whole((topic, partition), group),
+            })  # fmt: skip
+        return rows
+
+    def not_asked(
+        self, names: Sequence[str], owed: str, group: str, *, transactions: bool, pipeline: bool
+    ) -> list[NotAsked]:
+        """What is not asked of which partition, and why; names of topics for their numbers."""
+        about_log = ["lost", "torn"] if transactions else ["lost"]
+        if self.planned is None:
+            every = [*about_log, "undelivered", *(["missing_effect"] if pipeline else [])]
+            return [_entry(name, None, every, _DID_NOT_BEGIN) for name in names]
+        found = []
+        for place in self.places:
+            topic, partition = place
+            name = names[topic] if topic < len(names) else f"topic-{topic}"
+            reasons: dict[str, list[str]] = {}
+            if why := self.why_owed_not(place, owed):
+                about_output = ["missing_effect"] if pipeline and topic != INPUT else []
+                reasons[why] = [*about_log, *about_output]
+            if topic == INPUT and (why := self.why_not(place, group)):
+                about_group = ["undelivered", *(["missing_effect"] if pipeline else [])]
+                reasons[why] = [*reasons.get(why, []), *about_group]
+            if pipeline and topic != INPUT and not reasons and self.bounds[place][0] > 0:
+                start = self.bounds[place][0]
+                reasons[f"its log starts at {start}: effects may have been deleted"] = ["missing_effect"]
+            found += [_entry(name, partition, anomalies, why) for why, anomalies in reasons.items()]
+        return found
+
+
+def _entry(topic: str, partition: int | None, anomalies: list[str], why: str) -> NotAsked:
+    return {"topic": topic, "partition": partition, "anomalies": anomalies, "why": why}
+
+
+def readings_of(
+    begins: Iterable[Mapping[str, Any]],
+    bounds: Iterable[Mapping[str, Any]],
+    ends: Iterable[Mapping[str, Any]],
+) -> Readings:
+    """From the rows of the events `reading_begins`, `bounds` and `reading`, each in order of time."""
+    found = Readings()
+    for row in begins:
+        found.planned = row["partitions"]
+    for row in bounds:
+        place = row["topic"], row["partition"]
+        # What was deleted while it was read is not missing either: the higher start counts.
+        start = max(row["start"], found.bounds.get(place, (row["start"], 0, 0))[0])
+        found.bounds[place] = start, row["end"], row["stable"]
+    for row in ends:
+        found.reached[row["isolation"]][row["topic"], row["partition"]] = row["reached"], row["until"]
+    return found
+
+
+def all_effects_read(rows: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether every partition of every output was read whole and from its very beginning, by rows of `bounds`."""
+    outputs = [row for row in rows if row["topic"] != INPUT]
+    return bool(outputs) and all(row["whole"] and row["start"] == 0 for row in outputs)

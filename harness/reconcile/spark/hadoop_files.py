@@ -1,0 +1,179 @@
+"""Files wherever Spark can read them: on this machine, or on any file system that Hadoop knows."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from harness.errors import LedgerError, UsageError
+from harness.reconcile.spark.masters import first_line
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Storage(Protocol):
+    """What reconciliation asks of a file system; places are told as text."""
+
+    def read_text(self, place: str) -> str: ...
+
+    def write_text(self, place: str, text: str) -> None:
+        """Whole or not at all."""
+
+    def exists(self, place: str) -> bool: ...
+
+    def names(self, place: str) -> list[str]:
+        """The names in a folder, sorted."""
+
+    def delete(self, place: str) -> None:
+        """With all that is in it; what is not there is no error."""
+
+    def rename(self, place: str, to: str) -> None:
+        """What was at the new place goes."""
+
+    def fetch(self, place: str, to: Path) -> None:
+        """Copy a file or a folder to this machine."""
+
+    def put(self, local: Path, place: str) -> None:
+        """Copy a file or a folder from this machine; it appears whole or not at all."""
+
+
+class LocalStorage:
+    """Plain files."""
+
+    def read_text(self, place: str) -> str:
+        return Path(place).read_text(encoding="utf-8")
+
+    def write_text(self, place: str, text: str) -> None:
+        draft = Path(_beside(place))
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(place)
+
+    def exists(self, place: str) -> bool:
+        return Path(place).exists()
+
+    def names(self, place: str) -> list[str]:
+        return sorted(entry.name for entry in Path(place).iterdir())
+
+    def delete(self, place: str) -> None:
+        if Path(place).is_dir():
+            shutil.rmtree(place)
+        else:
+            Path(place).unlink(missing_ok=True)
+
+    def rename(self, place: str, to: str) -> None:
+        self.delete(to)
+        shutil.move(place, to)
+
+    def fetch(self, place: str, to: Path) -> None:
+        self.put(Path(place), str(to))
+
+    def put(self, local: Path, place: str) -> None:
+        draft = _beside(place)
+        self.delete(draft)
+        shutil.copytree(local, draft) if local.is_dir() else shutil.copyfile(local, draft)
+        self.rename(draft, place)
+
+
+class HadoopStorage:
+    """Hadoop's FileSystem, through the JVM of a session, with that session's settings and credentials."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._jvm: Any = spark._jvm
+        self._settings: Any = spark.sparkContext._jsc.hadoopConfiguration()
+
+    def read_text(self, place: str) -> str:
+        with self._at(place) as (files, path):
+            stream = files.open(path)
+            try:
+                return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+            finally:
+                stream.close()
+
+    def write_text(self, place: str, text: str) -> None:
+        draft = _beside(place)
+        with self._at(draft) as (files, path):
+            stream = files.create(path, True)
+            try:
+                stream.write(bytearray(text.encode()))
+            finally:
+                stream.close()
+        self.rename(draft, place)
+
+    def exists(self, place: str) -> bool:
+        with self._at(place) as (files, path):
+            return bool(files.exists(path))
+
+    def names(self, place: str) -> list[str]:
+        with self._at(place) as (files, path):
+            return sorted(str(entry.getPath().getName()) for entry in files.listStatus(path))
+
+    def delete(self, place: str) -> None:
+        with self._at(place) as (files, path):
+            files.delete(path, True)
+
+    def rename(self, place: str, to: str) -> None:
+        # Most file systems refuse to rename onto something, object stores among them.
+        self.delete(to)
+        with self._at(place) as (files, path):
+            if not files.rename(path, self._jvm.org.apache.hadoop.fs.Path(to)):
+                raise LedgerError(f"{to}: cannot be written there")
+
+    def fetch(self, place: str, to: Path) -> None:
+        with self._at(place) as (files, path):
+            files.copyToLocalFile(
+                False, path, self._jvm.org.apache.hadoop.fs.Path(to.absolute().as_uri()), True
+            )
+
+    def put(self, local: Path, place: str) -> None:
+        draft = _beside(place)
+        self.delete(draft)
+        with self._at(draft) as (files, path):
+            source = self._jvm.org.apache.hadoop.fs.Path(local.absolute().as_uri())
+            files.copyFromLocalFile(False, True, source, path)
+        self.rename(draft, place)
+
+    def find(self, place: str, name: str) -> list[str]:
+        """Every file of this name at or beneath a place, sorted."""
+        found = []
+        with self._at(place) as (files, path):
+            if not files.exists(path):
+                return []
+            entries = files.listFiles(path, True)
+            while entries.hasNext():
+                entry = entries.next().getPath()
+                if entry.getName() == name:
+                    found.append(str(entry.toString()))
+        return sorted(found)
+
+    @contextmanager
+    def _at(self, place: str) -> Iterator[tuple[Any, Any]]:
+        from py4j.protocol import Py4JJavaError
+        from pyspark.errors import PySparkException
+
+        try:
+            path = self._jvm.org.apache.hadoop.fs.Path(place)
+            files = path.getFileSystem(self._settings)
+            if place.startswith("file:"):
+                # Hadoop would keep a checksum beside each file, wrong as soon as anybody else writes the file.
+                files.setWriteChecksum(False)
+                files.setVerifyChecksum(False)
+            yield files, path
+        except (Py4JJavaError, PySparkException) as error:
+            raise _told(place, error) from error
+
+
+def _told(place: str, error: Exception) -> UsageError:
+    text = first_line(error)
+    if "No FileSystem for scheme" in text or "ClassNotFoundException" in text:
+        text = "Spark has no file system of this kind; its package goes in by --conf spark.jars.packages=… (docs/spark.md)"
+    return UsageError(f"{place}: {text}")
+
+
+def _beside(place: str) -> str:
+    folder, _, name = place.rstrip("/").rpartition("/")
+    return f"{folder}/.{name}.{os.getpid()}"

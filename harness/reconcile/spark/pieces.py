@@ -1,0 +1,133 @@
+"""Rows on their way through Spark: a piece of a table as one binary value, which Spark moves and never looks into.
+
+A piece says what it is for: its share (rows that have to be judged together have the same one), its subject, and the
+table that its rows belong to. Planning a query for them, or turning them into rows of Spark and back, would cost more
+than judging them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+import pyarrow as pa
+
+from harness.reconcile.arrays import Ints, mixed
+
+PIECE = "share bigint, subject string, name string, rows binary"
+_ARROW = pa.schema(
+    [("share", pa.int64()), ("subject", pa.string()), ("name", pa.string()), ("rows", pa.binary())]
+)
+
+# Spark copies pieces several times, so large ones are compressed; of a small one that would cost more than it saves.
+_PLAIN, _COMPRESSED = pa.ipc.IpcWriteOptions(), pa.ipc.IpcWriteOptions(compression="lz4")
+_LARGE_ROWS = 1 << 11
+
+Bag = Mapping[str, pa.Table]  # tables by name
+
+
+class Subject(StrEnum):
+    """What rows are for: the questions of one subject are asked of all rows of a share together."""
+
+    POSITIONS = "positions"  # every row at some positions
+    STEPS = "steps"  # what readers did in some partitions
+    MESSAGES = "messages"  # every row that names some messages
+    ORDER = "order"  # messages of a session in a partition
+    KEYS = "keys"
+    TRANSACTIONS = "transactions"
+    FIRST = "first"  # for the driver, before anything is asked
+    RESULT = "result"  # for the driver: findings and the like
+
+
+ROUNDS = (
+    Subject.POSITIONS,
+    Subject.STEPS,
+    Subject.MESSAGES,
+    Subject.ORDER,
+    Subject.KEYS,
+    Subject.TRANSACTIONS,
+)
+PICKED_FOR = (
+    Subject.POSITIONS,
+    Subject.STEPS,
+    Subject.MESSAGES,
+)  # rows of the ledger; other rounds get rows of earlier ones
+FOR_LATER: Mapping[Subject, Sequence[Subject]] = {
+    Subject.POSITIONS: (Subject.MESSAGES,),
+    Subject.MESSAGES: (Subject.ORDER, Subject.KEYS, Subject.TRANSACTIONS),
+}
+
+
+@dataclass(frozen=True)
+class Shares:
+    """How rows are divided: by a number, such as a session or a place, and by stretches of seqs or offsets within it."""
+
+    count: int = 1
+    bits: int = 14  # a stretch is 2 ** bits seqs or offsets; rows of one stretch are in one share
+
+    def of(self, run: int | Ints, number: Ints, within: Ints | None = None) -> Ints | None:
+        """The share of each row, None if there is one only. Without `within`, rows with the same number are judged together."""
+        if self.count == 1:
+            return None
+        runs = np.broadcast_to(np.asarray(run, dtype=np.int64), number.shape)
+        parts = (runs, number) if within is None else (runs, number, within >> self.bits)
+        return (mixed(*parts).view(np.uint64) % np.uint64(self.count)).astype(np.int64)
+
+
+ALL_TOGETHER = Shares()
+
+
+def piece(subject: Subject, name: str, rows: pa.Table | pa.RecordBatch, share: int = 0) -> pa.RecordBatch:
+    sink = pa.BufferOutputStream()
+    options = _COMPRESSED if rows.num_rows >= _LARGE_ROWS else _PLAIN
+    with pa.ipc.new_stream(sink, rows.schema, options=options) as stream:
+        stream.write(rows)  # a batch or a table
+    packed = sink.getvalue()
+    ends = pa.py_buffer(np.array([0, packed.size], dtype=np.int32))
+    arrays = [
+        pa.array([share], pa.int64()),
+        pa.array([subject.value]),
+        pa.array([name]),
+        pa.Array.from_buffers(pa.binary(), 1, [None, ends, packed]),
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
+
+
+def pieces(
+    subject: Subject, name: str, rows: pa.RecordBatch, share: Ints | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The rows as one piece, or one for each share; none where there are no rows."""
+    if not rows.num_rows:
+        return
+    if share is None:
+        yield piece(subject, name, rows)
+        return
+    order = np.argsort(share, kind="stable")
+    in_order = rows.take(pa.array(order))
+    numbers, starts = np.unique(share[order], return_index=True)
+    for number, start, end in zip(numbers.tolist(), starts, [*starts[1:], len(order)], strict=True):
+        yield piece(subject, name, in_order.slice(start, end - start), number)
+
+
+def each_table(packed: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The rows of each piece."""
+    for batch in packed:
+        for rows in batch.column("rows"):
+            with pa.ipc.open_stream(rows.as_buffer()) as stream:
+                yield stream.read_all()
+
+
+def unpacked(packed: Iterable[pa.RecordBatch]) -> dict[Subject, dict[str, pa.Table]]:
+    """The tables of each subject, of all shares together."""
+    found: dict[tuple[str, str], list[pa.Table]] = defaultdict(list)
+    for batch in packed:
+        names = zip(batch.column("subject").to_pylist(), batch.column("name").to_pylist(), strict=True)
+        for key, rows in zip(names, each_table([batch]), strict=True):
+            found[key].append(rows)
+    joined: dict[Subject, dict[str, pa.Table]] = {subject: {} for subject in Subject}
+    for (subject, name), tables in found.items():
+        joined[Subject(subject)][name] = pa.concat_tables(tables).combine_chunks()
+    return joined

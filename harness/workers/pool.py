@@ -1,0 +1,324 @@
+"""Worker processes of a run: started from specifications, killable, pausable, watched."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from harness.contracts import Counters
+from harness.errors import OnceproofError, UsageError
+from harness.ledger.journal import EventLog, file_sizes
+from harness.ledger.rundir import RunDir
+from harness.processes import child_process
+from harness.waiting import wait_until
+from harness.workers import client_version as workers_client_version
+from harness.workers.breakpoints import Moment, Moments
+from harness.workers.counters import Board
+from harness.workers.endings import WorkerEnding
+from harness.workers.main import LOADED_CLIENT
+from harness.workers.naming import transactional_id
+from harness.workers.session_numbers import next_incarnation
+from harness.workers.standby import Standby
+
+ROOT = Path(__file__).resolve().parents[2]
+_PIPE_BYTES = 64 * 1024  # what a pipe keeps while nobody reads
+PRODUCERS = ("producer", "transactional_producer")  # roles
+SENDERS = (*PRODUCERS, "copier")
+READERS = ("consumer", "churning_consumer", "copier")
+OBSERVER = "observer"  # reads beside the group, and counts for nothing in the progress of a run
+
+
+class Worker:
+    """One worker process and its restarts. A restart is a new life with journals of its own.
+
+    The harness remembers the signals that it sent. A process that ends by any other one, or before it was asked to, is an
+    `error` event, whenever that is noticed: at a check, a restart, a kill or the end of the run.
+
+    `security` is what its clients need to get in (Cluster.client_settings). It may hold secrets and so it is in no
+    file, argument or environment: the process gets it through a pipe, which it reads to the end at its start.
+    `standby` may have a process that is started already; another client library than the installed one needs its own.
+    """
+
+    def __init__(
+        self,
+        spec: Mapping[str, Any],
+        run: RunDir,
+        events: EventLog,
+        security: Mapping[str, Any] = {},
+        standby: Standby | None = None,
+    ) -> None:
+        self._spec, self._run, self._events = spec, run, events
+        self._security, self._standby = dict(security), standby
+        self._process: subprocess.Popen[bytes] | None = None
+        self._boards: list[Board] = []
+        self._sent: set[int] = set()  # signals that may end this life
+        self._trouble: str | None = None  # of this life's end; None: it was not recorded yet
+
+    @property
+    def name(self) -> str:
+        return str(self._spec["name"])
+
+    @property
+    def role(self) -> str:
+        return str(self._spec["role"])
+
+    @property
+    def number(self) -> int:
+        """Of a worker that sends: the sessions of a run are numbered by it (harness.workers.session_numbers)."""
+        return int(self._spec["number"])
+
+    @property
+    def transactional_id(self) -> str:
+        return transactional_id(self._spec) if self.role in SENDERS else ""
+
+    @property
+    def client_settings(self) -> Mapping[str, Any]:
+        return dict(self._spec.get("extra", {}))
+
+    def start(self) -> None:
+        self._record_end()
+        writer = f"{self.name}.{len(self._boards)}"
+        board = self._run.logs / f"{writer}.board"
+        spec = {
+            **self._spec,
+            "writer": writer,
+            "ledger": str(self._run.ledger),
+            "board": str(board),
+            "incarnation": next_incarnation(self._run.ledger, self.name),
+            "security_on_stdin": bool(self._security),
+        }
+        spec_file = self._run.logs / f"{writer}.json"
+        spec_file.write_text(json.dumps(spec, indent=1), encoding="utf-8")
+        self._boards.append(Board(board))
+        # Made here, so that every life has this file, also one that is killed before it comes to its ledger.
+        (self._run.ledger / f"{writer}.events").touch()
+        self._sent, self._trouble = set(), None
+        self._process = self._launch(spec_file, writer)
+        self._events.write(
+            "worker", name=self.name, state="started", pid=self._process.pid, writes_as=writer, role=self.role
+        )
+
+    def _launch(self, spec_file: Path, writer: str) -> subprocess.Popen[bytes]:
+        log, pidfile = self._run.logs / f"{writer}.out", self._run.logs / f"{writer}.pid"
+        client_version = self._spec.get("client_version", "")
+        if self._standby is not None and self._spec["client"] == LOADED_CLIENT and not client_version:
+            process = self._standby.begin(spec_file, log, self._security)
+            if process is not None:
+                child_process.write_pidfile(pidfile, process)
+                return process
+        with _pipe(json.dumps(self._security).encode()) as told:
+            return child_process.spawn(
+                self.command(spec_file),
+                log=log,
+                cwd=ROOT,
+                env=environment(client_version),
+                pidfile=pidfile,
+                stdin=told,
+            )
+
+    def command(self, spec_file: Path) -> list[str | Path]:
+        """What starts the process; a kind of worker may put another command before it, which has to keep the pid."""
+        return [sys.executable, "-m", "harness.workers.main", spec_file]
+
+    @property
+    def board(self) -> Board:
+        """Of the process that was started last."""
+        return self._boards[-1]
+
+    # --- powers ---
+
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def kill(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._sent.add(signal.SIGKILL)
+            child_process.end(self._process)
+        self._record_end()
+
+    def restart(self) -> None:
+        if not self.running():
+            self.start()
+
+    def pause(self) -> None:
+        if self.running():
+            assert self._process is not None
+            self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        if self.running():
+            assert self._process is not None
+            self._process.send_signal(signal.SIGCONT)
+
+    def paused(self) -> bool:
+        return self.running() and child_process.is_stopped(self._process.pid if self._process else 0)
+
+    def stop_at(self, moment: str) -> None:
+        self._moments.stop_at(Moment(moment))
+
+    def waits(self) -> bool:
+        return self._moments.reached()
+
+    def go_on(self) -> None:
+        self._moments.go_on()
+
+    @property
+    def _moments(self) -> Moments:
+        return Moments(self.board.path)
+
+    # --- watching ---
+
+    def counters(self) -> Counters:
+        shown = [board.read() for board in self._boards]
+        return Counters(*(sum(getattr(c, name) for c in shown) for name in Counters.__dataclass_fields__))
+
+    def check(self) -> None:
+        """Raise when the process has ended by itself, or by a signal that the harness did not send."""
+        if trouble := self._record_end():
+            raise OnceproofError(trouble)
+
+    def ask_to_stop(self) -> None:
+        if self.running():
+            assert self._process is not None
+            self._sent.add(signal.SIGTERM)
+            self._process.send_signal(signal.SIGCONT)  # a paused one would never hear it
+            self._process.terminate()
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait for the end; a worker that does not end in time is killed, which its ledger survives."""
+        if self._process is None:
+            return
+        try:
+            self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            self._events.write(
+                "error", where=self.name, text=f"did not stop within {timeout_s:g} s and was killed"
+            )
+            return
+        self._record_end()
+
+    def _record_end(self) -> str:
+        """Record how the process ended, once. Returns what is wrong with that; empty if nothing is, or if it still runs."""
+        code = None if self._process is None else self._process.poll()
+        if self._process is None or code is None:
+            return ""
+        if self._trouble is None:
+            writer = f"{self.name}.{len(self._boards) - 1}"
+            ending = WorkerEnding(code, self._sent)
+            log = self._run.logs / f"{writer}.out"
+            self._trouble = ending.trouble(self.name, self.role, log, self._run.ledger)
+            # A process that ended in an orderly way has counted its rows itself. Of the others the sizes are known from here on.
+            more = {} if code == 0 else {"files": file_sizes(self._run.ledger, writer)}
+            self._events.write(
+                "worker", name=self.name, state=ending.state, pid=self._process.pid, writes_as=writer, exit=code, **more
+            )  # fmt: skip
+            if self._trouble:
+                self._events.write("error", where=self.name, text=self._trouble)
+        return self._trouble
+
+
+class Workers:
+    """All workers of a run; on the way out nothing of them is left."""
+
+    def __init__(self, workers: Sequence[Worker]) -> None:
+        self.all = list(workers)
+        for what, used in (
+            ("name", [w.name for w in self.all]),
+            ("number", [w.number for w in self.all if w.role in SENDERS]),
+        ):
+            if twice := [one for one, count in Counter(used).items() if count > 1]:
+                raise UsageError(
+                    f"two workers of this workload have the {what} {twice[0]}; give each one of its own"
+                )
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for worker in self.all:
+            worker.kill()
+
+    def of(self, *roles: str) -> list[Worker]:
+        return [w for w in self.all if w.role in roles]
+
+    @property
+    def producers(self) -> list[Worker]:
+        return self.of(*PRODUCERS)
+
+    @property
+    def copiers(self) -> list[Worker]:
+        return self.of("copier")
+
+    @property
+    def consumers(self) -> list[Worker]:
+        return self.of(*READERS)
+
+    @property
+    def observers(self) -> list[Worker]:
+        return self.of(OBSERVER)
+
+    def start(self) -> None:
+        for worker in self.all:
+            worker.start()
+
+    def counters(self) -> Counters:
+        """Of all who work; observers only look on."""
+        each = [w.counters() for w in self.all if w.role != OBSERVER]
+        return Counters(*(sum(getattr(c, name) for c in each) for name in Counters.__dataclass_fields__))
+
+    def check(self) -> None:
+        for worker in self.all:
+            worker.check()
+
+    def wait_for_progress(self, beyond: Counters, timeout_s: float, what: str) -> Counters:
+        """Wait until every producer has new acks and the group new deliveries, compared with `beyond`."""
+        acked = {w.name: w.counters().acked for w in self.producers}
+
+        def progressed() -> Counters | None:
+            self.check()
+            now = self.counters()
+            each = all(w.counters().acked > acked[w.name] for w in self.producers)
+            return now if each and now.delivered > beyond.delivered else None
+
+        return wait_until(
+            progressed,
+            timeout_s,
+            lambda: (
+                f"{what}: acked {beyond.acked} -> {self.counters().acked}, "
+                f"delivered {beyond.delivered} -> {self.counters().delivered}"
+            ),
+        )
+
+    def stop(self, workers: Sequence[Worker], timeout_s: float) -> None:
+        for worker in workers:
+            worker.ask_to_stop()
+        for worker in workers:
+            worker.wait(timeout_s)
+
+
+def environment(client_version: str = "") -> dict[str, str]:
+    """The environment of a worker process."""
+    return {
+        **os.environ,
+        **workers_client_version.environment(client_version),
+        "PYTHONUNBUFFERED": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+
+
+def _pipe(words: bytes) -> IO[bytes]:
+    """The end to read from of a pipe that has these words in it and then ends."""
+    if len(words) > _PIPE_BYTES:
+        raise UsageError(f"settings of clients have at most {_PIPE_BYTES} bytes, not {len(words)}")
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "wb") as end:
+        end.write(words)
+    return os.fdopen(reading, "rb")

@@ -1,0 +1,129 @@
+"""A producer that sends everything in transactions, some of which it aborts on purpose."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from harness.contracts import Client, Counters, Outcome, Producer, ProducerLost, Transactional
+from harness.ledger.journal import Ledger
+from harness.ledger.message import Message
+from harness.workers.breakpoints import NO_MOMENTS, Moment, Moments, before, midway
+from harness.workers.counters import Board
+from harness.workers.pacing import Pace
+from harness.workers.producer_session import Session
+from harness.workers.roles._end_transaction import end_transaction
+from harness.workers.roles._patience import Patience
+
+FLUSH_LIMIT_S = 30.0
+
+
+class TransactionalProducerRole:
+    def __init__(self, spec: Mapping[str, Any], board: Board) -> None:
+        self._spec, self._board = spec, board
+        self._random = random.Random(spec["seed"])
+        self._moments = Moments(board.path)
+
+    def work(self, client: Client, ledger: Ledger, until: Callable[[], bool]) -> None:
+        incarnation = self._spec["incarnation"]
+        done = Counters()
+        patience = Patience(self._spec["name"], ledger, until)
+        while not until():
+            session = Session(self._spec, ledger, self._board, incarnation)
+            try:
+                producer = session.open(client)
+                try:
+                    self._transact_until(session, producer, ledger, until, done)
+                finally:
+                    producer.close()
+                trouble = None
+            except ProducerLost as lost:
+                trouble = lost
+            done = session.show(done)
+            incarnation += 1
+            patience.ended(session, trouble)
+
+    def _transact_until(
+        self, session: Session, producer: Producer, ledger: Ledger, until: Callable[[], bool], done: Counters
+    ) -> None:
+        assert isinstance(producer, Transactional)
+        size = self._spec["records_per_transaction"]
+        pace = Pace(self._spec["records_per_s"], at_most=size)
+        txn, owed = 0, 0
+        while not until():
+            owed += pace.due()
+            if owed < size:
+                producer.poll(0.01)
+                continue
+            owed = 0
+            txn += 1
+            abort_intended = self._random.random() < self._spec["aborted_share"]
+            outcome = self._transact(session, producer, ledger, txn, size, abort_intended)
+            session.show(done)
+            if txn == self._spec.get("transactions_per_session"):
+                time.sleep(self._spec["rest_s"])
+                return
+            if outcome is Outcome.UNKNOWN:
+                # Trying to end it again on the same producer could end the next transaction instead, should
+                # the first request be late. A new producer fences the old one, late requests included.
+                raise ProducerLost(f"the end of transaction {txn} is unknown: {producer.trouble}")
+
+    def _transact(
+        self,
+        session: Session,
+        producer: Producer,
+        ledger: Ledger,
+        txn: int,
+        size: int,
+        abort_intended: bool,
+    ) -> Outcome:
+        assert isinstance(producer, Transactional)
+        intent = "abort" if abort_intended else "commit"
+        tell = partial(ledger.events.write, "txn", session=session.number, txn=txn, intent=intent)
+        tell(step="begin")
+        producer.begin()
+        self._send(session, producer, session.next_messages(size, txn, abort_intended), intent)
+        slow = not abort_intended and self._random.random() < self._spec.get("timed_out_share", 0)
+        # Who is asked to stop at a moment does so in a transaction that is meant to be committed.
+        moments = NO_MOMENTS if abort_intended else self._moments
+        # Looked at once: who is asked only now has not flushed yet, and stops in a later transaction.
+        after_produce = moments.wanted(Moment.AFTER_PRODUCE)
+        if abort_intended or slow or after_produce:
+            # Aborting drops what is still in the local queue; flushed, the records really stand in the log.
+            producer.flush(FLUSH_LIMIT_S)
+        if after_produce:
+            moments.come_to(Moment.AFTER_PRODUCE)
+        if slow:
+            self._outsleep_the_coordinator(producer)
+            ledger.events.write("outslept", session=session.number, txn=txn)
+        self._moments.come_to(before(intent))
+        _, outcome = end_transaction(producer, intent, self._spec["end_limit_s"], self._moments, tell)
+        return outcome
+
+    def _send(self, session: Session, producer: Producer, messages: list[Message], intent: str) -> None:
+        """All at once, or one by one over some time, as an application does that works on each."""
+        spread_s, sent = self._spec.get("spread_s", 0), 0
+        half = len(messages) // 2
+        if half and self._moments.wanted(midway(intent)):
+            session.send(producer, messages[:half])
+            producer.flush(FLUSH_LIMIT_S)
+            self._moments.come_to(midway(intent))
+            sent = half
+        if not spread_s:
+            session.send(producer, messages[sent:])
+            return
+        for message in messages[sent:]:
+            session.send(producer, [message])
+            producer.poll(spread_s / len(messages))
+
+    def _outsleep_the_coordinator(self, producer: Producer) -> None:
+        """Until it has surely given the transaction up: its timeout, and how often the coordinator looks."""
+        wake = time.monotonic() + self._spec["give_up_s"]
+        while time.monotonic() < wake:
+            producer.poll(0.1)
+
+
+role_class = TransactionalProducerRole

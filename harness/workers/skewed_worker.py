@@ -1,0 +1,58 @@
+"""A worker whose wall clock can be set wrong: Skewable, by libfaketime (harness.machine.fake_clock)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from harness.contracts import Skewable
+from harness.errors import ClusterError
+from harness.ledger.journal import EventLog
+from harness.ledger.rundir import RunDir
+from harness.machine import fake_clock
+from harness.schedule import Schedule
+from harness.targets import WORKER_ROLES
+from harness.workers.pool import Worker
+
+_TOLD_WITHIN_S = 5.0  # it tells its time several times a second
+
+
+class ClockedWorker(Worker):
+    """Only its wall clock is wrong: the ledger is on the monotonic clock, which stays right."""
+
+    def __init__(
+        self, spec: Mapping[str, Any], run: RunDir, events: EventLog, security: Mapping[str, Any] = {}
+    ) -> None:
+        super().__init__({**spec, "clock": True}, run, events, security)
+        self._clock = fake_clock.Clock(run.logs / f"{self.name}.clock")
+
+    def start(self) -> None:
+        self._clock.write()
+        super().start()
+
+    def command(self, spec_file: Path) -> list[str | Path]:
+        return self._clock.under(super().command(spec_file))
+
+    # Skewable
+
+    def skew_clock(self, offset_s: float, rate: float = 1.0) -> None:
+        self._clock.set(fake_clock.Skew(offset_s, rate, time.time()))
+
+    def right_clock(self) -> None:
+        self._clock.right()
+
+    def clock_offset_s(self) -> float:
+        """By the time that the process itself tells on its board, again and again."""
+        told = self.board.read_clock()
+        age_s = time.monotonic() - told.at_s
+        if not self.running() or age_s > _TOLD_WITHIN_S:
+            raise ClusterError(f"{self.name} does not tell its time")
+        return told.wall_minus_monotonic_s - fake_clock.wall_minus_monotonic_s()
+
+
+def workers_with_clocks(schedule: Schedule) -> set[str]:
+    """The workers whose clock the schedule wants to set. The others do without, which costs nothing."""
+    wanted = [window.on.describe() for window in schedule if window.fault.needs is Skewable]
+    return {f"{on['target']}-{on['number']}" for on in wanted if on["target"] in WORKER_ROLES}

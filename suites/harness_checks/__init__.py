@@ -1,0 +1,1 @@
+"""Whether the harness itself works on real Kafka; tests no promise of Kafka."""

@@ -1,0 +1,1 @@
+"""Whether each fault bites and heals on real brokers, and hits nothing else."""

@@ -1,0 +1,180 @@
+"""Controls and safe modes, repeated beside busy processes: no control and no verdict may depend on luck.
+
+`pytest suites/harness_checks/test_repeated.py -k controls --times 50` repeats every control 50 times, `-k safe --times 9` makes 108
+runs of the safe modes. The numbers are printed and written to `repeated.json` below --runs after each scenario.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from faults.pause import Pause
+from harness.campaign import Campaign, Result
+from harness.clusters.base.options import Options
+from harness.clusters.disk.mount import trouble
+from harness.contracts import Cluster, Mode, Verdict
+from harness.injector import why_not_applicable
+from harness.ledger.rundir import write_json
+from harness.processes import child_process
+from harness.scenario import Scenario
+from harness.schedule import once
+from harness.targets import leader_of
+from suites.scenarios import fault_cases, late_ends, matrix, pipelines
+from suites.support.sessions import started_campaign, started_cluster
+
+pytestmark = [pytest.mark.conformance, pytest.mark.timeout(24 * 3600)]
+
+TIMES = 3
+COUNT_FOR_EVER = "n = 0\nwhile True:\n    n += 1"
+PAUSE_LEADER = once(Pause(), on=leader_of(0), after_s=0.5, hold_s=1.5)
+
+CONTROLS: tuple[Scenario, ...] = (
+    *matrix.HAZARDS,
+    matrix.crossed(Mode.AT_MOST_ONCE, "kill-leader"),
+    *pipelines.WRONG,
+    *pipelines.WRONG_GROUPS,
+    *(late.uncured for late in late_ends.LATE),
+    *fault_cases.CONTROLS,
+)
+SAFE: tuple[Scenario, ...] = tuple(
+    Scenario(name=f"{mode}-{fault}", mode=mode, schedule=schedule)
+    for fault, schedule in {**matrix.FAULTS, "pause-leader": PAUSE_LEADER}.items()
+    for mode in fault_cases.ACKED
+)
+
+Repeat = Callable[[Scenario], Sequence[Result]]
+
+
+@pytest.fixture(scope="module")
+def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """With disks that can lose power only where a chosen test needs that: they cost every run processor time."""
+    loses_power = any("power_loss" in item.name for item in request.session.items)
+    options = Options(fuse=loses_power and _can_lose_power(request.config), byteman=True)
+    with started_cluster(request.config, options) as started:
+        yield started
+
+
+def _can_lose_power(config: pytest.Config) -> bool:
+    return config.getoption("--cluster") in (None, "local") and trouble() is None
+
+
+@pytest.fixture(scope="module")
+def campaign(request: pytest.FixtureRequest, cluster: Cluster) -> Iterator[Campaign]:
+    with started_campaign(
+        request.config, cluster, "pytest suites/harness_checks/test_repeated.py -k {name}"
+    ) as begun:
+        yield begun
+
+
+@pytest.fixture(scope="module")
+def busy(request: pytest.FixtureRequest, campaign: Campaign) -> Iterator[Sequence[int]]:
+    """Processes that count for ever (--busy), from after the start of the cluster; they die with this one."""
+    with ExitStack() as undo:
+        pids = []
+        for _ in range(request.config.getoption("--busy")):
+            process = child_process.spawn([sys.executable, "-c", COUNT_FOR_EVER], log=None)
+            undo.callback(child_process.end, process)
+            pids.append(process.pid)
+        yield pids
+
+
+@pytest.fixture(scope="module")
+def account(request: pytest.FixtureRequest) -> Callable[[str, Sequence[Result]], Mapping[str, Any]]:
+    """Add the numbers of a scenario to repeated.json and print them."""
+    path: Path = request.config.getoption("--runs") / "repeated.json"
+    busy: int = request.config.getoption("--busy")
+    told: dict[str, Any] = {}
+
+    def add(name: str, results: Sequence[Result]) -> Mapping[str, Any]:
+        told[name] = numbers(results)
+        write_json(path, {"busy_processes": busy, "cores": len(os.sched_getaffinity(0)), "scenarios": told})
+        print(f"\n{name}: {json.dumps(told[name])}")
+        return dict(told[name])
+
+    return add
+
+
+def numbers(results: Sequence[Result]) -> dict[str, Any]:
+    """How the runs of one scenario came out, and why those that are not as expected are not."""
+    reasons = Counter(text for r in results for text in _reasons(r))
+    return {
+        "runs": len(results),
+        "as_expected": sum(r.as_expected for r in results),
+        "verdicts": dict(Counter(str(r.verdict) for r in results)),
+        "found": {
+            name: [min(counts), max(counts)]
+            for name in (results[0].scenario.requires if results else ())
+            if (counts := [r.judgement.found[name] for r in results])
+        },
+        "also": dict(sum((_also(r) for r in results), Counter())),
+        "load_1_min": round(os.getloadavg()[0], 1),
+        "reasons": dict(reasons.most_common()),
+        "run_dirs": [str(r.run.path) for r in results if not r.as_expected],
+    }
+
+
+def _reasons(result: Result) -> list[str]:
+    if result.as_expected:
+        return []
+    lacking = [shortfall.text for shortfall in result.judgement.shortfalls]
+    violated = [f"{v.anomaly} {v.count}" for v in result.judgement.violations] if not lacking else []
+    return [*lacking, *violated, *(result.judgement.inconclusive if not lacking else ())]
+
+
+def _also(result: Result) -> Counter[str]:
+    """In how many runs other anomalies were forbidden and found beside what is required."""
+    return Counter(result.violations - set(result.scenario.requires))
+
+
+@pytest.fixture
+def repeat(
+    request: pytest.FixtureRequest, cluster: Cluster, campaign: Campaign, busy: Sequence[int]
+) -> Repeat:
+    """Run a scenario as often as --times says, each time with another seed."""
+
+    def run(scenario: Scenario) -> Sequence[Result]:
+        if reason := why_not_applicable(scenario, cluster):
+            pytest.skip(reason)
+        if "power_loss" in scenario.name and not _can_lose_power(request.config):
+            pytest.skip(f"no loss of power here: {trouble() or 'local clusters only'}")
+        times = request.config.getoption("--times") or TIMES
+        seed = request.config.getoption("--seed")
+        began = time.monotonic()
+        waiting = [campaign.run(scenario.with_seed(seed * 1000 + number)) for number in range(times)]
+        results = [each.result() for each in waiting]
+        assert all(Path(f"/proc/{pid}").exists() for pid in busy), "a busy process has ended"
+        print(f"\n{times} runs in {time.monotonic() - began:.0f} s")
+        return results
+
+    return run
+
+
+@pytest.mark.control
+@pytest.mark.parametrize("scenario", CONTROLS, ids=lambda s: s.name)
+def test_controls_raise_what_they_must_every_time(
+    repeat: Repeat, account: Callable[[str, Sequence[Result]], Mapping[str, Any]], scenario: Scenario
+) -> None:
+    results = repeat(scenario)
+    told = account(scenario.name, results)
+    assert told["as_expected"] == told["runs"], "\n".join(r.explain() for r in results if not r.as_expected)
+
+
+@pytest.mark.parametrize("scenario", SAFE, ids=lambda s: s.name)
+def test_safe_modes_are_never_violated(
+    repeat: Repeat, account: Callable[[str, Sequence[Result]], Mapping[str, Any]], scenario: Scenario
+) -> None:
+    """INCONCLUSIVE is honest on a machine this busy; how often and why is in the numbers."""
+    results = repeat(scenario)
+    account(scenario.name, results)
+    violated = [r for r in results if r.verdict is Verdict.VIOLATED]
+    assert not violated, "\n".join(r.explain() for r in violated)

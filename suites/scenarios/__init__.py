@@ -1,0 +1,1 @@
+"""Scenarios as pure data; nothing here has an effect."""

@@ -1,0 +1,163 @@
+"""Scenarios of a late EndTxn (KAFKA-17754, docs/findings/KAFKA-17754.md). Pure data.
+
+The request that ends one transaction arrives in the middle of a later one, when the client library has long asked again
+and told its user that all is well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from faults.hold_requests import HoldRequests
+from faults.late_requests import LateRequests
+from harness.contracts import Lane, Mode, Verdict
+from harness.scenario import (
+    ConsumerSettings,
+    PipelineSettings,
+    ProducerSettings,
+    Scenario,
+    Timings,
+    TransactionSettings,
+)
+from harness.schedule import Schedule, every, once
+from harness.targets import Target, transaction_coordinator
+from harness.workers.breakpoints import Moment
+
+GIVES_UP_MS = 3000  # the library asks again when it had no answer for so long; its default is 60 s
+# The application gives up first, takes a new producer for what comes next, and never lets the library ask again.
+CURED = TransactionSettings(topics=2, end_limit_s=1.5)
+CURED_CLIENT: Mapping[str, int] = {"socket.timeout.ms": 30000}
+UNCURED_CLIENT: Mapping[str, int] = {"socket.timeout.ms": GIVES_UP_MS}
+
+PRODUCER = transaction_coordinator(1)
+COPIER = transaction_coordinator(1, "copier")
+
+# Two records in a transaction, in two partitions: A before the late request arrives, B after it. As many are aborted as
+# are committed, so that one of either kind comes soon.
+SMALL = Scenario(
+    name="late_end",
+    mode=Mode.EXACTLY_ONCE,
+    workload="late_end",
+    producers=ProducerSettings(
+        keyed=0,
+        keyless=1,
+        records_per_s=40,
+        records_per_transaction=2,
+        aborted_share=0.5,
+        extra=UNCURED_CLIENT,
+    ),
+    consumers=ConsumerSettings(members=1),
+    transactions=TransactionSettings(topics=2),
+    timings=Timings(warm_up_s=0.2, cool_down_s=0.2),
+    produce_s=2.0,
+    hazard="late_end_transaction",
+)
+# Output before the late request arrives, the offsets of its input after it.
+PIPELINE = replace(
+    SMALL,
+    workload="transactional_copy",
+    producers=ProducerSettings(keyed=1, keyless=0, records_per_s=100, records_per_transaction=10),
+    pipeline=PipelineSettings(
+        members=1, inputs_per_transaction=20, aborted_share=0.3, producer_extra=UNCURED_CLIENT
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Late:
+    """Which end is late, in which transaction it arrives, and what that does: named in advance."""
+
+    name: str
+    base: Scenario
+    worker: str
+    on: Target
+    since: Moment
+    until: Moment
+    anomalies: tuple[str, ...]
+    lane: Lane = Lane.PRODUCE
+
+    def _schedule(self, until: str, hold_s: float) -> Schedule:
+        fault = LateRequests(("EndTxn",), self.lane, worker=self.worker, since=self.since.value, until=until)
+        return once(fault, on=self.on, after_s=0.1, hold_s=hold_s)
+
+    @property
+    def uncured(self) -> Scenario:
+        return replace(
+            self.base,
+            name=f"late_end-{self.name}",
+            schedule=self._schedule(self.until.value, 0.1),
+            expected=Verdict.VIOLATED,
+            requires=dict.fromkeys(self.anomalies, 1),
+            control=True,
+        )
+
+    @property
+    def in_time(self) -> Scenario:
+        """Held just as well, and delivered while the client still waits for the answer."""
+        return replace(
+            self.base, name=f"late_end-{self.name}-in_time", schedule=self._schedule("", GIVES_UP_MS / 6000)
+        )
+
+    @property
+    def cured(self) -> Scenario:
+        """Just as late, but behind a new producer with the same transactional id."""
+        return replace(
+            self.base,
+            name=f"late_end-{self.name}-cured",
+            schedule=self._schedule(self.until.value, 0.1),
+            producers=replace(
+                self.base.producers,
+                extra=CURED_CLIENT if self.worker == "producer-1" else self.base.producers.extra,
+            ),
+            pipeline=replace(self.base.pipeline, producer_extra=CURED_CLIENT),
+            transactions=CURED,
+        )
+
+
+LATE = (
+    Late(
+        "commit_then_abort",
+        SMALL,
+        "producer-1",
+        PRODUCER,
+        Moment.BEFORE_COMMIT,
+        Moment.MIDWAY_TO_ABORT,
+        ("aborted_read",),
+    ),
+    Late(
+        "abort_then_commit",
+        SMALL,
+        "producer-1",
+        PRODUCER,
+        Moment.BEFORE_ABORT,
+        Moment.MIDWAY_TO_COMMIT,
+        ("torn", "lost"),
+    ),
+    Late(
+        "abort_then_offsets",
+        PIPELINE,
+        "copier-1",
+        COPIER,
+        Moment.BEFORE_ABORT,
+        Moment.MIDWAY_TO_COMMIT,
+        ("missing_effect", "lost"),
+        Lane.CONSUME,
+    ),
+)
+
+WITHOUT_HOLD = (replace(SMALL, name="no_late_end"), replace(PIPELINE, name="no_late_end-pipeline"))
+
+# Nobody is aimed at: ends are held for longer than the client waits, whichever they are, and arrive wherever the load is then.
+# Transactions take their time, as in an application that works on each record. The client is impatient, so that there are many
+# late requests in little time. It is no control: a run in which no late end hit anything is HELD, and the harness is not blind
+# for that.
+RANDOM = replace(
+    SMALL,
+    name="late_end-random",
+    producers=replace(
+        SMALL.producers, records_per_s=60, records_per_transaction=5, extra={"socket.timeout.ms": 1000}
+    ),
+    transactions=TransactionSettings(topics=2, spread_s=0.25),
+    schedule=every(7.0, HoldRequests(("EndTxn",)), on=PRODUCER, hold_s=2.0, times=5),
+)

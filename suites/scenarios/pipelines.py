@@ -1,0 +1,368 @@
+"""Scenarios of consume, transform, produce, of transactions over many topics, and of groups that change. Pure data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from faults.at_moment import AtMoment
+from faults.fence_producer import FenceProducer
+from faults.hold_requests import HoldRequests
+from faults.kill import Kill
+from faults.kill_worker import KillWorker
+from faults.pause_worker import PauseWorker
+from faults.reassign import Reassign
+from faults.sever import Sever
+from harness.contracts import Lane, Mode, TopicSettings, Verdict
+from harness.scenario import (
+    ChurnSettings,
+    ConsumerSettings,
+    Pipeline,
+    PipelineSettings,
+    ProducerSettings,
+    Scenario,
+    Timings,
+    TransactionSettings,
+)
+from harness.schedule import NO_FAULTS, Schedule, once, repeat, sequence
+from harness.targets import (
+    active_controller,
+    consumer,
+    copier,
+    every_broker,
+    group_coordinator,
+    leader_of,
+    output_leader,
+    producer,
+    transaction_coordinator,
+)
+from harness.workers.breakpoints import OF_EVERY_COMMIT, Moment
+from harness.workloads.transactional_produce import COORDINATOR_LOOKS_EVERY_S
+
+ZOMBIE_S = 13.0  # longer than the session of a member, which is 10 s
+CUT_OFF_S = 3.0
+AFTER_S = 0.5
+
+
+def _held(fault: Any, on: Any, hold_s: float = 1.5) -> Schedule:
+    return once(fault, on=on, after_s=AFTER_S, hold_s=hold_s)
+
+
+def at(moment: Moment, fault: Any = KillWorker(), worker: str = "copier-1") -> AtMoment:  # noqa: B008  # frozen
+    return AtMoment(fault.describe(), moment=moment.value, worker=worker)
+
+
+# --- exactly-once pipelines ------------------------------------------------------------------------
+
+COORDINATOR = transaction_coordinator(1, "copier")
+
+
+def _cut_off(moment: Moment, worker: str = "copier-1") -> Schedule:
+    return _held(at(moment, Sever(shape="clients"), worker), every_broker(), CUT_OFF_S)
+
+
+ON_PIPELINES: Mapping[str, Schedule] = {
+    "none": NO_FAULTS,
+    **{f"kill-{moment}": _held(at(moment), copier(1)) for moment in OF_EVERY_COMMIT},
+    **{
+        f"zombie-{moment}": _held(at(moment, PauseWorker()), copier(1), ZOMBIE_S)
+        for moment in OF_EVERY_COMMIT
+    },
+    **{f"cut_off-{moment}": _cut_off(moment) for moment in OF_EVERY_COMMIT},
+    "kill-transaction_coordinator": _held(at(Moment.AFTER_PRODUCE, Kill()), COORDINATOR),
+    "kill-transaction_coordinator-during_commit": _held(at(Moment.DURING_COMMIT, Kill()), COORDINATOR),
+    "kill-group_coordinator": _held(at(Moment.AFTER_PRODUCE, Kill()), group_coordinator()),
+    "kill-output_leader": _held(at(Moment.AFTER_PRODUCE, Kill()), output_leader(0)),
+    "kill-controller": _held(Kill(), active_controller()),
+    "hold-EndTxn": _held(HoldRequests(("EndTxn",), lane=Lane.CONSUME), COORDINATOR, 6.0),
+    "fence": _held(at(Moment.AFTER_PRODUCE, FenceProducer()), copier(1)),
+    "reassign": _held(Reassign(), leader_of(0)),
+}
+# The end of a transaction comes late, and the library would try again by itself: that is KAFKA-17754, and breaks promises
+# (suites/hazards/test_late_end_transaction.py). Who gives up before it does, and makes a new producer, is safe.
+CURED = TransactionSettings(end_limit_s=2.0)  # less than the client's socket.timeout.ms
+POISONED = PipelineSettings(poison_share=0.05)
+MODEST = ProducerSettings(
+    records_per_s=400
+)  # a pipeline has to keep up with its input, on two cores, under faults
+
+
+def pipeline(fault: str, mode: Mode = Mode.EXACTLY_ONCE, workload: str = "transactional_copy") -> Scenario:
+    settings = POISONED if workload == "dead_letters" else PipelineSettings()
+    return Scenario(
+        name=f"{workload}-{mode}-{fault}",
+        mode=mode,
+        workload=workload,
+        observed=True,
+        pipeline=settings,
+        producers=MODEST,
+        transactions=CURED if fault == "hold-EndTxn" else TransactionSettings(),
+        schedule=ON_PIPELINES[fault],
+        timings=Timings(recovery_limit_s=90.0, drain_limit_s=90.0),
+    )
+
+
+PIPELINES = tuple(
+    pipeline(fault, workload=workload)
+    for workload in ("transactional_copy", "dead_letters")
+    for fault in ON_PIPELINES
+)
+_BETWEEN = {  # the one thing is done, the other is not
+    Mode.AT_LEAST_ONCE: Moment.AFTER_PRODUCE,
+    Mode.AT_MOST_ONCE: Moment.AFTER_COMMIT,
+}
+_OF_BROKERS = ("kill-group_coordinator", "kill-output_leader", "kill-controller", "reassign")
+WEAKER_PIPELINES = tuple(
+    pipeline(fault, mode)
+    for mode, between in _BETWEEN.items()
+    for fault in ("none", f"kill-{between}", f"zombie-{between}", f"cut_off-{between}", *_OF_BROKERS)
+)
+
+
+# --- the wrong ones that people write ----------------------------------------------------------------
+
+
+def _wrong(
+    kind: Pipeline, fault: str, producer_extra: Mapping[str, Any] | None = None, **more: Any
+) -> Scenario:
+    right = pipeline(fault)
+    return replace(
+        right,
+        name=f"wrong-{kind}-{fault}",
+        pipeline=replace(right.pipeline, kind=kind, producer_extra=producer_extra or {}),
+        expected=Verdict.VIOLATED,
+        requires={"double_effect": 1},
+        control=True,
+        **more,
+    )
+
+
+WRONG = (
+    # The output is committed, the position is not: the next member makes the output again.
+    _wrong(Pipeline.OFFSETS_BY_CONSUMER, f"kill-{Moment.AFTER_COMMIT}"),
+    # The broker cannot know that these offsets come from a member that has lost its partitions.
+    _wrong(
+        Pipeline.NO_GROUP_METADATA,
+        "zombie-after_produce",
+        producer_extra={"transaction.timeout.ms": 300_000},  # its transaction is open for all that time
+        # Another member has its partitions, and has made the same output, when it goes on.
+        schedule=_held(at(Moment.AFTER_PRODUCE, PauseWorker(until_overtaken=True)), copier(1)),
+    ),
+)
+
+# Each life has another id, so that nobody ends what the one before left open: nothing is wrong, and nothing moves.
+_KILLED = pipeline("kill-after_produce")
+RANDOM_IDS = replace(
+    _KILLED,
+    name="wrong-random_ids-kill-after_produce",
+    pipeline=replace(
+        _KILLED.pipeline, kind=Pipeline.RANDOM_IDS, producer_extra={"transaction.timeout.ms": 120_000}
+    ),
+    control=True,
+)
+
+# --- transactions over many topics -------------------------------------------------------------------
+
+IMPATIENT_S = 5.0
+IMPATIENT = {f"{what}.timeout.ms": int(IMPATIENT_S * 1000) for what in ("transaction", "message")}
+ON_TRANSACTIONS: Mapping[str, Schedule] = {
+    "none": NO_FAULTS,
+    "kill-after_produce": _held(at(Moment.AFTER_PRODUCE, worker="producer-1"), producer(1)),
+    "kill-during_commit": _held(at(Moment.DURING_COMMIT, worker="producer-1"), producer(1)),
+    # So long that the coordinator has given its transaction up when it goes on.
+    "zombie-after_produce": _held(
+        at(Moment.AFTER_PRODUCE, PauseWorker(), "producer-1"),
+        producer(1),
+        IMPATIENT_S + COORDINATOR_LOOKS_EVERY_S + 2.0,
+    ),
+    "cut_off-after_produce": _cut_off(Moment.AFTER_PRODUCE, "producer-1"),
+    "cut_off-during_commit": _cut_off(Moment.DURING_COMMIT, "producer-1"),
+    "fence": _held(at(Moment.AFTER_PRODUCE, FenceProducer(), "producer-1"), producer(1)),
+    "kill-leader": _held(Kill(), leader_of(0)),
+    "kill-transaction_coordinator": _held(
+        at(Moment.DURING_COMMIT, Kill(), "producer-1"), transaction_coordinator(1)
+    ),
+    "kill-controller": _held(Kill(), active_controller()),
+    "hold-EndTxn": _held(HoldRequests(("EndTxn",)), transaction_coordinator(1), 6.0),
+    "reassign": _held(Reassign(), leader_of(0)),
+}
+
+
+ONE_OF_EACH = ProducerSettings(keyed=1, keyless=1, records_per_s=1000)
+
+
+def transactions(fault: str) -> Scenario:
+    return Scenario(
+        name=f"transactional_produce-{fault}",
+        mode=Mode.EXACTLY_ONCE,
+        workload="transactional_produce",
+        observed=True,
+        producers=replace(ONE_OF_EACH, extra=IMPATIENT) if fault.startswith("zombie") else ONE_OF_EACH,
+        transactions=CURED if fault == "hold-EndTxn" else TransactionSettings(),
+        schedule=ON_TRANSACTIONS[fault],
+    )
+
+
+# Nothing of a transaction that timed out may be seen; the coordinator looks for them every 10 s.
+TIMED_OUT = Scenario(
+    name="transactional_produce-timed_out",
+    mode=Mode.EXACTLY_ONCE,
+    workload="transactional_produce",
+    producers=replace(ONE_OF_EACH, extra=IMPATIENT),
+    transactions=TransactionSettings(timed_out_share=0.03),
+    produce_s=20.0,
+)
+RIVALS = Scenario(
+    name="transactional_produce-rivals",
+    mode=Mode.EXACTLY_ONCE,
+    workload="transactional_produce",
+    producers=ONE_OF_EACH,
+    transactions=TransactionSettings(rivals=1),
+    produce_s=12.0,
+)
+TRANSACTIONS = (*(transactions(fault) for fault in ON_TRANSACTIONS), TIMED_OUT, RIVALS)
+
+# --- groups --------------------------------------------------------------------------------------------
+
+SHORT = {"session.timeout.ms": 6000, "max.poll.interval.ms": 6000}
+BROKERS_FOR_GROUPS = {  # what members of the consumer protocol cannot choose themselves
+    "group.consumer.session.timeout.ms": "6000",
+    "group.consumer.min.session.timeout.ms": "6000",
+    "group.consumer.heartbeat.interval.ms": "1000",
+    "group.consumer.min.heartbeat.interval.ms": "1000",
+}
+
+
+@dataclass(frozen=True)
+class Group:
+    settings: Mapping[str, Any]
+    static: bool = False
+    auto_commit: bool = False
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+
+GROUPS: Mapping[str, Group] = {
+    "range": Group({**SHORT, "partition.assignment.strategy": "range"}),
+    "roundrobin": Group({**SHORT, "partition.assignment.strategy": "roundrobin"}),
+    "cooperative": Group({**SHORT, "partition.assignment.strategy": "cooperative-sticky"}),
+    "static": Group(SHORT, static=True),
+    "auto_commit": Group(SHORT, auto_commit=True),
+    "consumer": Group({"group.protocol": "consumer", "max.poll.interval.ms": 6000}),
+    "consumer-auto_commit": Group(
+        {"group.protocol": "consumer", "max.poll.interval.ms": 6000}, auto_commit=True
+    ),
+}
+# It dies with records in its hands, a while after it got them: ten times as long as the library waits between two commits.
+_IN_ITS_HANDS = AtMoment(
+    KillWorker().describe(), moment=Moment.BEFORE_WORK.value, worker="consumer-1", wait_s=2.0
+)
+ON_GROUPS: Mapping[str, Schedule] = {
+    "none": NO_FAULTS,
+    "kill_worker": _held(KillWorker(), consumer(1)),
+    f"kill-{Moment.BEFORE_WORK}": _held(_IN_ITS_HANDS, consumer(1)),
+    "zombie": _held(PauseWorker(), consumer(1), 9.0),
+    "kill-group_coordinator": _held(Kill(), group_coordinator()),
+}
+
+
+def group(kind: str, fault: str, mode: Mode = Mode.AT_LEAST_ONCE) -> Scenario:
+    chosen = GROUPS[kind]
+    return Scenario(
+        name=f"group_churn-{kind}-{mode}-{fault}",
+        mode=mode,
+        workload="group_churn",
+        consumers=ConsumerSettings(
+            members=3, static=chosen.static, auto_commit=chosen.auto_commit, extra=chosen.settings
+        ),
+        churn=ChurnSettings(for_s=15.0, stall_s=7.0),
+        schedule=ON_GROUPS[fault],
+        produce_s=12.0,
+        timings=Timings(recovery_limit_s=60.0, drain_limit_s=90.0),
+    )
+
+
+GROUP_RUNS = (
+    *(group(kind, fault) for kind in GROUPS for fault in ON_GROUPS),
+    *(group(kind, "kill_worker", Mode.AT_MOST_ONCE) for kind in ("range", "cooperative", "consumer")),
+    group("cooperative", "kill-group_coordinator", Mode.EXACTLY_ONCE),
+)
+
+
+def _wrong_group(name: str, right: Scenario, *anomalies: str, **wrong: Any) -> Scenario:
+    return replace(
+        right,
+        name=f"wrong-{name}",
+        expected=Verdict.VIOLATED,
+        requires=dict.fromkeys(anomalies, 1),
+        control=True,
+        **wrong,
+    )
+
+
+_DYING, _DYING_AUTO = (group(kind, f"kill-{Moment.BEFORE_WORK}") for kind in ("range", "auto_commit"))
+WRONG_GROUPS = (
+    # Committed, and then worked on: who dies in between leaves records that nobody ever works on.
+    _wrong_group(
+        "commit_first",
+        _DYING,
+        "undelivered",
+        "overcommitted",
+        tolerates=("skipped",),  # by the next owner
+        mode=Mode.AT_MOST_ONCE,
+        judged_as=Mode.AT_LEAST_ONCE,
+        producers=ProducerSettings(extra={"acks": "all", "retries": 100}),
+    ),
+    # The library's own default: what it hands over is stored, and soon committed, whether it was worked on or not.
+    _wrong_group(
+        "stored_when_given",
+        _DYING_AUTO,
+        "undelivered",
+        tolerates=(
+            "overcommitted",
+            "skipped",
+        ),  # of its last commits nothing is known, of others there may be
+        consumers=replace(
+            _DYING_AUTO.consumers, extra={**_DYING_AUTO.consumers.extra, "enable.auto.offset.store": True}
+        ),
+    ),
+)
+
+# --- the soak -------------------------------------------------------------------------------------------
+
+# Everything that ends, moves or fences a transaction or a member, one after the other.
+_ROUND = sequence(
+    *(
+        ON_PIPELINES[name]
+        for name in (
+            "kill-during_commit", "fence", "kill-transaction_coordinator", "zombie-after_produce",
+            "kill-group_coordinator", "hold-EndTxn", "kill-output_leader", "reassign", "cut_off-after_send_offsets",
+            "kill-controller",
+        )
+    ),
+    pause_s=5.0,
+)  # fmt: skip
+
+
+_PERIOD_S = 150.0  # longer than a round, so that all catch up with the input before the next
+
+
+def soak(minutes: float) -> Scenario:
+    """Small transactions of many members, as many as two cores do; at least so many minutes of rounds of faults.
+
+    One transaction takes a member 80 ms and the brokers 14 to 19 ms of a processor, so that two cores do 80 to 100 of them in
+    a second with nothing else to do, and about half of that as a pipeline that reads, is observed and is recorded.
+    """
+    return Scenario(
+        name="soak-exactly_once",
+        mode=Mode.EXACTLY_ONCE,
+        observed=True,
+        workload="transactional_copy",
+        topic=TopicSettings(partitions=12),
+        pipeline=PipelineSettings(members=12, inputs_per_transaction=8),
+        producers=ProducerSettings(records_per_s=80),
+        transactions=CURED,
+        schedule=repeat(_ROUND, period_s=_PERIOD_S, times=math.ceil(minutes * 60 / _PERIOD_S)),
+        timings=Timings(recovery_limit_s=120.0, drain_limit_s=180.0, final_read_limit_s=180.0),
+    )

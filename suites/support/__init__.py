@@ -1,0 +1,1 @@
+"""Clusters, brokers and checks that several suites share."""

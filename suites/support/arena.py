@@ -1,0 +1,24 @@
+"""A cluster and a topic without workers, for checks of single faults."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.clusters.base.cluster import ServerCluster
+from harness.contracts import Node
+
+TOPIC = "orders"
+
+
+@dataclass(frozen=True)
+class BareArena:
+    cluster: ServerCluster
+    topic: str = TOPIC
+
+    @property
+    def group(self) -> str:
+        return f"{self.topic}-group"
+
+    def nodes(self) -> Sequence[Node]:
+        return self.cluster.nodes()

@@ -1,0 +1,84 @@
+"""What clusters of containers decide without an engine: addresses, and whose containers are nobody's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.cluster_options import Choice
+from harness.clusters.base.options import Options
+from harness.clusters.containers import labels
+from harness.clusters.containers.mesh import ContainerMesh
+from harness.clusters.links.mesh import Port, members
+from harness.contracts import Lane, Link
+from harness.errors import UsageError
+
+MESH = ContainerMesh(77, members(3, 3, combined=False), "10.200.3")
+
+
+def test_every_place_outside_is_of_the_block_and_used_once() -> None:
+    published = [MESH.published_by_toxiproxy(), *(MESH.published(member) for member in MESH.members)]
+    outside = [place for ports in published for place in ports.values()]
+    assert len(set(outside)) == len(outside)
+    assert all(host.startswith("127.77.") for host, _port in outside)
+    assert len(MESH.published_by_toxiproxy()) == 1 + 2 * 3, "its API, and two lanes to each broker"
+
+
+def test_clients_find_the_lanes_at_proxies_and_control_directly() -> None:
+    first = MESH.members[0]
+    assert MESH.published(first)[Port.CONTROL] == (MESH.lane_address(Lane.CONTROL, first), Port.CONTROL)
+    lanes = {route.link: route for route in MESH.routes()}
+    produce = lanes[Link("produce", "broker-1")]
+    assert produce.upstream == "10.200.3.11:21094"
+    inside = MESH.proxy_ports()[produce.proxy]
+    assert MESH.published_by_toxiproxy()[inside] == ("127.77.2.1", 21094)
+
+
+def test_nodes_find_each_other_by_name_on_their_own_network() -> None:
+    lines = MESH.hosts(MESH.members[0], "broker-1").splitlines()
+    assert "10.200.3.12 broker-2" in lines
+    assert "10.200.3.111 controller-1" in lines
+
+
+# TRUST D1: an engine may serve several machines and users
+@pytest.mark.parametrize(
+    ("change", "nobodys"),
+    [
+        ({}, False),
+        ({"start_ticks": 1}, True),
+        ({"start_ticks": 1, "pid_namespace": 1}, False),
+        ({"start_ticks": 1, "machine_id": "another"}, False),
+        ({"start_ticks": 1, "boot_id": "another", "machine_id": "another"}, False),
+        ({"start_ticks": 1, "uid": 4711}, False),
+    ],
+    ids=[
+        "alive",
+        "another with that pid",
+        "another container",
+        "another machine",
+        "another host",
+        "another user",
+    ],
+)
+def test_whose_containers_may_be_swept(tmp_path: Path, change: dict[str, object], nobodys: bool) -> None:
+    told = labels.labels(tmp_path)
+    told[labels.OWNER] = json.dumps(json.loads(told[labels.OWNER]) | change)
+    assert labels._is_nobodys(told) is nobodys
+
+
+def test_what_carries_no_name_of_ours_is_left_alone(tmp_path: Path) -> None:
+    assert not labels._is_nobodys({})
+    assert not labels._is_nobodys({labels.OWNER: "somebody"})
+    assert not labels._is_nobodys({labels.OWNER: "99999999 1 earlier-boot pid:[4026531836]"}), (
+        "of an older version"
+    )
+    assert not labels._is_nobodys(labels.labels(tmp_path))
+
+
+def test_options_that_a_kind_does_not_know(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--image is for --cluster docker, not local"):
+        Choice(image="some/kafka:1").build(tmp_path)
+    with pytest.raises(UsageError, match="clocks of containers cannot be set"):
+        Choice(cluster="docker", options=Options(clocks=True)).build(tmp_path)

@@ -1,0 +1,411 @@
+"""`explain`: one record's life from literal journals, findings in words, and one clear line for bad input."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from harness.cli import main
+from harness.contracts import Mode, Outcome
+from harness.explain.questions import account_of_message, accounts_of_position
+from harness.explain.record_history import Account
+from harness.ledger import journal
+from harness.ledger.literal_run import LiteralRun
+from harness.ledger.message import BAD_PAYLOAD
+from harness.ledger.rundir import RunDir, write_json
+
+Capture = pytest.CaptureFixture[str]
+
+
+def plain(root: Path) -> LiteralRun:
+    """Session 1 sends ten messages to partition 0, session 2 ten to partition 1."""
+    run = LiteralRun(root)
+    run.session(1)
+    run.session(2)
+    run.write(1, 10, 0)
+    run.write(2, 10, 1)
+    return run
+
+
+def told(account: Account, what: str) -> list[str]:
+    return [m["text"] for m in account.to_json()["moments"] if m["what"] == what]
+
+
+def whats(account: Account) -> list[str]:
+    return [m["what"] for m in account.to_json()["moments"]]
+
+
+def test_a_record_that_nothing_happened_to(tmp_path: Path) -> None:
+    account = account_of_message(plain(tmp_path).finish(), "producer-1.0-4")
+    assert told(account, "attempt") == [
+        "by producer-1.0, session 1 with acks=all, no key, to partition 0, in no transaction"
+    ]
+    assert told(account, "outcome") == ["acked at partition 0 offset 4, 1.0 ms after the attempt"]
+    assert told(account, "delivery") == ["consumer-1.0 got it at partition 0 offset 4"]
+    assert told(account, "reading") == [
+        "the final read_uncommitted reading found it at partition 0 offset 4",
+        "the final read_committed reading found it at partition 0 offset 4",
+    ]
+    assert told(account, "log") == ["that of partition 0 goes from 0 to 10, stable to 10"]
+    assert told(account, "commit") == ["consumer-1.0 commits 10 of partition 0: the first that passes it"]
+    assert not {"conflict", "replicas", "fault", "transaction"} & set(whats(account))
+    assert account.findings == ["not known: this run is not reconciled"]
+
+
+def test_moments_are_in_order_and_count_from_the_start_of_the_run(tmp_path: Path) -> None:
+    moments = account_of_message(plain(tmp_path).finish(), "producer-1.0-0").to_json()["moments"]
+    times = [m["t_s"] for m in moments if m["t_s"] is not None]
+    assert times == sorted(times)
+    # Two sessions began a millisecond each, then the first attempt.
+    assert [m["t_s"] for m in moments if m["what"] in ("attempt", "outcome")] == pytest.approx([0.003, 0.004])
+
+
+def test_an_observer_is_none_of_the_group(tmp_path: Path) -> None:
+    run = plain(tmp_path)
+    run.deliveries = []
+    run.observe("observer-committed.0", "read_committed", *run.log)
+    account = account_of_message(run.finish(), "producer-1.0-4")
+    assert told(account, "observation") == [
+        "observer-committed.0 (beside the group, read_committed) got it at partition 0 offset 4"
+    ]
+    assert told(account, "delivery") == ["no reader of the group got it"]
+
+
+def test_a_lost_record(tmp_path: Path) -> None:
+    run = plain(tmp_path)
+    run.log.pop(9)
+    run.bounds[0] = (0, 9, 9)
+    run.event(
+        "replicas", session=1, seq=9, partition=0, offset=9, holders=["broker-2"], looked=["broker-2"],
+        missed=[], ends={"broker-2": 10}, detail="broker-2 has it at offset 9",
+    )  # fmt: skip
+    run.event(
+        "replicas", session=2, seq=9, partition=1, offset=9, holders=[], looked=[], ends={}, detail="not mine"
+    )
+    account = account_of_message(run.finish(), "producer-1.0-9")
+    assert told(account, "delivery") == ["no reader of the group got it"]
+    assert told(account, "reading") == [f"the final {how} reading did not find it" for how in run.reads]
+    assert told(account, "replicas") == ["in the log of broker-2, not read; broker-2 has it at offset 9"]
+    assert told(account, "log") == ["that of partition 0 goes from 0 to 9, stable to 9; offset 9 is outside"]
+    assert told(account, "commit")[-1] == "no commit of the group passes partition 0 offset 9"
+
+
+def test_a_lost_record_that_nobody_looked_for(tmp_path: Path) -> None:
+    run = plain(tmp_path)
+    run.log.pop(3)
+    assert told(account_of_message(run.finish(), "producer-1.0-3"), "replicas") == ["not looked at"]
+
+
+def test_a_reading_that_did_not_end_is_said_to_be_partial(tmp_path: Path) -> None:
+    run = plain(tmp_path)
+    run.log.pop(3)
+    run.reads["read_uncommitted"] = False
+    texts = told(account_of_message(run.finish(), "producer-1.0-3"), "reading")
+    assert texts[0].startswith("the final read_uncommitted reading did not find it, but is not whole")
+    assert texts[1] == "the final read_committed reading did not find it"
+
+
+def test_with_acks_0_the_told_offset_is_no_position(tmp_path: Path) -> None:
+    run = LiteralRun(tmp_path, mode=Mode.AT_MOST_ONCE)
+    run.session(1, acks="0")
+    run.write(1, 3)
+    del run.log[1]
+    account = account_of_message(run.finish(), "producer-1.0-1")
+    (outcome,) = told(account, "outcome")
+    assert outcome.startswith("acked, no position told (acks=0: counted when it left the client)")
+    assert told(account, "commit") == []
+
+
+def test_outcomes_that_are_no_ack(tmp_path: Path) -> None:
+    run = plain(tmp_path)
+    run.send(1)
+    run.send(1).outcome = Outcome.REJECTED
+    folder = run.finish()
+    assert told(account_of_message(folder, "producer-1.0-10"), "outcome") == [
+        "none was recorded: it is unknown"
+    ]
+    assert told(account_of_message(folder, "producer-1.0-11"), "outcome")[0].startswith("rejected, ")
+
+
+def test_an_error_is_told_by_its_name(tmp_path: Path) -> None:
+    folder = plain(tmp_path).finish()
+    path = folder.ledger / "producer-1.0.1.attempts"
+    rows = np.fromfile(path, dtype=journal.ATTEMPT)
+    rows["outcome"][2], rows["error"][2] = Outcome.UNKNOWN, -192
+    path.write_bytes(rows.tobytes())
+    (text,) = told(account_of_message(folder, "producer-1.0-2"), "outcome")
+    assert text == "its outcome is unknown, error _MSG_TIMED_OUT (-192), 1.0 ms after the attempt"
+
+
+def test_its_transaction_and_no_other(tmp_path: Path) -> None:
+    run = LiteralRun(tmp_path, mode=Mode.EXACTLY_ONCE)
+    run.session(1)
+    for txn, did in ((1, "commit"), (2, "abort")):
+        run.append(run.send(1, 0, txn=txn, key=7), gap=txn - 1)
+        run.end(1, txn, did)
+    account = account_of_message(run.finish(), "producer-1.0-1")
+    assert told(account, "transaction") == [
+        "2 begins, meant to abort", "abort of 2 is called", "abort of 2 ended: acked",
+    ]  # fmt: skip
+    assert ", key k7, " in told(account, "attempt")[0]
+    assert "the final read_committed reading did not find it" in told(account, "reading")
+
+
+def test_windows_that_are_open_between_its_times_and_no_others(tmp_path: Path) -> None:
+    run = LiteralRun(tmp_path)
+    run.session(1)
+    run.window(0)
+    run.tick(1)
+    run.write(1, 1)
+    run.window(1, bit=False)
+    folder = run.finish()
+    assert told(account_of_message(folder, "producer-1.0-0"), "fault") == [
+        "window 1 opens: kill on leader (broker-1)",
+        "window 1 does not bite: nothing changed",
+        "window 1 is being undone",
+        "window 1 has healed: all in sync",
+    ]
+
+
+def test_commits_and_assignments_around_its_deliveries(tmp_path: Path) -> None:
+    run = plain(tmp_path)
+    run.commits = False
+    for reader, how in (
+        ("consumer-7.0", "assigned"),
+        ("consumer-7.0", "revoked"),
+        ("consumer-8.0", "assigned"),
+    ):
+        run.event("assignment", reader, reader=reader, how=how, partitions=[0])
+    for offset, outcome in ((2, 1), (4, 1), (4, 1), (9, 2), (6, 0), (7, 1)):
+        run.event("commit", "consumer-8.0", offsets={"0": offset, "1": 99}, outcome=outcome, error="")
+    account = account_of_message(run.finish(), "producer-1.0-4")
+    assert told(account, "commit") == [
+        "consumer-8.0 commits 4 of partition 0: the last that does not pass it",
+        "consumer-8.0 commits 6 of partition 0: the first that passes it, its outcome unknown",
+    ]
+    # The delivery comes after the last change of all, which alone is around it.
+    assert told(account, "assignment") == ["partition 0 assigned to consumer-1.0"]
+
+
+def test_all_changes_between_two_deliveries_are_told(tmp_path: Path) -> None:
+    folder = plain(tmp_path).finish()
+    path = folder.ledger / "consumer-1.0.deliveries"
+    rows, _ = journal.read_deliveries(path)
+    again = rows.copy()
+    again["t"] += 10_000_000_000
+    (folder.ledger / "consumer-2.0.deliveries").write_bytes(again.tobytes())
+    moved = {"event": "assignment", "how": "assigned", "partitions": [0], "t": int(rows["t"][-1]) + 1_000}
+    (folder.ledger / "consumer-2.0.events").write_text(json.dumps(moved | {"writer": "consumer-2.0"}) + "\n")
+    account = account_of_message(folder, "producer-1.0-4")
+    assert len(told(account, "delivery")) == 2
+    assert told(account, "assignment") == [
+        "partition 0 assigned to consumer-1.0", "partition 0 assigned to consumer-2.0",
+    ]  # fmt: skip
+
+
+def conflicting(root: Path) -> LiteralRun:
+    """Message 2-0 was told the position of 1-4 and stands there; 1-4 is nowhere."""
+    run = plain(root)
+    run.ack(run.sent[10], 0, 4)
+    run.log[4] = run.sent[10].at(0, 4)
+    return run
+
+
+def test_others_at_the_same_position(tmp_path: Path) -> None:
+    account = account_of_message(conflicting(tmp_path).finish(), "producer-1.0-4")
+    assert told(account, "conflict") == [
+        "producer-2.0-0 was told the same position, partition 0 offset 4",
+        "consumer-1.0 got producer-2.0-0 at partition 0 offset 4",
+        "the final read_uncommitted reading found producer-2.0-0 at partition 0 offset 4",
+        "the final read_committed reading found producer-2.0-0 at partition 0 offset 4",
+    ]
+
+
+@pytest.mark.parametrize("text", ["orders/0/4", "0/0/4"])
+def test_a_position_gives_every_message_that_claims_it(tmp_path: Path, text: str) -> None:
+    accounts = accounts_of_position(conflicting(tmp_path).finish(), text)
+    assert [a.title for a in accounts] == ["producer-1.0-4", "producer-2.0-0"]
+
+
+def test_a_position_without_a_message(tmp_path: Path) -> None:
+    run = plain(tmp_path)
+    run.log[4] = replace(run.log[4], flags=BAD_PAYLOAD, seq=0, session=0)
+    run.sent[4].outcome = None
+    run.bounds[0] = (0, 12, 12)
+    folder = run.finish()
+    (damaged,) = accounts_of_position(folder, "orders/0/4")
+    assert damaged.title == "partition 0 offset 4"
+    assert told(damaged, "delivery") == ["consumer-1.0 got it at partition 0 offset 4 with damage flags 1"]
+    (marker,) = accounts_of_position(folder, "orders/0/11")
+    assert "nobody read a record here: a transaction marker, or a gap" in told(marker, "log")
+
+
+# --- findings and the command ---
+
+
+def reconciled(folder: RunDir, **verdict: Any) -> RunDir:
+    finding = {
+        "anomaly": "lost", "topic": "orders", "partition": 0, "messages": ["producer-1.0-3"], "offsets": [3],
+        "text": "producer-1.0-3 is gone.",
+    }  # fmt: skip
+    write_json(
+        folder.reconciled,
+        {
+            "version": 1, "run_id": folder.run_id, "coverage": {"windows": []},
+            "counts": {"attempted": 20, "acked": 20, "in_log": 18, "delivered": 18, "lost": 2, "late": 0, "redelivered": 4},
+            "compared": {"lost": 20, "late": 20, "redelivered": 18},
+            "findings": [finding],
+        },
+    )  # fmt: skip
+    judged = {
+        "verdict": "VIOLATED", "expected": "HELD", "guarantee": "at_least_once", "inconclusive": [],
+        "violations": [{"anomaly": "lost", "count": 2, "reason": "acked is acked"}],
+        "counted": [{"anomaly": "redelivered", "count": 4, "reason": "at least once"}],
+    }  # fmt: skip
+    write_json(folder.verdict, judged | verdict)
+    rows = [
+        {"anomaly": "lost", "messages": ["producer-1.0-3"], "evidence": [("acked", "yes")]},
+        {"anomaly": "lost", "messages": ["producer-1.0-5", "producer-1.0-6"], "evidence": [("offset", "6")]},
+        {"anomaly": "corrupted", "messages": None, "evidence": None},
+    ]
+    kinds = {
+        "anomaly": pa.string(),
+        "messages": pa.list_(pa.string()),
+        "evidence": pa.map_(pa.string(), pa.string()),
+    }
+    folder.findings.mkdir()
+    pq.write_table(pa.Table.from_pylist(rows, schema=pa.schema(kinds)), folder.findings / "part.parquet")
+    return folder
+
+
+def test_the_findings_that_name_it(tmp_path: Path) -> None:
+    folder = reconciled(plain(tmp_path).finish())
+    expected = {3: ["lost: producer-1.0-3 is gone."], 6: ["lost: offset 6"], 7: ["none that names it"]}
+    assert {n: account_of_message(folder, f"producer-1.0-{n}").findings for n in expected} == expected
+
+
+def test_without_options_all_findings_by_anomaly(tmp_path: Path, capsys: Capture) -> None:
+    folder = reconciled(plain(tmp_path).finish(), inconclusive=["no proof"])
+    assert main(["explain", str(folder.path)]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"{folder.run_id}: VIOLATED, expected HELD, held to at_least_once",
+        "  attempted 20, acked 20, in_log 18, delivered 18",
+        "  inconclusive: no proof",
+        "",
+        "lost x 2, forbidden: acked is acked",
+        "  producer-1.0-3 is gone.",
+        "  … and 1 more in findings.parquet",
+        "",
+        "redelivered x 4, allowed: at least once",
+        "  … and 4 more in findings.parquet",
+    ]
+    assert main(["explain", str(folder.path), "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert [(a["anomaly"], a["count"], a["forbidden"]) for a in data["anomalies"]] == [
+        ("lost", 2, True), ("redelivered", 4, False),
+    ]  # fmt: skip
+
+
+def test_the_command_tells_one_record(tmp_path: Path, capsys: Capture) -> None:
+    folder = plain(tmp_path).finish()
+    assert main(["explain", str(tmp_path), "--message", "producer-1.0-4"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "producer-1.0-4 (topic orders)"
+    words = [" ".join(line.split()) for line in lines]
+    assert "0.0120 s outcome acked at partition 0 offset 4, 1.0 ms after the attempt" in words
+    assert main(["explain", str(folder.path), "--position", "orders/1/2", "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert [a["title"] for a in data["accounts"]] == ["producer-2.0-2"]
+    delivery = next(m for m in data["accounts"][0]["moments"] if m["what"] == "delivery")
+    assert (delivery["facts"]["reader"], delivery["facts"]["offset"]) == ("consumer-1.0", 2)
+
+
+BAD = {
+    "unknown number": (["--message", "producer-1.0-10"], "it was never attempted, and no reader got it"),
+    "unknown sender": (["--message", "producer-9.0-1"], "no sender producer-9.0 in this run; there are: producer-1.0, "),
+    "no number": (["--message", "producer-1.0"], "an id such as producer-1.0-42 is expected"),
+    "no id": (["--message", "x"], "an id such as producer-1.0-42 is expected"),
+    "negative": (["--message", "producer-1.0--1"], "no sender producer-1.0- in this run"),
+    "empty id": (["--message", ""], "an id such as producer-1.0-42 is expected"),
+    "two parts": (["--position", "orders/4"], "TOPIC/PARTITION/OFFSET is expected, such as orders/0/17"),
+    "no offset": (["--position", "orders/0/x"], "TOPIC/PARTITION/OFFSET is expected"),
+    "other topic": (["--position", "bills/0/1"], "no topic bills in this run; its topic is orders (or 0)"),
+    "no partition": (["--position", "orders/7/1"], "no such partition was read; there are: partition 0, "),
+    "beyond the end": (["--position", "orders/0/10"], "nothing is known of it; the log of partition 0 goes from 0 to 10"),
+    "not reconciled": ([], "reconciled.json: there is no such file (run ./onceproof reconcile first)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("options", "line"), BAD.values(), ids=BAD)
+def test_bad_input_is_one_line(tmp_path: Path, capsys: Capture, options: list[str], line: str) -> None:
+    assert main(["explain", str(plain(tmp_path).finish().path), *options]) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err.count("\n")) == ("", 1)
+    assert line in said.err
+
+
+def _empty(root: Path) -> Path:
+    return root
+
+
+def _two(root: Path) -> Path:
+    plain(root).finish(), plain(root).finish()
+    return root
+
+
+def _not_json(root: Path) -> Path:
+    (root / "ledger").mkdir()
+    (root / "manifest.json").write_text("{")
+    return root
+
+
+def _not_ours(root: Path) -> Path:
+    (root / "ledger").mkdir()
+    (root / "manifest.json").write_text(json.dumps({"version": journal.VERSION, "name": "an app"}))
+    return root
+
+
+@pytest.mark.parametrize(
+    ("make", "line"),
+    [
+        (_empty, "no run folder is in it"),
+        (_two, "holds 2 runs; name one, such as "),
+        (_not_json, "not JSON"),
+        (_not_ours, "not the manifest of a run"),
+    ],
+)
+def test_a_folder_that_is_no_run_is_one_line(
+    tmp_path: Path, capsys: Capture, make: Callable[[Path], Path], line: str
+) -> None:
+    assert main(["explain", str(make(tmp_path)), "--message", "producer-1.0-1"]) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err.count("\n")) == ("", 1)
+    assert line in said.err
+
+
+def test_both_options_are_bad_use(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["explain", str(tmp_path), "--message", "a-1", "--position", "a/1/1"])
+    assert ended.value.code == 2
+
+
+def test_a_million_rows_are_quick(tmp_path: Path) -> None:
+    count = 1_000_000
+    folder = plain(tmp_path).finish()
+    rows = np.zeros(count, dtype=journal.DELIVERY)
+    rows["seq"], rows["session"], rows["offset"], rows["partition"] = np.arange(count), 7, np.arange(count), 2
+    for name in ("consumer-9.0.deliveries", "final-reader.1.read_uncommitted.log"):
+        (folder.ledger / name).write_bytes(rows.tobytes())
+    began = time.process_time()
+    (account,) = accounts_of_position(folder, f"orders/2/{count - 1}")
+    assert account.title == f"session 7-{count - 1}"
+    assert time.process_time() - began < 5.0  # of the processor: half a second is usual

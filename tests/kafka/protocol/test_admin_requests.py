@@ -1,0 +1,246 @@
+"""What the faults of operators rest on: admin requests as literal bytes, and those who follow added partitions."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+from harness.errors import ClusterError, WaitTimeout
+from harness.kafka import topics
+from harness.kafka.protocol import admin_requests
+from harness.kafka.protocol.raw_client import Address, WireError
+from harness.workers import partition_count
+from harness.workers.partition_count import PartitionCount
+from tests.fake_arena import FakeArena, make_arena
+from tests.fake_server import serve
+
+NOWHERE: Address = ("127.0.0.1", 1)
+CLIENT = "000e" + b"onceproof-wire".hex()
+ORDERS = "6f7264657273"
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
+    """What was asked, and the answer to it."""
+    talk = {"answer": b""}
+    offered = {2: (0, 2), 23: (0, 2), 43: (0, 2), 45: (0, 0)}
+    asked = serve(monkeypatch, offered, iter(lambda: talk["answer"], None))
+
+    class Talk(dict[str, bytes]):
+        def __getitem__(self, name: str) -> bytes:
+            return asked[-1] if name == "asked" else talk[name]
+
+        def __setitem__(self, name: str, value: bytes) -> None:
+            talk[name] = value
+
+    return Talk()
+
+
+def body(message: bytes, api: str, version: str, tags: str = "") -> str:
+    """What follows the header, which is checked here."""
+    header = api + version + "00000001" + CLIENT + tags
+    assert message.hex()[8:].startswith(header)
+    assert int(message.hex()[:8], 16) == len(message) - 4
+    return message.hex()[8 + len(header) :]
+
+
+def test_a_reassignment_is_these_bytes(sent: dict[str, bytes]) -> None:
+    sent["answer"] = bytes.fromhex("00 00000000 0000 00 01 00")
+    assert admin_requests.reassign(NOWHERE, "orders", {0: [2, 3], 1: [1]}, 10.0) == {}
+    assert body(sent["asked"], "002d", "0000", "00") == (
+        "00002710" + "02" + "07" + ORDERS + "03"  # 10 s; one topic; two partitions
+        "00000000" + "03" + "00000002" + "00000003" + "00"
+        "00000001" + "02" + "00000001" + "00"
+        "00" + "00"
+    )  # fmt: skip
+
+
+def test_an_election_is_these_bytes(sent: dict[str, bytes]) -> None:
+    sent["answer"] = bytes.fromhex("00 00000000 0000 01 00")
+    for unclean, kind in ((False, "00"), (True, "01")):
+        assert admin_requests.elect(NOWHERE, "orders", [0, 5], unclean, 10.0) == {}
+        assert body(sent["asked"], "002b", "0002", "00") == (
+            kind + "02" + "07" + ORDERS + "03" + "00000000" + "00000005" + "00" + "00002710" + "00"
+        )
+
+
+def test_lengths_beyond_a_byte_are_written_as_varints(sent: dict[str, bytes]) -> None:
+    sent["answer"] = bytes.fromhex("00 00000000 0000 01 00")
+    admin_requests.elect(NOWHERE, "t" * 249, [0], False, 1.0)
+    assert body(sent["asked"], "002b", "0002", "00").startswith("0002" + "fa01" + "74" * 249)
+
+
+def test_refusals_are_told_by_partition() -> None:
+    answer = bytes.fromhex(
+        "00 00000000 0000 00"
+        f"02 07 {ORDERS} 03"
+        "00000000 0000 00 00"
+        "00000001 0027 03 6e6f 00"  # INVALID_REPLICA_ASSIGNMENT: "no"
+        "00 00"
+    )
+    assert admin_requests.parse_refused(answer, overall_text=True) == {1: "no"}
+    election = bytes.fromhex(f"00 00000000 0000 02 07 {ORDERS} 02 00000003 0050 00 00 00 00")
+    assert admin_requests.parse_refused(election, overall_text=False) == {3: "error 80"}
+
+
+def test_a_refusal_of_everything_is_raised() -> None:
+    with pytest.raises(WireError, match="all partitions: no"):
+        admin_requests.parse_refused(bytes.fromhex("00 00000000 001f 03 6e6f 01 00"), overall_text=True)
+    with pytest.raises(WireError, match="error 31"):
+        admin_requests.parse_refused(bytes.fromhex("00 00000000 001f 01 00"), overall_text=False)
+
+
+def test_offsets_are_asked_and_told_like_this(sent: dict[str, bytes]) -> None:
+    sent["answer"] = bytes.fromhex(
+        f"00000000 00000001 0006{ORDERS} 00000002"
+        "00000000 0000 ffffffffffffffff 0000000000000007"
+        "00000002 0000 ffffffffffffffff 0000000000000009"
+    )
+    assert admin_requests.offsets(NOWHERE, "orders", [0, 2], admin_requests.EARLIEST, 1.0) == {0: 7, 2: 9}
+    assert body(sent["asked"], "0002", "0002") == (
+        "ffffffff" + "00" + "00000001" + "0006" + ORDERS + "00000002"
+        "00000000" + "fffffffffffffffe" + "00000002" + "fffffffffffffffe"
+    )  # fmt: skip
+    sent["answer"] = sent["answer"].replace(b"\0\0\0\x02\0\0\xff", b"\0\0\0\x02\0\x06\xff")
+    with pytest.raises(WireError, match="partition 2 were not told: error 6"):
+        admin_requests.offsets(NOWHERE, "orders", [0, 2], admin_requests.EARLIEST, 1.0)
+
+
+def test_the_end_of_an_epoch_is_asked_and_told_like_this(sent: dict[str, bytes]) -> None:
+    told = f"00000000 00000001 0006{ORDERS} 00000001"
+    sent["answer"] = bytes.fromhex(f"{told} 0000 00000004 00000002 00000000000000ff")
+    assert admin_requests.end_of_epoch(NOWHERE, "orders", 4, 3, 1.0) == 255
+    assert body(sent["asked"], "0017", "0002") == (
+        "00000001" + "0006" + ORDERS + "00000001" + "00000004" + "ffffffff" + "00000003"
+    )
+    with pytest.raises(WireError, match="partition 4 was not told: error 6"):
+        admin_requests.parse_end_of_epoch(bytes.fromhex(f"{told} 0006 00000004 ffffffff ffffffffffffffff"))
+
+
+# --- who follows added partitions -------------------------------------------------------------------
+
+
+class FakeConsumer:
+    """Every partition ends at 10; the group has committed what `committed` says."""
+
+    committed_offsets: Mapping[int, int] = {}
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        pass
+
+    def committed(self, places: Sequence[TopicPartition], timeout: float) -> list[TopicPartition]:
+        known = self.committed_offsets
+        return [TopicPartition(p.topic, p.partition, known.get(p.partition, -1001)) for p in places]
+
+    def get_watermark_offsets(self, place: TopicPartition, timeout: float) -> tuple[int, int]:
+        return 0, 10
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> tuple[FakeArena, topics.GroupWatch]:
+    arena = make_arena()
+    monkeypatch.setattr(topics, "Consumer", FakeConsumer)
+    monkeypatch.setattr(FakeConsumer, "committed_offsets", {0: 10, 1: 10})
+    return arena, topics.GroupWatch(arena.cluster, arena.topic, 2, arena.group, "read_committed")
+
+
+def test_a_drain_waits_for_partitions_that_were_added(
+    watched: tuple[FakeArena, topics.GroupWatch], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arena, watch = watched
+    assert watch.lag() == {}
+    arena.cluster.replicas = {**arena.cluster.replicas, 2: ("broker-1",)}
+    assert watch.lag() == {2: 10}
+    with pytest.raises(WaitTimeout, match=r"behind by \{2: 10\}"):
+        watch.wait_until_drained(0.1)
+    monkeypatch.setattr(FakeConsumer, "committed_offsets", {0: 10, 1: 10, 2: 10})
+    # TRUST T7: the ends that it reached, which are not those of the log later on.
+    assert watch.wait_until_drained(0.1) == {0: 10, 1: 10, 2: 10}
+
+
+def test_a_drain_goes_on_while_nobody_answers(watched: tuple[FakeArena, topics.GroupWatch]) -> None:
+    arena, watch = watched
+    arena.cluster.dumb = True
+    with pytest.raises(WaitTimeout, match="no broker answers"):
+        watch.wait_until_drained(0.1)
+    with pytest.raises(ClusterError):
+        watch.lag()
+
+
+def test_a_group_that_the_brokers_do_not_know_has_committed_nothing(
+    watched: tuple[FakeArena, topics.GroupWatch], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TRUST T13: GROUP_ID_NOT_FOUND is a legal answer about a group that has committed nothing."""
+    _arena, watch = watched
+    code = KafkaError.GROUP_ID_NOT_FOUND
+
+    def committed(*_: object, **__: object) -> list[TopicPartition]:
+        raise KafkaException(KafkaError(code))
+
+    monkeypatch.setattr(FakeConsumer, "committed", committed)
+    assert watch.lag() == {0: 10, 1: 10}
+    code = KafkaError.COORDINATOR_LOAD_IN_PROGRESS  # another answer comes later
+    with pytest.raises(KafkaException):
+        watch.lag()
+    with pytest.raises(WaitTimeout, match="the group is behind by"):
+        watch.wait_until_drained(0.1)
+
+
+def test_partitions_are_asked_for_and_never_fewer_than_before() -> None:
+    arena = make_arena()
+    assert topics.partitions_now(arena.cluster, arena.topic, 1) == 2
+    assert topics.partitions_now(arena.cluster, arena.topic, 4) == 4, "the memory cluster does not tell"
+
+
+class FakeProducer:
+    def __init__(self, told: Callable[[], int]) -> None:
+        self._told = told
+
+    def partitions(self, timeout_s: float) -> int:
+        return self._told()
+
+
+def test_senders_learn_of_new_partitions_for_as_long_as_they_send(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partition_count, "ASK_EVERY_S", 0.01)
+    before = threading.active_count()
+    answers = [3, 0, 5, 4]
+    asked = threading.Event()
+
+    def told() -> int:
+        if len(answers) > 1:
+            return answers.pop(0)
+        asked.set()
+        return answers[0]
+
+    known = PartitionCount(3)
+    producer = FakeProducer(told)
+    known.follow(producer)
+    assert asked.wait(10)
+    assert known.count == 5, "an answer that is late or missing takes nothing away"
+    del producer
+    gc.collect()
+    deadline = time.monotonic() + 10
+    while threading.active_count() > before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert threading.active_count() == before, "nobody asks for a producer that is gone"
+
+
+def test_a_client_that_gets_no_answer_says_so() -> None:
+    from harness.clients.confluent import ConfluentProducer
+
+    class Silent:
+        def list_topics(self, topic: str, timeout: float) -> Any:
+            raise KafkaException("no answer")
+
+    producer = object.__new__(ConfluentProducer)
+    producer._topic, producer._producer = "orders", Silent()  # type: ignore[assignment]
+    assert producer.partitions(0.1) == 0

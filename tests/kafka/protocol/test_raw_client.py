@@ -1,0 +1,153 @@
+"""The raw Kafka client against literal bytes, and against servers that misbehave."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+import pytest
+
+from harness.kafka.protocol import raw_client
+
+CLIENT = "000e" + b"onceproof-wire".hex()
+
+
+def test_an_api_versions_request_is_these_bytes() -> None:
+    sent = raw_client.request(18, 0, b"")
+    assert sent.hex() == "00000018" + "0012" + "0000" + "00000001" + CLIENT
+
+
+def test_a_flexible_request_has_tags_after_its_header() -> None:
+    sent = raw_client.request(55, 0, b"\xaa", flexible=True, correlation=7)
+    assert sent.hex() == "0000001a" + "0037" + "0000" + "00000007" + CLIENT + "00" + "aa"
+
+
+METADATA_V7 = bytes.fromhex(
+    "00000000"  # throttle time
+    "00000002"  # two brokers
+    "00000001 0001 61 00005263 ffff"
+    "00000003 0001 63 00005263 0001 72"
+    "0003 636964"  # cluster id
+    "00000001"  # controller id
+    "00000002"  # two topics
+    "0000 0006 6f7264657273 00"
+    "00000002"
+    "0000 00000000 00000003 00000005"
+    "00000002 00000001 00000003 00000001 00000003 00000000"
+    "0005 00000001 ffffffff 00000002"
+    "00000001 00000001 00000000 00000001 00000001"
+    "0003 0004 6e6f6e65 00 00000000"
+)  # fmt: skip
+
+
+def test_metadata_gives_leaders_epochs_and_in_sync_sets() -> None:
+    told = raw_client.parse_metadata(METADATA_V7)
+    assert told.brokers == {1, 3}
+    assert told.topics == {
+        "orders": (
+            raw_client.Partition(0, 0, leader=3, leader_epoch=5, replicas=(1, 3), in_sync=(3,)),
+            raw_client.Partition(1, 5, leader=-1, leader_epoch=2, replicas=(1,), in_sync=()),
+        )
+    }
+
+
+QUORUM_V0 = bytes.fromhex(
+    "00"  # tags of the header
+    "0000"
+    "02 13 5f5f636c75737465725f6d65746164617461"
+    "02 00000000 0000 00000066 00000007 0000000000000042"
+    "01 01 00 00 00"
+)  # fmt: skip
+
+
+def test_the_leader_of_the_quorum() -> None:
+    assert raw_client.parse_quorum(QUORUM_V0) == raw_client.Quorum(error=0, leader=102, leader_epoch=7)
+
+
+def test_a_controller_that_does_not_lead_says_so() -> None:
+    not_leader = QUORUM_V0.replace(bytes.fromhex("000000000066"), bytes.fromhex("0006ffffffff"))
+    assert raw_client.parse_quorum(not_leader).error == 6
+    assert raw_client.parse_quorum(bytes.fromhex("0000290100")).error == 41
+
+
+def test_tags_are_skipped() -> None:
+    reader = raw_client.Reader(bytes.fromhex("020503aabbcc810101dd2a"))
+    reader.tags()
+    assert reader.take("B") == 42
+
+
+@pytest.mark.parametrize(("data", "crc"), [(b"", 0), (b"123456789", 0xE3069283), (b"\0" * 32, 0x8A9136AA)])
+def test_crc32c_of_known_strings(data: bytes, crc: int) -> None:
+    assert raw_client.crc32c(data) == crc
+
+
+def test_a_record_batch_is_these_bytes() -> None:
+    batch = raw_client.record_batch(b"probe", timestamp_ms=1)
+    checked = bytes.fromhex(
+        "0000 00000000 0000000000000001 0000000000000001"
+        "ffffffffffffffff ffff ffffffff 00000001"
+        "16 00 00 00 01 0a 70726f6265 00"
+    )  # fmt: skip
+    head = bytes.fromhex("00000000000000000000003dffffffff02")
+    assert batch == head + struct.pack(">I", raw_client.crc32c(checked)) + checked
+
+
+def test_a_value_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(ValueError, match="at most 50"):
+        raw_client.record_batch(b"x" * 51, 0)
+
+
+def test_an_answer_in_pieces_is_put_together() -> None:
+    def serve(connection: socket.socket) -> None:
+        connection.recv(1000)
+        for byte in b"\0\0\0\x06" + b"\0\0\0\x01" + b"ok":
+            connection.sendall(bytes([byte]))
+
+    with _server(serve) as address:
+        assert raw_client.ask(address, b"question", 5.0) == b"ok"
+
+
+def test_silence_is_told_from_absence() -> None:
+    released = threading.Event()
+
+    def hesitate(connection: socket.socket) -> None:
+        released.wait(5)
+
+    with _server(hesitate) as address:
+        with pytest.raises(raw_client.UnansweredError, match=r"within 0\.2 s"):
+            raw_client.api_versions(address, 0.2)
+        released.set()
+    with pytest.raises(raw_client.ClosedError):
+        raw_client.api_versions(address, 0.2)
+    with _server(lambda connection: None) as address, pytest.raises(raw_client.ClosedError):
+        raw_client.api_versions(address, 5.0)
+
+
+def test_something_that_does_not_speak_kafka() -> None:
+    with (
+        _server(lambda connection: connection.sendall(b"HTTP/1.1 400\r\n")) as address,
+        pytest.raises(raw_client.WireError, match="does not speak Kafka"),
+    ):
+        raw_client.api_versions(address, 5.0)
+
+
+@contextmanager
+def _server(serve: Callable[[socket.socket], None]) -> Iterator[raw_client.Address]:
+    """Serves one connection on a thread of its own, then closes it."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def accept() -> None:
+            connection, _peer = listening.accept()
+            with connection:
+                serve(connection)
+                connection.settimeout(0.2)
+                with suppress(TimeoutError):
+                    connection.recv(1000)  # read the question, or closing would reset the connection
+
+        thread = threading.Thread(target=accept)
+        thread.start()
+        yield listening.getsockname()
+        thread.join(10)

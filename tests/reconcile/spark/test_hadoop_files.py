@@ -1,0 +1,111 @@
+"""Files on this machine and through Hadoop: the same promises."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+import pytest
+
+from harness.assessment import assess_many
+from harness.errors import LedgerError, UsageError
+from harness.ledger.literal_run import LiteralRun
+from harness.reconcile.run_locations import is_url, opened
+from harness.reconcile.spark.hadoop_files import HadoopStorage, LocalStorage, Storage
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Told = Callable[[Path], str]
+
+
+def keeps_its_promises(storage: Storage, root: Path, told: Told) -> None:
+    place = told(root / "a b.json")
+    assert not storage.exists(place)
+    storage.write_text(place, "first")
+    storage.write_text(place, "über\n")
+    assert storage.read_text(place) == "über\n"
+    assert (root / "a b.json").read_text(encoding="utf-8") == "über\n"
+    (root / "from" / "deep").mkdir(parents=True)
+    (root / "from" / "deep" / "x").write_bytes(b"\0\1")
+    (root / "to").mkdir()
+    (root / "to" / "old").touch()
+    storage.put(root / "from", told(root / "to"))
+    assert storage.names(told(root / "to")) == ["deep"], "what was there before has to go"
+    storage.fetch(told(root / "to"), root / "back")
+    assert (root / "back" / "deep" / "x").read_bytes() == b"\0\1"
+    storage.rename(told(root / "to"), told(root / "moved"))
+    assert storage.exists(told(root / "moved" / "deep" / "x"))
+    assert not storage.exists(told(root / "to"))
+    storage.delete(told(root / "moved"))
+    storage.delete(told(root / "moved"))
+    assert sorted(path.name for path in root.iterdir()) == ["a b.json", "back", "from"], "drafts were left"
+
+
+def test_plain_files(tmp_path: Path) -> None:
+    keeps_its_promises(LocalStorage(), tmp_path, str)
+
+
+def test_hadoop(spark: SparkSession, tmp_path: Path) -> None:
+    keeps_its_promises(HadoopStorage(spark), tmp_path, lambda path: f"file://{path}")
+
+
+def test_what_hadoop_cannot_do_is_one_line(spark: SparkSession, tmp_path: Path) -> None:
+    storage = HadoopStorage(spark)
+    with pytest.raises(UsageError, match=r"^nonsense://x/y: Spark has no file system of this kind") as raised:
+        storage.exists("nonsense://x/y")
+    assert "\n" not in str(raised.value)
+    with pytest.raises(UsageError, match=r"none: .*FileNotFound") as raised:
+        storage.read_text(f"file://{tmp_path}/none")
+    assert "\n" not in str(raised.value)
+    with pytest.raises(UsageError, match="no run folder is there"), opened([tmp_path.as_uri()], spark):
+        pass
+
+
+def test_a_run_elsewhere_is_judged_there_and_not_when_a_part_is_missing(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Under another name than its own, as uploads are; the second time from its tables alone."""
+    literal = LiteralRun(tmp_path)
+    literal.session(1)
+    literal.session(2)
+    literal.write(1, 10, 0)
+    literal.write(2, 10, 1)
+    literal.log.remove(next(record for record in literal.log if record.seq == 5))
+    folder = literal.finish().path.rename(tmp_path / "elsewhere")
+    for _ in range(2):
+        with opened([folder.as_uri()], spark) as runs:
+            ((reconciled, judgement),) = assess_many(runs, spark)
+        assert reconciled["counts"]["lost"] == 1
+        assert json.loads((folder / "verdict.json").read_text(encoding="utf-8")) == judgement.to_json()
+        assert [row["anomaly"] for row in pq.read_table(folder / "findings.parquet").to_pylist()].count(
+            "lost"
+        ) == 1
+        shutil.rmtree(folder / "ledger", ignore_errors=True)
+        (folder / "verdict.json").unlink()
+    next((folder / "tables" / "attempts").glob("*.parquet")).unlink()
+    whole = pytest.raises(
+        LedgerError, match="tables/attempts: 10 rows, but sealing wrote 20: not a whole table"
+    )
+    with opened([folder.as_uri()], spark) as runs, whole:
+        assess_many(runs, spark)
+    assert not (folder / "verdict.json").exists()
+
+
+def test_two_copies_of_a_run_in_one_job_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    literal = LiteralRun(tmp_path)
+    literal.session(1)
+    literal.write(1, 3)
+    folder = literal.finish().path
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    with opened([str(folder), str(copy)], spark) as runs, pytest.raises(UsageError, match="the same run as"):
+        assess_many(runs, spark)
+
+
+def test_what_is_a_url() -> None:
+    assert all(map(is_url, ("s3a://b/x", "hdfs:///x", "file:///x", "file:/x")))
+    assert not any(map(is_url, ("runs/x", "/runs/x", "./a:b", "a:b")))

@@ -1,0 +1,71 @@
+"""A member of a group in front of its work: what was committed by then, and what was worked on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.contracts import Batch, Mode, Outcome
+from harness.ledger.journal import DELIVERY, Ledger
+from harness.waiting import wait_until
+from harness.workers.breakpoints import Moment, Moments
+from harness.workers.counters import Board
+from harness.workers.roles.consumer import ConsumerRole
+
+
+class OneBatch:
+    """A library that has three records, and tells what was committed."""
+
+    def __init__(self) -> None:
+        self.committed: list[Mapping[int, int]] = []
+        self._rest = [3]
+
+    def open_consumer(self, spec: Any, on_assignment: Any) -> OneBatch:
+        return self
+
+    def poll(self, timeout_s: float, at_most: int = 1000) -> Batch:
+        rows = np.zeros(self._rest.pop() if self._rest else 0, dtype=DELIVERY)
+        return Batch(rows, {0: 3} if len(rows) else {}, {}, [], None, [])
+
+    def commit(self, positions: Mapping[int, int]) -> tuple[Outcome, str]:
+        self.committed.append(dict(positions))
+        return Outcome.ACKED, ""
+
+    def close(self) -> None: ...
+
+
+def member(folder: Path, mode: Mode, library: OneBatch) -> tuple[Moments, Callable[[], None], Path]:
+    """The harness' side of it, its work, and where it writes down what it has worked on."""
+    spec = {"name": "consumer-1", "run": 1, "mode": mode, "topic": "t", "group": "g", "extra": {},
+            "bootstrap": "", "isolation": "read_committed"}  # fmt: skip
+    board = Board(folder / "consumer-1.0.board")
+    harness = Moments(board.path)
+
+    def work() -> None:
+        with Ledger(folder, "consumer-1.0") as ledger:
+            ConsumerRole(spec, board).work(library, ledger, lambda: board.read().delivered == 3)  # type: ignore[arg-type]
+
+    return harness, work, folder / "consumer-1.0.deliveries"
+
+
+@pytest.mark.parametrize(("mode", "committed"), [(Mode.AT_LEAST_ONCE, 0), (Mode.AT_MOST_ONCE, 1)])
+def test_who_dies_with_records_in_its_hands_has_committed_them_or_not(
+    tmp_path: Path, mode: Mode, committed: int
+) -> None:
+    library = OneBatch()
+    harness, work, worked_on = member(tmp_path, mode, library)
+    harness.stop_at(Moment.BEFORE_WORK)
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    wait_until(harness.reached, 5.0, "it did not come there")
+    assert worked_on.stat().st_size == 0, "it waits before its work"
+    assert len(library.committed) == committed
+    harness.go_on()
+    thread.join(5.0)
+    assert worked_on.stat().st_size == 3 * DELIVERY.itemsize
+    assert library.committed == [{0: 3}]
