@@ -28,7 +28,7 @@ magnitude.
 _NEEDS = {
     "Node": "any node",
     "WorkerNode": "a worker",
-}  # else the name of a power, in harness/contracts/powers.py
+}  # else the name of the class itself
 
 
 @dataclass(frozen=True)
