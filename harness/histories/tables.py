@@ -39,7 +39,7 @@ from harness.reconcile.find.tables import (
     PositionTables,
     StepTables,
 )
-from harness.reconcile.screen.transaction_fates import TRANSACTION, told
+from harness.reconcile.screen.transaction_fates import TRANSACTION, fates_by_events
 from harness.reconcile.seal.schema import SCHEMAS
 
 # What a history says of a read besides what a ledger does: which operation it belongs to and where in it, whether it
@@ -109,7 +109,7 @@ def tables(histories: Mapping[int, Numbered], *, ww_deps: bool) -> SubjectTables
     }
     processes = {run: range(len(one.history.processes)) for run, one in histories.items()}
     readers = [(run, p, str(p), "read_committed", False) for run, all_of in processes.items() for p in all_of]
-    transactions = table_of(told(pa.Table.from_pylist(rows["transactions"], schema=SCHEMAS["transactions"])))
+    transactions = table_of(fates_by_events(pa.Table.from_pylist(rows["transactions"], schema=SCHEMAS["transactions"])))
     # E2: whatever was read of another operation has happened.
     proven = made["deliveries"].filter(sql("txn > 0 AND op != txn")).select(TRANSACTION)
     known = Known(

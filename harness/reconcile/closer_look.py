@@ -19,7 +19,8 @@ from harness.reconcile.find.findings import to_arrow
 from harness.reconcile.find.known import Known, table_of
 from harness.reconcile.find.rounds import CRASHED, FINDINGS, UNJUDGED, FinderQuestions
 from harness.reconcile.find.shares import packed
-from harness.reconcile.screen.summaries import Facts, Space, Why
+from harness.reconcile.screen.spaces import Space, Why
+from harness.reconcile.screen.summaries import Facts
 from harness.reconcile.seal.sealed import Sealed
 from harness.reconcile.select.across_tasks import Doubts
 from harness.reconcile.select.select import Picker, related, visible

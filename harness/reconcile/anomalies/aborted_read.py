@@ -23,7 +23,7 @@ from harness.reconcile.find.findings import (
 )
 from harness.reconcile.find.known import ABORTED
 from harness.reconcile.find.tables import MESSAGE, MessageTables
-from harness.reconcile.screen.summaries import Space, Why
+from harness.reconcile.screen.spaces import Space, Why
 
 _ABORTED = f"txn > 0 AND fate = '{ABORTED}'"
 

@@ -10,7 +10,7 @@ import polars as pl
 from harness.ledger.message import BAD_HEADER, BAD_KEY, BAD_PAYLOAD, BAD_TIMESTAMP
 from harness.reconcile.find.findings import LEDGER, finding, place, sql
 from harness.reconcile.find.tables import MessageTables, PositionTables
-from harness.reconcile.screen.summaries import Space, Why
+from harness.reconcile.screen.spaces import Space, Why
 
 _BAD = {"payload": BAD_PAYLOAD, "key": BAD_KEY, "header": BAD_HEADER, "timestamp": BAD_TIMESTAMP}
 # Intact by its own checksum, but not what the ledger says was sent under this id.

@@ -9,7 +9,7 @@ import polars as pl
 
 from harness.reconcile.find.findings import PIPELINE, finding, sql
 from harness.reconcile.find.tables import ORIGIN, PositionTables
-from harness.reconcile.screen.summaries import Space, Why
+from harness.reconcile.screen.spaces import Space, Why
 
 
 class DoubleEffect:

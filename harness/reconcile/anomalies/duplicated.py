@@ -9,7 +9,7 @@ import polars as pl
 
 from harness.reconcile.find.findings import HISTORY, LEDGER, finding, first, sql, when
 from harness.reconcile.find.tables import MESSAGE, MessageTables
-from harness.reconcile.screen.summaries import Space, Why
+from harness.reconcile.screen.spaces import Space, Why
 
 _ELSEWHERE = "offset_min != offset_max OR partition_min != partition_max OR topic_min != topic_max"
 

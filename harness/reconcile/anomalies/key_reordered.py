@@ -14,7 +14,8 @@ import polars as pl
 from harness.contracts import Outcome
 from harness.reconcile.find.findings import LEDGER, finding, sql, when
 from harness.reconcile.find.tables import KeyTables
-from harness.reconcile.screen.summaries import CONCURRENT_NS, Space, Why
+from harness.reconcile.screen.spaces import Space, Why
+from harness.reconcile.screen.summaries import CONCURRENT_NS
 
 _KEY = ["run", "topic", "key"]
 _KEPT = ["session", "seq", "sender", "producer", "incarnation", "t", "partition", "offset", "given"]

@@ -10,7 +10,7 @@ import polars as pl
 from harness.reconcile.find.findings import LEDGER, first, place, when
 from harness.reconcile.find.missing import LATE, missing
 from harness.reconcile.find.tables import MessageTables
-from harness.reconcile.screen.summaries import Space, Why
+from harness.reconcile.screen.spaces import Space, Why
 
 
 class Late:

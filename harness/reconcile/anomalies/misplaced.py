@@ -13,7 +13,7 @@ import polars as pl
 
 from harness.reconcile.find.findings import ID, LEDGER, finding, first, sql, when
 from harness.reconcile.find.tables import KeyTables, MessageTables
-from harness.reconcile.screen.summaries import Space, Why
+from harness.reconcile.screen.spaces import Space, Why
 
 _ELSEWHERE = (
     "attempted AND (topic_min != intended_topic OR topic_max != intended_topic OR intended_partition >= 0 "

@@ -9,7 +9,7 @@ import polars as pl
 
 from harness.reconcile.find.findings import HISTORY, ID, LEDGER, finding, place, sql, when
 from harness.reconcile.find.tables import POSITION, PositionTables
-from harness.reconcile.screen.summaries import Space, Why
+from harness.reconcile.screen.spaces import Space, Why
 
 
 class OffsetConflict:
@@ -20,7 +20,7 @@ class OffsetConflict:
     # where the log has it not.
     woken_by: ClassVar[Mapping[Space, Why]] = {
         Space.MESSAGE: Why.PLACE,
-        Space.POSITION: Why.PLACE | Why.CONTENT | Why.NOBODYS | Why.OBSERVED,
+        Space.POSITION: Why.PLACE | Why.CONTENT | Why.UNEXPECTED | Why.OBSERVED,
     }
 
     def of_positions(self, tables: PositionTables) -> pl.DataFrame:

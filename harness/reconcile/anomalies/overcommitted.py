@@ -10,7 +10,7 @@ import polars as pl
 from harness.reconcile.find.between import between
 from harness.reconcile.find.findings import ID, LEDGER, finding, sql, when
 from harness.reconcile.find.tables import PARTITION, StepTables
-from harness.reconcile.screen.summaries import Space, Why
+from harness.reconcile.screen.spaces import Space, Why
 
 TOLD_AT_MOST = 10  # of the records that were not given yet
 

@@ -10,7 +10,7 @@ import polars as pl
 from harness.ledger.message import FOREIGN_RUN
 from harness.reconcile.find.findings import HISTORY, LEDGER, finding, first, place, sql
 from harness.reconcile.find.tables import MessageTables, PositionTables
-from harness.reconcile.screen.summaries import Space, Why
+from harness.reconcile.screen.spaces import Space, Why
 
 
 class Phantom:
@@ -18,8 +18,8 @@ class Phantom:
     asked_of: ClassVar[tuple[str, ...]] = (LEDGER, HISTORY)
     compared: ClassVar[tuple[str, ...]] = ("LOGGED",)
     woken_by: ClassVar[Mapping[Space, Why]] = {
-        Space.MESSAGE: Why.NOBODYS,
-        Space.POSITION: Why.NOBODYS | Why.FLAGGED | Why.OBSERVED,
+        Space.MESSAGE: Why.UNEXPECTED,
+        Space.POSITION: Why.UNEXPECTED | Why.FLAGGED | Why.OBSERVED,
     }
 
     def of_messages(self, tables: MessageTables) -> pl.DataFrame:

@@ -20,7 +20,7 @@ from harness.reconcile.find.findings import (
 )
 from harness.reconcile.find.known import ABORTED
 from harness.reconcile.find.tables import MESSAGE, MessageTables
-from harness.reconcile.screen.summaries import Space, Why
+from harness.reconcile.screen.spaces import Space, Why
 from harness.reconcile.screen.transaction_fates import TRANSACTION
 
 _TOO_EARLY = f"t < asked_at AND fate != '{ABORTED}'"

@@ -14,7 +14,7 @@ import polars as pl
 
 from harness.reconcile.find.findings import HISTORY, LEDGER, finding, sql, when
 from harness.reconcile.find.tables import OrderTables
-from harness.reconcile.screen.summaries import Space, Why
+from harness.reconcile.screen.spaces import Space, Why
 
 _OPPOSITE = "first_offset > second_offset"
 

@@ -13,7 +13,7 @@ import polars as pl
 
 from harness.reconcile.find.findings import HISTORY, LEDGER, STEP_MESSAGES, finding, when
 from harness.reconcile.find.tables import StepTables
-from harness.reconcile.screen.summaries import Space, Why
+from harness.reconcile.screen.spaces import Space, Why
 
 _BACK = "to_offset <= from_offset"
 

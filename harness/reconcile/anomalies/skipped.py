@@ -10,7 +10,7 @@ import polars as pl
 from harness.reconcile.find.between import between
 from harness.reconcile.find.findings import HISTORY, ID, LEDGER, STEP_MESSAGES, finding, sql, when
 from harness.reconcile.find.tables import PARTITION, StepTables
-from harness.reconcile.screen.summaries import Space, Why
+from harness.reconcile.screen.spaces import Space, Why
 
 TOLD_AT_MOST = 100  # of those left out, in a ledger; there may be millions
 

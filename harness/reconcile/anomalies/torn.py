@@ -9,7 +9,7 @@ import polars as pl
 
 from harness.reconcile.find.findings import ID, LEDGER, finding, sql, when
 from harness.reconcile.find.tables import TransactionTables
-from harness.reconcile.screen.summaries import Space, Why
+from harness.reconcile.screen.spaces import Space, Why
 from harness.reconcile.screen.transaction_fates import TRANSACTION
 
 

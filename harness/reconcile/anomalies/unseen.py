@@ -9,7 +9,7 @@ import polars as pl
 
 from harness.reconcile.find.findings import HISTORY, finding, first, sql
 from harness.reconcile.find.tables import ACKED, MessageTables
-from harness.reconcile.screen.summaries import Space, Why
+from harness.reconcile.screen.spaces import Space, Why
 
 _NEVER_READ = f"attempted AND outcome = {ACKED} AND NOT visible"
 

@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 
 from harness.reconcile.find.findings import sql
-from harness.reconcile.screen.transaction_fates import TRANSACTION, told
+from harness.reconcile.screen.transaction_fates import TRANSACTION, fates_by_events
 from harness.reconcile.seal.schema import SCHEMAS
 from harness.reconcile.seal.sealed import Sealed
 
@@ -42,7 +42,10 @@ class Known:
                 (one.run, one.group_isolation == "read_committed", one.topic_unchanged) for one in sealed
             ),
             table_of(small["bounds"]),
-            fates_of(table_of(told(small["transactions"])), table_of(proven) if proven is not None else None),
+            fates_of(
+                table_of(fates_by_events(small["transactions"])),
+                table_of(proven) if proven is not None else None,
+            ),
         )
 
     def named(self, rows: pl.DataFrame, session: str = "session", sender: str = "sender") -> pl.DataFrame:

@@ -11,7 +11,7 @@ import pytest
 
 from harness.contracts import Mode, Verdict
 from harness.reconcile.screen import screen
-from harness.reconcile.screen.summaries import Count, Space
+from harness.reconcile.screen.summaries import Count, weigh
 from harness.reconcile.seal.seal import seal
 from harness.reconcile.spark.stored_tables import read_small
 from harness.verdict import Settings, judge
@@ -77,7 +77,7 @@ def test_kernels_count_as_owed_what_was_read_whole(name: str, owed: int, tmp_pat
     kernel, columns = screen.READ["attempts"]
     batches = pq.read_table(run.tables / "attempts").to_batches()
     made = [kernel(c, facts) for _, c in screen.by_runs(batches, columns)]
-    counts = [s["n0"][(s["space"] == Space.TOTAL) & (s["a"] == Count.OWED)].sum() for s in made]
+    counts = [screen.Screened(s, weigh(s)).count(Count.OWED) for s in made]
     assert sum(counts) == owed
 
 
