@@ -30,7 +30,7 @@ class Corrupted:
         flags = pl.col("flags")
         harmed = tables.positions.filter((flags & sum(_BAD.values())) != 0)
         what = [pl.when((flags & bit) != 0).then(pl.lit(name)) for name, bit in _BAD.items()]
-        # The sender is known from the ack of this position, or from a reader that could read the record.
+        # The ack of this position names the sender, or a reader that could read the record.
         return finding(
             tables.known.named(harmed), self.anomaly,
             t="t_seen",
@@ -50,7 +50,7 @@ class Corrupted:
     def explain(self, row: Mapping[str, Any]) -> str:
         whose = ", ".join(row.get("messages") or []) or "An unknown message"
         return (
-            f"{whose} from {row.get('sender') or 'an unknown sender'} stands in {place(row)}. "
+            f"{whose} from {row.get('sender') or 'an unknown sender'} is in {place(row)}. "
             f"What arrived is not what was sent: its {(row.get('evidence') or {}).get('bad')} differs."
         )
 

@@ -39,7 +39,7 @@ class Duplicated:
     def explain(self, row: Mapping[str, Any]) -> str:
         offsets = row.get("offsets") or []
         return (
-            f"{row.get('sender')} sent {first(row)} once, {when(row)}. It stands {len(offsets)} times in {row['topic']}, "
+            f"{row.get('sender')} sent {first(row)} once, {when(row)}. It is {len(offsets)} times in {row['topic']}, "
             f"first in partition {row['partition']}, at offsets {', '.join(map(str, offsets))}."
         )
 

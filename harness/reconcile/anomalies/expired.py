@@ -1,4 +1,4 @@
-"""expired: owed, and below the log start offset: retention or DeleteRecords took it (E8). Counted, never forbidden."""
+"""expired: owed, and below the log start offset: deleted by retention or DeleteRecords (E8). Counted, never forbidden."""
 
 from __future__ import annotations
 

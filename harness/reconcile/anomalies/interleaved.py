@@ -36,7 +36,7 @@ class Interleaved:
         first, second = row["messages"]
         return (
             f"{first} and {second} were sent one after the other in one transaction. "
-            f"{(row.get('evidence') or {}).get('strangers')} records of others stand between them."
+            f"{(row.get('evidence') or {}).get('strangers')} records of others are between them."
         )
 
 

@@ -25,7 +25,7 @@ class Late:
     def explain(self, row: Mapping[str, Any]) -> str:
         stable = (row.get("evidence") or {}).get("last_stable")
         return (
-            f"{row.get('sender')} sent {first(row)} {when(row)} in a committed transaction; it stands in {place(row)}. "
+            f"{row.get('sender')} sent {first(row)} {when(row)} in a committed transaction; it is in {place(row)}. "
             f"The last stable offset is {stable}, below it: read_committed readers will get it later."
         )
 

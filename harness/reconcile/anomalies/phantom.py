@@ -1,4 +1,4 @@
-"""phantom: in the log or delivered, but attempted by nobody in this run."""
+"""phantom: in the log or delivered, but attempted by no producer of this run."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Phantom:
 
     def explain(self, row: Mapping[str, Any]) -> str:
         if (row.get("evidence") or {}).get("origin") == "another run":
-            return f"A record in {place(row)} is intact but was sent by another run. Nobody of this run attempted it."
+            return f"A record in {place(row)} is intact but was sent by another run. No producer of this run attempted it."
         return (
             f"{first(row)} was found in {place(row)}. It claims to come from {row.get('sender')}, "
             "which never attempted it."

@@ -12,11 +12,9 @@ from harness.reconcile.find.findings import (
     LEDGER,
     READ_UNCOMMITTED,
     finding,
-    first,
-    place,
+    reader_got,
     seconds,
     sql,
-    when,
 )
 from harness.reconcile.find.known import ABORTED
 from harness.reconcile.find.tables import MESSAGE, MessageTables
@@ -51,8 +49,7 @@ class PrematureRead:
     def explain(self, row: Mapping[str, Any]) -> str:
         evidence = row.get("evidence") or {}
         return (
-            f"{row.get('reader')} ({evidence.get('isolation')}) got {first(row)} from {place(row)} {when(row)}. "
-            f"Its transaction {evidence.get('txn')} of {row.get('sender')} was asked to commit only "
+            f"{reader_got(row)} Its transaction {evidence.get('txn')} of {row.get('sender')} was asked to commit only "
             f"{evidence.get('seconds_before')} s later."
         )
 

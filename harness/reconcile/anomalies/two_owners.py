@@ -1,4 +1,4 @@
-"""two_owners: a partition was given to a member of the group before the one that had it gave it back."""
+"""two_owners: a partition was given to a member of the group before the member that had it gave it back."""
 
 from __future__ import annotations
 

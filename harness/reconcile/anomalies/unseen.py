@@ -1,4 +1,4 @@
-"""unseen: acked and never read, in a history without a final read: lost or late, it cannot tell."""
+"""unseen: acked and never read, in a history without a final read: it may be lost or late."""
 
 from __future__ import annotations
 

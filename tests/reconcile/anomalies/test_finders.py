@@ -49,7 +49,7 @@ def test_what_was_lost_is_looked_for_where_it_stands(outcomes: Mapping[str, Outc
     def told(name: str) -> str:
         return next(str(f["text"]) for f in outcomes[name].result["findings"] if f["anomaly"] == "lost")
 
-    assert "stands in the log at offset 9 as aborted" in told("torn_by_a_late_abort")
+    assert "is in the log at offset 9 as aborted" in told("torn_by_a_late_abort")
     assert "found it nowhere in the log" in told("torn")
 
 
