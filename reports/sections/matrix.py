@@ -32,10 +32,10 @@ class Cell:
 
     @property
     def sentence(self) -> str:
-        """`12 runs: 11 HELD, 1 VIOLATED`"""
+        """The verdicts in words: `12 runs: 11 HELD, 1 VIOLATED`."""
         verdicts = Counter(run.verdict for _, run in self.runs)
-        told = ", ".join(f"{words.number(count)} {verdict}" for verdict, count in verdicts.most_common())
-        return f"{words.plural(len(self.runs), 'run')}: {told}"
+        counts = ", ".join(f"{words.number(count)} {verdict}" for verdict, count in verdicts.most_common())
+        return f"{words.plural(len(self.runs), 'run')}: {counts}"
 
     def total(self, name: str) -> int:
         return sum(run.count(name) or 0 for _, run in self.runs)
@@ -96,6 +96,6 @@ def _cell(runs: Sequence[Placed]) -> Cell | None:
 
 
 def _ordered(names: Iterable[str], known: Sequence[str]) -> list[str]:
-    """Known names in their order, then the others as they came."""
+    """Return known names in their order, then the others as they came."""
     found = list(dict.fromkeys(names))
     return [n for n in known if n in found] + [n for n in found if n not in known]

@@ -121,7 +121,7 @@ def test_with_acks_0_the_told_offset_is_no_position(tmp_path: Path) -> None:
     del run.log[1]
     account = account_of_message(run.finish(), "producer-1.0-1")
     (outcome,) = told(account, "outcome")
-    assert outcome.startswith("acked, no position told (acks=0: counted when it left the client)")
+    assert outcome.startswith("acked, without a position (acks=0: counted when it left the client)")
     assert told(account, "commit") == []
 
 
@@ -223,7 +223,7 @@ def conflicting(root: Path) -> LiteralRun:
 def test_others_at_the_same_position(tmp_path: Path) -> None:
     account = account_of_message(conflicting(tmp_path).finish(), "producer-1.0-4")
     assert told(account, "conflict") == [
-        "producer-2.0-0 was told the same position, partition 0 offset 4",
+        "producer-2.0-0 was acked at the same position, partition 0 offset 4",
         "consumer-1.0 got producer-2.0-0 at partition 0 offset 4",
         "the final read_uncommitted reading found producer-2.0-0 at partition 0 offset 4",
         "the final read_committed reading found producer-2.0-0 at partition 0 offset 4",
@@ -246,7 +246,7 @@ def test_a_position_without_a_message(tmp_path: Path) -> None:
     assert damaged.title == "partition 0 offset 4"
     assert told(damaged, "delivery") == ["consumer-1.0 got it at partition 0 offset 4 with damage flags 1"]
     (marker,) = accounts_of_position(folder, "orders/0/11")
-    assert "nobody read a record here: a transaction marker, or a gap" in told(marker, "log")
+    assert "no reader found a record here: a transaction marker, or a gap" in told(marker, "log")
 
 
 # --- findings and the command ---

@@ -43,7 +43,7 @@ def test_runs_on_one_cluster_say_it_once_and_a_full_cell_sums_up(tmp_path: Path)
     runs = read(sample_runs(tmp_path, copies=3, broken=["exactly_once-kill-leader"]))
     report = Report("t", "", 7, {}, None, None, runs)
     clusters = environment.section(report)["clusters"]
-    assert [c["told"] for c in clusters] == ["all runs"]
+    assert [c["label"] for c in clusters] == ["all runs"]
     rows = dict(matrix.section(report)["rows"])
     cell = rows["exactly-once"][0]
     assert cell.sentence == "3 runs: 3 VIOLATED"
