@@ -44,8 +44,8 @@ HELPED_S = 900.0  # on a busy machine; half a minute on an idle one
 Results = Mapping[str, Mapping[str, Any]]
 
 
-def test_what_is_planted_is_found_in_local_mode(local: Results) -> None:
-    """What the others are compared with has to be something."""
+def test_planted_anomalies_are_found_in_local_mode(local: Results) -> None:
+    """The other modes are compared with these results, so they must not be empty."""
     anomalies = {name: {row["anomaly"] for row in result["findings"]} for name, result in local.items()}
     assert anomalies["consistent"] == anomalies["consistent_transactions"] == set()
     for name in ("lost", "duplicated", "reordered", "undelivered", "aborted_read"):
@@ -80,8 +80,8 @@ def test_by_spark_submit_with_nothing_but_the_zip(
         cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=HELPED_S, check=False,
     )  # fmt: skip
     assert ended.returncode == 1, ended.stderr
-    told = [json.loads(line) for line in ended.stdout.splitlines() if line.startswith("{")]
-    assert {Path(one["run"]).parent.name: one["verdict"] for one in told} == {
+    rows = [json.loads(line) for line in ended.stdout.splitlines() if line.startswith("{")]
+    assert {Path(one["run"]).parent.name: one["verdict"] for one in rows} == {
         name: result["verdict"]["verdict"] for name, result in local.items()
     }
     assert read(runs) == local

@@ -78,7 +78,7 @@ def test_a_whole_run_is_read(tmp_path: Path) -> None:
     )
     assert (shown.verdict, shown.standing, shown.inconclusive) == ("HELD", Standing.AS_PROMISED, ())
     assert shown.count("acked") == 9
-    assert shown.count("duplicated") is None, "nobody looked for it: that is not 0"
+    assert shown.count("duplicated") is None, "it was not looked for: that is not 0"
     assert shown.bite == "moved"
     assert shown.command == "./onceproof prove --only 'a b'"
     assert shown.started == 1.5

@@ -14,11 +14,11 @@ from tests.reports.sample import sample_runs
 
 
 @pytest.mark.parametrize(
-    ("value", "told"), [(None, words.NOTHING), (0, "0.0 s"), (0.34, "340 ms"), (3.42, "3.4 s"),
+    ("value", "text"), [(None, words.NOTHING), (0, "0.0 s"), (0.34, "340 ms"), (3.42, "3.4 s"),
                         (251.3, "4 min 11 s"), (0.9999, "1.0 s"), (7300, "2 h 1 min")]
 )  # fmt: skip
-def test_seconds(value: float | None, told: str) -> None:
-    assert words.seconds(value) == told
+def test_seconds(value: float | None, text: str) -> None:
+    assert words.seconds(value) == text
 
 
 def test_numbers() -> None:

@@ -56,7 +56,7 @@ def test_a_reading_that_stops_anywhere_adds_no_accusation(
     assert asked > 0, "no reading was cut where it mattered"
 
 
-def test_what_was_not_asked_is_not_counted_as_compared(outcomes: Mapping[str, Outcome]) -> None:
+def test_questions_not_asked_are_not_counted_as_compared(outcomes: Mapping[str, Outcome]) -> None:
     """E9: twenty are owed, ten of them in a partition that was not read whole."""
     whole, half = (outcomes[name].result for name in ("consistent", "a_reading_that_stopped_half_way"))
     assert (whole["compared"]["lost"], half["compared"]["lost"]) == (20, 10)
@@ -93,7 +93,7 @@ def test_coverage_lists_the_partitions_with_the_reason(outcomes: Mapping[str, Ou
     ]
 
 
-def test_what_a_deleting_fault_expires_is_meant_to(outcomes: Mapping[str, Outcome]) -> None:
+def test_expired_records_of_a_deleting_fault_raise_no_doubt(outcomes: Mapping[str, Outcome]) -> None:
     """T12"""
     expired = outcomes["deleted_while_it_was_read"].result
     assert judge(expired, Mode.AT_LEAST_ONCE, Settings(deletes=True)).verdict is Verdict.HELD
@@ -101,5 +101,5 @@ def test_what_a_deleting_fault_expires_is_meant_to(outcomes: Mapping[str, Outcom
 
 def test_where_losses_are_allowed_unknown_positions_do_not_matter(outcomes: Mapping[str, Outcome]) -> None:
     """T5"""
-    lost_or_expired = outcomes["deleted_or_lost_nobody_can_say"].result
+    lost_or_expired = outcomes["deleted_or_lost_is_unknown"].result
     assert judge(lost_or_expired, Mode.AT_MOST_ONCE, Settings()).verdict is Verdict.HELD

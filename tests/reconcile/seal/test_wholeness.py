@@ -19,7 +19,7 @@ from harness.reconcile.seal.seal import seal
 
 
 def literal(root: Path, *, lives: bool = False) -> LiteralRun:
-    """Fifty messages, all in the log and delivered. `lives`: the harness tells of the consumer's process."""
+    """Fifty messages, all in the log and delivered. `lives`: the harness records the consumer's process."""
     run = LiteralRun(root, mode=Mode.IDEMPOTENT)
     run.session(1)
     run.write(1, 50)
