@@ -36,7 +36,7 @@ def plain(root: Path) -> LiteralRun:
     return run
 
 
-def sentences(account: Account, what: str) -> list[str]:
+def about(account: Account, what: str) -> list[str]:
     return [m["text"] for m in account.to_json()["moments"] if m["what"] == what]
 
 
@@ -46,19 +46,17 @@ def whats(account: Account) -> list[str]:
 
 def test_a_record_that_nothing_happened_to(tmp_path: Path) -> None:
     account = account_of_message(plain(tmp_path).finish(), "producer-1.0-4")
-    assert sentences(account, "attempt") == [
+    assert about(account, "attempt") == [
         "by producer-1.0, session 1 with acks=all, no key, to partition 0, in no transaction"
     ]
-    assert sentences(account, "outcome") == ["acked at partition 0 offset 4, 1.0 ms after the attempt"]
-    assert sentences(account, "delivery") == ["consumer-1.0 got it at partition 0 offset 4"]
-    assert sentences(account, "reading") == [
+    assert about(account, "outcome") == ["acked at partition 0 offset 4, 1.0 ms after the attempt"]
+    assert about(account, "delivery") == ["consumer-1.0 got it at partition 0 offset 4"]
+    assert about(account, "reading") == [
         "the final read_uncommitted reading found it at partition 0 offset 4",
         "the final read_committed reading found it at partition 0 offset 4",
     ]
-    assert sentences(account, "log") == ["that of partition 0 goes from 0 to 10, stable to 10"]
-    assert sentences(account, "commit") == [
-        "consumer-1.0 commits 10 of partition 0: the first that passes it"
-    ]
+    assert about(account, "log") == ["that of partition 0 goes from 0 to 10, stable to 10"]
+    assert about(account, "commit") == ["consumer-1.0 commits 10 of partition 0: the first that passes it"]
     assert not {"conflict", "replicas", "fault", "transaction"} & set(whats(account))
     assert account.findings == ["not known: this run is not reconciled"]
 
@@ -76,10 +74,10 @@ def test_an_observer_is_none_of_the_group(tmp_path: Path) -> None:
     run.deliveries = []
     run.observe("observer-committed.0", "read_committed", *run.log)
     account = account_of_message(run.finish(), "producer-1.0-4")
-    assert sentences(account, "observation") == [
+    assert about(account, "observation") == [
         "observer-committed.0 (beside the group, read_committed) got it at partition 0 offset 4"
     ]
-    assert sentences(account, "delivery") == ["no reader of the group got it"]
+    assert about(account, "delivery") == ["no reader of the group got it"]
 
 
 def test_a_lost_record(tmp_path: Path) -> None:
@@ -94,26 +92,24 @@ def test_a_lost_record(tmp_path: Path) -> None:
         "replicas", session=2, seq=9, partition=1, offset=9, holders=[], looked=[], ends={}, detail="not mine"
     )
     account = account_of_message(run.finish(), "producer-1.0-9")
-    assert sentences(account, "delivery") == ["no reader of the group got it"]
-    assert sentences(account, "reading") == [f"the final {how} reading did not find it" for how in run.reads]
-    assert sentences(account, "replicas") == ["in the log of broker-2, not read; broker-2 has it at offset 9"]
-    assert sentences(account, "log") == [
-        "that of partition 0 goes from 0 to 9, stable to 9; offset 9 is outside"
-    ]
-    assert sentences(account, "commit")[-1] == "no commit of the group passes partition 0 offset 9"
+    assert about(account, "delivery") == ["no reader of the group got it"]
+    assert about(account, "reading") == [f"the final {how} reading did not find it" for how in run.reads]
+    assert about(account, "replicas") == ["in the log of broker-2, not read; broker-2 has it at offset 9"]
+    assert about(account, "log") == ["that of partition 0 goes from 0 to 9, stable to 9; offset 9 is outside"]
+    assert about(account, "commit")[-1] == "no commit of the group passes partition 0 offset 9"
 
 
 def test_a_lost_record_whose_replicas_were_not_read_says_so(tmp_path: Path) -> None:
     run = plain(tmp_path)
     run.log.pop(3)
-    assert sentences(account_of_message(run.finish(), "producer-1.0-3"), "replicas") == ["not looked at"]
+    assert about(account_of_message(run.finish(), "producer-1.0-3"), "replicas") == ["not looked at"]
 
 
 def test_a_reading_that_did_not_end_is_said_to_be_partial(tmp_path: Path) -> None:
     run = plain(tmp_path)
     run.log.pop(3)
     run.reads["read_uncommitted"] = False
-    texts = sentences(account_of_message(run.finish(), "producer-1.0-3"), "reading")
+    texts = about(account_of_message(run.finish(), "producer-1.0-3"), "reading")
     assert texts[0].startswith("the final read_uncommitted reading did not find it, but is not whole")
     assert texts[1] == "the final read_committed reading did not find it"
 
@@ -124,9 +120,9 @@ def test_with_acks_0_a_reported_offset_is_no_position(tmp_path: Path) -> None:
     run.write(1, 3)
     del run.log[1]
     account = account_of_message(run.finish(), "producer-1.0-1")
-    (outcome,) = sentences(account, "outcome")
+    (outcome,) = about(account, "outcome")
     assert outcome.startswith("acked, without a position (acks=0: counted when it left the client)")
-    assert sentences(account, "commit") == []
+    assert about(account, "commit") == []
 
 
 def test_outcomes_that_are_no_ack(tmp_path: Path) -> None:
@@ -134,10 +130,10 @@ def test_outcomes_that_are_no_ack(tmp_path: Path) -> None:
     run.send(1)
     run.send(1).outcome = Outcome.REJECTED
     folder = run.finish()
-    assert sentences(account_of_message(folder, "producer-1.0-10"), "outcome") == [
+    assert about(account_of_message(folder, "producer-1.0-10"), "outcome") == [
         "none was recorded: it is unknown"
     ]
-    assert sentences(account_of_message(folder, "producer-1.0-11"), "outcome")[0].startswith("rejected, ")
+    assert about(account_of_message(folder, "producer-1.0-11"), "outcome")[0].startswith("rejected, ")
 
 
 def test_an_error_is_named(tmp_path: Path) -> None:
@@ -146,7 +142,7 @@ def test_an_error_is_named(tmp_path: Path) -> None:
     rows = np.fromfile(path, dtype=journal.ATTEMPT)
     rows["outcome"][2], rows["error"][2] = Outcome.UNKNOWN, -192
     path.write_bytes(rows.tobytes())
-    (text,) = sentences(account_of_message(folder, "producer-1.0-2"), "outcome")
+    (text,) = about(account_of_message(folder, "producer-1.0-2"), "outcome")
     assert text == "its outcome is unknown, error _MSG_TIMED_OUT (-192), 1.0 ms after the attempt"
 
 
@@ -157,11 +153,11 @@ def test_its_transaction_and_no_other(tmp_path: Path) -> None:
         run.append(run.send(1, 0, txn=txn, key=7), gap=txn - 1)
         run.end(1, txn, did)
     account = account_of_message(run.finish(), "producer-1.0-1")
-    assert sentences(account, "transaction") == [
+    assert about(account, "transaction") == [
         "2 begins, meant to abort", "abort of 2 is called", "abort of 2 ended: acked",
     ]  # fmt: skip
-    assert ", key k7, " in sentences(account, "attempt")[0]
-    assert "the final read_committed reading did not find it" in sentences(account, "reading")
+    assert ", key k7, " in about(account, "attempt")[0]
+    assert "the final read_committed reading did not find it" in about(account, "reading")
 
 
 def test_windows_that_are_open_between_its_times_and_no_others(tmp_path: Path) -> None:
@@ -172,7 +168,7 @@ def test_windows_that_are_open_between_its_times_and_no_others(tmp_path: Path) -
     run.write(1, 1)
     run.window(1, bit=False)
     folder = run.finish()
-    assert sentences(account_of_message(folder, "producer-1.0-0"), "fault") == [
+    assert about(account_of_message(folder, "producer-1.0-0"), "fault") == [
         "window 1 opens: kill on leader (broker-1)",
         "window 1 does not bite: nothing changed",
         "window 1 is being undone",
@@ -192,12 +188,12 @@ def test_commits_and_assignments_around_its_deliveries(tmp_path: Path) -> None:
     for offset, outcome in ((2, 1), (4, 1), (4, 1), (9, 2), (6, 0), (7, 1)):
         run.event("commit", "consumer-8.0", offsets={"0": offset, "1": 99}, outcome=outcome, error="")
     account = account_of_message(run.finish(), "producer-1.0-4")
-    assert sentences(account, "commit") == [
+    assert about(account, "commit") == [
         "consumer-8.0 commits 4 of partition 0: the last that does not pass it",
         "consumer-8.0 commits 6 of partition 0: the first that passes it, its outcome unknown",
     ]
     # The delivery comes after the last change of all, which alone is around it.
-    assert sentences(account, "assignment") == ["partition 0 assigned to consumer-1.0"]
+    assert about(account, "assignment") == ["partition 0 assigned to consumer-1.0"]
 
 
 def test_all_assignments_between_two_deliveries_are_listed(tmp_path: Path) -> None:
@@ -210,8 +206,8 @@ def test_all_assignments_between_two_deliveries_are_listed(tmp_path: Path) -> No
     moved = {"event": "assignment", "how": "assigned", "partitions": [0], "t": int(rows["t"][-1]) + 1_000}
     (folder.ledger / "consumer-2.0.events").write_text(json.dumps(moved | {"writer": "consumer-2.0"}) + "\n")
     account = account_of_message(folder, "producer-1.0-4")
-    assert len(sentences(account, "delivery")) == 2
-    assert sentences(account, "assignment") == [
+    assert len(about(account, "delivery")) == 2
+    assert about(account, "assignment") == [
         "partition 0 assigned to consumer-1.0", "partition 0 assigned to consumer-2.0",
     ]  # fmt: skip
 
@@ -226,7 +222,7 @@ def conflicting(root: Path) -> LiteralRun:
 
 def test_others_at_the_same_position(tmp_path: Path) -> None:
     account = account_of_message(conflicting(tmp_path).finish(), "producer-1.0-4")
-    assert sentences(account, "conflict") == [
+    assert about(account, "conflict") == [
         "producer-2.0-0 was acked at the same position, partition 0 offset 4",
         "consumer-1.0 got producer-2.0-0 at partition 0 offset 4",
         "the final read_uncommitted reading found producer-2.0-0 at partition 0 offset 4",
@@ -248,11 +244,9 @@ def test_a_position_without_a_message(tmp_path: Path) -> None:
     folder = run.finish()
     (damaged,) = accounts_of_position(folder, "orders/0/4")
     assert damaged.title == "partition 0 offset 4"
-    assert sentences(damaged, "delivery") == [
-        "consumer-1.0 got it at partition 0 offset 4 with damage flags 1"
-    ]
+    assert about(damaged, "delivery") == ["consumer-1.0 got it at partition 0 offset 4 with damage flags 1"]
     (marker,) = accounts_of_position(folder, "orders/0/11")
-    assert "no reader found a record here: a transaction marker, or a gap" in sentences(marker, "log")
+    assert "no reader found a record here: a transaction marker, or a gap" in about(marker, "log")
 
 
 # --- findings and the command ---

@@ -98,9 +98,7 @@ def test_explain_reads_a_packed_run(run: RunDir, capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("verdict", "as_expected"), [("VIOLATED", False), ("HELD", False), ("INCONCLUSIVE", True)]
 )
-def test_runs_that_are_not_as_expected_stay_whole(
-    run: RunDir, keep: str, verdict: str, as_expected: bool
-) -> None:
+def test_a_run_not_as_expected_stays_whole(run: RunDir, keep: str, verdict: str, as_expected: bool) -> None:
     _judged(run, verdict, as_expected)
     before = _names(run)
     assert ledger_packing.pack(run, keep) == ""
