@@ -102,7 +102,7 @@ TABLE: Mapping[str, Mapping[Mode, Cell | Unless]] = MappingProxyType({
     ),
     "duplicated": _row(
         forbidden("without retries nothing is written twice"),
-        counted("a retry after a lost answer writes again, and without idempotence the broker cannot tell"),
+        counted("a retry after a lost answer writes again, and without idempotence the broker does not notice"),
         forbidden("the broker recognises a retry by producer id and sequence number"),
         forbidden("the broker recognises a retry by producer id and sequence number"),
     ),

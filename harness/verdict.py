@@ -30,9 +30,8 @@ class Settings:
     # A run that is judged as another mode than it ran in must keep every promise of that mode, its isolation included:
     # then the group's choice of read_uncommitted excuses nothing.
     own_choices_excuse: bool = True
-    requires: Mapping[str, int] = field(
-        default_factory=dict
-    )  # anomalies that the run must raise, with lower bounds
+    # anomalies that the run must raise, with lower bounds
+    requires: Mapping[str, int] = field(default_factory=dict)
     tolerates: frozenset[str] = frozenset()
     deletes: bool = False  # a scheduled fault deletes records, so expired ones are intended
 
@@ -206,7 +205,7 @@ def _doubts(reconciled: Mapping[str, Any], guarantee: Mode, settings: Settings) 
 
 
 def _untested(reconciled: Mapping[str, Any], guarantee: Mode, settings: Settings) -> Iterator[str]:
-    """Yield the questions of the guarantee that the run had nothing to compare for, a line each."""
+    """Yield the questions of the guarantee that compared nothing in this run, a line each."""
     for anomaly, compared in reconciled["compared"].items():
         if compared == 0 and promise(anomaly, guarantee, settings.conditions).rule is Rule.FORBIDDEN:
             yield f"{anomaly} is forbidden, and nothing was there to compare: the question was not tested"

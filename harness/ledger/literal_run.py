@@ -88,24 +88,21 @@ class LiteralRun:
     committed: list[Record] | None = None  # None: the log without aborted and unfinished transactions
     deliveries: list[tuple[str, Record]] | None = None  # None: all that the group can read, once
     bounds: dict[int, tuple[int, int, int]] = field(default_factory=dict)  # by place, as _next
-    bounds_after: dict[int, tuple[int, int, int]] = field(
-        default_factory=dict
-    )  # where they changed meanwhile
+    # Bounds after the final reading, for places where they changed.
+    bounds_after: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     # By isolation and place, how far the final reading came: later records are not written.
     stopped_at: dict[tuple[str, int], int] = field(default_factory=dict)
     unfinished: set[tuple[str, int]] = field(default_factory=set)  # readings that left no event of their end
     final_reading: bool = True  # False: the run was stopped before it began
-    drained_to: dict[int, int] = field(
-        default_factory=dict
-    )  # by partition, where it is not the end of the log
+    # By partition; without an entry the end of the log.
+    drained_to: dict[int, int] = field(default_factory=dict)
     commits: bool = True  # each reader commits what it was given, after all of it
     drained: bool = True
     reads: dict[str, bool] = field(default_factory=lambda: {"read_uncommitted": True, "read_committed": True})
     manifest: dict[str, Any] = field(default_factory=dict)
     transform: Transform | None = None  # of a pipeline, whose input is topic 0
-    origins: dict[tuple[int, int, int], tuple[Record, int]] = field(
-        default_factory=dict
-    )  # topic, partition, offset of an effect -> the input it was made of, and its number
+    # Topic, partition, offset of an effect -> the input it was made of, and its number
+    origins: dict[tuple[int, int, int], tuple[Record, int]] = field(default_factory=dict)
     observed: dict[str, list[Record]] = field(default_factory=dict)  # by the observer's name
     # By the observer's name, what it had not read in the end; None: it does not say. Without an entry: it had read all.
     behind: dict[str, str | None] = field(default_factory=dict)

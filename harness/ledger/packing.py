@@ -140,7 +140,9 @@ def _write(folder: Path, archive: Path) -> None:
             file.flush()
             os.fsync(file.fileno())
         if _digests(draft) != wrote:
-            raise LedgerError(f"{draft}: what was written is not what is read")
+            raise LedgerError(
+                f"{draft}: reading the archive back gave other data than was written; check the disk"
+            )
         draft.replace(archive)
         _sync(archive.parent)
     finally:

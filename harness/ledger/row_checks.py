@@ -16,7 +16,7 @@ from harness.ledger.events import MOST_OFFSET
 from harness.ledger.message import BAD_PAYLOAD, FOREIGN_RUN
 
 LONGEST_NS = 7 * 24 * 3600 * 1_000_000_000  # a run; the timeline covers all of it
-NO_CLOCK = "the ledger's writers do not share a clock, and what it says about times proves nothing"
+NO_CLOCK = "the ledger's writers do not share a clock, so its times prove nothing"
 
 Rows = npt.NDArray[np.void]
 _PLACED = {"partition": (0, 1 << 15), "offset": (0, MOST_OFFSET)}
@@ -57,7 +57,7 @@ def need_whole_regions(path: Path) -> None:
     left_over = path.stat().st_size % journal.REGION_BYTES
     if left_over:
         raise LedgerError(
-            f"{path}: cut off, {left_over} bytes of its last region are there: not a whole ledger"
+            f"{path}: truncated, its last region has only {left_over} bytes: not a whole ledger"
         )
 
 
@@ -65,5 +65,5 @@ def _need(path: Path, first: int, rows: Rows, name: str, wrong: npt.NDArray[np.b
     if wrong.any():
         at = int(np.argmax(wrong))
         raise LedgerError(
-            f"{path}: row {first + at} has the {name} {rows[name][at]}, which cannot be: damaged, or not such a journal"
+            f"{path}: row {first + at} has the {name} {rows[name][at]}, which is impossible: damaged, or another kind of file"
         )

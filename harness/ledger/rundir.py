@@ -36,7 +36,7 @@ class RunDir:
             made.ledger.mkdir()
             made.logs.mkdir()
             return made
-        raise LedgerError(f"{root / scenario}: a thousand runs began in this second")
+        raise LedgerError(f"{root / scenario}: a thousand runs began in this second; wait a second")
 
     @property
     def run_id(self) -> str:

@@ -30,9 +30,9 @@ class Transform:
 
     def __post_init__(self) -> None:
         if not 0 <= self.most <= 100:
-            raise ValueError(f"Transform.most: effects of one input, 0 to 100, not {self.most}")
+            raise ValueError(f"Transform.most: {self.most} effects of one input; choose 0 to 100")
         if not 0 <= self.poison_share <= 1:
-            raise ValueError(f"Transform.poison_share lies between 0 and 1, not {self.poison_share}")
+            raise ValueError(f"Transform.poison_share: {self.poison_share}; choose a share from 0 to 1")
 
     def poison(self, session: npt.NDArray[Any], seq: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """Mark the inputs that are poison."""

@@ -101,9 +101,7 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) != len(pairs):
         names = [name for name, _ in pairs]
-        raise ValueError(
-            f"{shown(next(n for n in names if names.count(n) > 1))} is there twice in one object"
-        )
+        raise ValueError(f"{shown(next(n for n in names if names.count(n) > 1))} occurs twice in one object")
     return made
 
 

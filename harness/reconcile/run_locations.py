@@ -58,7 +58,9 @@ def opened(texts: Sequence[str], spark: SparkSession | None) -> Iterator[list[Ru
             if not is_url(text):
                 runs |= {str(run.path): run for run in find_runs([Path(text)])}
             elif spark is None:
-                raise UsageError(f"{text}: a folder of this machine is needed")
+                raise UsageError(
+                    f"{text}: this command reads only folders of this machine; copy the run here"
+                )
             else:
                 mirrors = Path(scratch, str(number))
                 runs |= {run.url: run for run in _distant(text.rstrip("/"), HadoopStorage(spark), mirrors)}
@@ -69,7 +71,7 @@ def _distant(url: str, storage: HadoopStorage, mirrors: Path) -> Iterator[Distan
     whole = f"{url}/manifest.json"
     manifests = [whole] if storage.exists(whole) else storage.find(url, "manifest.json")
     if not manifests:
-        raise UsageError(f"{url}: no run folder is there: none has a manifest.json")
+        raise UsageError(f"{url}: no run folder found: there is no manifest.json at or below it")
     for number, manifest in enumerate(manifests):
         place = manifest.removesuffix("/manifest.json")
         scenario, name = place.split("/")[-2:]
@@ -155,7 +157,9 @@ def numbered(runs: Sequence[RunDir], saw: Sequence[Sealed]) -> dict[int, RunDir]
 def need_another(by_number: dict[int, RunDir], run: RunDir, sealed: Sealed) -> None:
     """Add the run by its number. Raise for a second copy of a run: both would count as one run with twice the rows."""
     if (same := by_number.setdefault(sealed.run, run)) is not run:
-        raise UsageError(f"{place_of(run)}: the same run as {place_of(same)}, {sealed.run_id}; give one")
+        raise UsageError(
+            f"{place_of(run)}: the same run as {place_of(same)}, {sealed.run_id}; pass only one of them"
+        )
 
 
 def need_whole(tables: Mapping[str, DataFrame], runs: Sequence[RunDir], saw: Sequence[Sealed]) -> None:
@@ -181,7 +185,7 @@ def need_whole(tables: Mapping[str, DataFrame], runs: Sequence[RunDir], saw: Seq
     try:
         rows = reduce(DataFrame.unionAll, counts).collect()
     except (Py4JJavaError, PySparkException) as error:
-        raise LedgerError(f"tables elsewhere cannot be read: {first_line(error)}") from error
+        raise LedgerError(f"the tables of the runs cannot be read: {first_line(error)}") from error
     found = {(row["name"], row["run"]): row for row in rows}
     for number, (run, one) in distant.items():
         for name in tables:
@@ -190,7 +194,9 @@ def need_whole(tables: Mapping[str, DataFrame], runs: Sequence[RunDir], saw: Seq
             if row:
                 need_during(f"{place_of(run)}/tables/{name}", row["first"], row["last"], one)
             if row and (strange := row["unsound"]):
-                raise LedgerError(f"{place_of(run)}/tables/{name}: {strange} rows have values that cannot be")
+                raise LedgerError(
+                    f"{place_of(run)}/tables/{name}: {strange} rows have impossible values; upload the tables again"
+                )
             if there != expected:
                 raise LedgerError(
                     f"{place_of(run)}/tables/{name}: {there} rows, but sealing wrote {expected}: not a whole table"

@@ -116,7 +116,7 @@ def test_a_hadoop_file_system_without_a_cluster(local: Results, ledgers: Path, t
     assert read(runs) == local
     again = onceproof("reconcile", f"{runs.as_uri()}/nowhere", "no-such-kind://x/y", cwd=tmp_path)
     assert again.returncode == 2
-    assert "nowhere: no run folder is there" in again.stderr
+    assert "nowhere: no run folder found" in again.stderr
 
 
 def test_a_listener_that_is_no_master_is_one_line_and_no_hang(ledgers: Path, tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ MANIFESTS: dict[str, tuple[Callable[[RunDir], object], str]] = {
     "clock beyond 64 bits": (lambda run: change(run, clock={"monotonic_ns": 1 << 70}), "64 bits"),
     "run_id a lone surrogate": (lambda run: rename_value(run, '"run_id": "', '"run_id": "\\ud800'), "surrogate"),
     "run_id a list": (lambda run: change(run, run_id=[1]), "run_id is list of 1"),
-    "a name twice": (lambda run: rename_value(run, '"run_id"', '"topic": "x", "run_id"'), "'topic' is there twice"),
+    "a name twice": (lambda run: rename_value(run, '"run_id"', '"topic": "x", "run_id"'), "'topic' occurs twice"),
     "another version": (lambda run: change(run, version=99), "ledger version 99, this onceproof reads"),
     "version true": (lambda run: change(run, version=True), "ledger version True"),
     "deep": (lambda run: raw(run, "[" * 100_000), "nested deeper"),
@@ -149,7 +149,7 @@ EVENTS: dict[str, tuple[str, str]] = {
     "another writer": (line(event="step", writer="../../etc/passwd"), "writer is '../../etc/passwd'"),
     "a number": ("7", "not a ledger line"),
     "deep": ("[" * 100_000, "nested deeper"),
-    "a name twice": ('{"t": 5, "t": 6, "event": "step"}', "'t' is there twice"),
+    "a name twice": ('{"t": 5, "t": 6, "event": "step"}', "'t' occurs twice"),
     "a lone surrogate": ('{"t": 5, "event": "\\udfff"}', "surrogate"),
 }
 

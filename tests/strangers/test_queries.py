@@ -93,7 +93,7 @@ HISTORIES: dict[str, tuple[str, str]] = {
     "time infinite": (json.dumps(OK).replace('"time": 1', '"time": 1e999'), "1e999 is too large"),
     "time a text": (json.dumps(OK | {"time": "1"}), "\"time\" is '1': a number is expected"),
     "a lone surrogate": (json.dumps(OK | {"process": "\ud800"}), "a lone surrogate"),
-    "a name twice": (json.dumps(OK)[:-1] + ', "time": 2}', "'time' is there twice"),
+    "a name twice": (json.dumps(OK)[:-1] + ', "time": 2}', "'time' occurs twice"),
     "deep": ("[" * 100_000, "nested deeper"),
     "an escape sequence": (json.dumps(OK | {"f": "\x1b[2J"}), "\"f\" is '\\x1b[2J'"),
     "a number of many digits": (json.dumps(OK).replace('"time": 1', '"time": ' + "9" * 5000), "not JSON"),

@@ -27,7 +27,7 @@ class Undelivered:
 
     def explain(self, row: Mapping[str, Any]) -> str:
         return (
-            f"{first(row)} from {row.get('sender')}, written {when(row)}, stands in {place(row)}. The group has "
+            f"{first(row)} from {row.get('sender')}, written {when(row)}, is in {place(row)}. The group has "
             "committed or drained beyond it and was never given it."
         )
 

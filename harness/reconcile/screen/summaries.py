@@ -35,9 +35,8 @@ SUMMARY = (*KEYS, *MASKS, *SUMS, *HASHES, *HIGHEST)
 BITS = 6  # 64 items a block
 
 BUCKET_NS = 250_000_000  # of the timeline, unless the run is long
-MOST_BUCKETS = (
-    1 << 14
-)  # of the timeline, about; all are in the memory of the driver, so longer runs have wider ones
+# Of the timeline, about; all are in the memory of the driver, so longer runs have wider ones
+MOST_BUCKETS = 1 << 14
 SLOT_NS = 10_000_000  # of the times at which acks came: gaps are known to 10 ms
 KEY_SLOT_NS = 100_000_000  # of the times at which keyed records were sent and acked
 CONCURRENT_NS = 2 * KEY_SLOT_NS  # an ack so long before an attempt is at least two slots before it

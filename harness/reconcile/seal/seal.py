@@ -65,7 +65,7 @@ def _seal(run: RunDir) -> Sealed:
     draft = run.path / f".tables.{os.getpid()}"
     shutil.rmtree(draft, ignore_errors=True)
     if os.path.lexists(draft):
-        raise LedgerError(f"{draft}: in the way; remove it")
+        raise LedgerError(f"{draft}: exists and cannot be removed; remove it")
     try:
         sealed = _Sealing(run, manifest, draft).all()
         write_json(draft / "sealed.json", sealed.to_json())
@@ -200,7 +200,7 @@ class _Sealing:
                 made = columns(event)
             except (KeyError, TypeError, ValueError) as error:
                 where = event["_at"]
-                raise LedgerError(f"{where}: a {kind} event without a good {error}") from error
+                raise LedgerError(f"{where}: {kind} event with a missing or wrong field: {error}") from error
             rows += made if isinstance(made, list) else [made]
         return rows
 
@@ -321,7 +321,7 @@ class _Sealing:
         for event in self._events["commit"]:
             path = self._run.ledger / f"{event['writer']}.deliveries"
             if not path.exists():
-                raise LedgerError(f"{path}: missing, but {event['_at']} committed what it was given")
+                raise LedgerError(f"{path}: missing, but {event['_at']} has a commit of its deliveries")
 
     def _seal_log(self) -> None:
         found: dict[str, list[ledger_journal.JournalRows]] = {isolation: [] for isolation in ISOLATIONS}

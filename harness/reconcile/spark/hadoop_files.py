@@ -121,7 +121,7 @@ class HadoopStorage:
         self.delete(to)
         with self._at(place) as (files, path):
             if not files.rename(path, self._jvm.org.apache.hadoop.fs.Path(to)):
-                raise LedgerError(f"{to}: cannot be written there")
+                raise LedgerError(f"{to}: cannot be written; is the folder writable?")
 
     def fetch(self, place: str, to: Path) -> None:
         with self._at(place) as (files, path):

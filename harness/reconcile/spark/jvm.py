@@ -163,7 +163,7 @@ def _read_connection(process: subprocess.Popen[bytes], connection: Path, limit_s
         if process.poll() is not None:
             raise SetupError(f"Spark's JVM ended with {process.returncode} before it was ready")
         if time.monotonic() > deadline:
-            raise SetupError(f"Spark's JVM was not ready within {limit_s:.0f} s")
+            raise SetupError(f"timed out after {limit_s:.0f} s waiting for Spark's JVM")
         time.sleep(0.01)
     content = connection.read_bytes()
     port, length = int.from_bytes(content[:4], "big"), int.from_bytes(content[4:8], "big")

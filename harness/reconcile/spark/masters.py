@@ -75,7 +75,7 @@ def _hosts(master: str) -> list[tuple[str, int]]:
         return []
     found = re.findall(r"(?:^|,)\[?([^,\[\]]+?)\]?:(\d+)(?=,|$)", master.removeprefix("spark://"))
     if not found:
-        raise UsageError(f"--master {master}: not spark://HOST:PORT")
+        raise UsageError(f"--master {master}: expected spark://HOST:PORT")
     return [(host, int(port)) for host, port in found]
 
 
@@ -86,7 +86,9 @@ def _is_loopback(host: str) -> bool:
 def need_answer(master: str) -> None:
     """Raise if a standalone master does not answer: Spark would try for a minute and print a page."""
     if not re.match(r"local(\[|$)|spark://|yarn$|k8s://", master):
-        raise UsageError(f"--master {master}: there are local[N], spark://HOST:PORT, yarn and k8s://URL")
+        raise UsageError(
+            f"--master {master}: unknown master; choose one of local[N], spark://HOST:PORT, yarn, k8s://URL"
+        )
     reasons = []
     for host, port in _hosts(master):
         try:
@@ -114,7 +116,7 @@ def need_executors(context: SparkContext, master: str, settings: Mapping[str, st
     except WaitTimeout as error:
         raise ClusterError(f"{master}: {error}") from error
     if state.isStopped():
-        raise ClusterError(f"{master}: no Spark master that takes this application")
+        raise ClusterError(f"{master}: the Spark master did not accept this application")
 
 
 def spread(spark: SparkSession) -> None:

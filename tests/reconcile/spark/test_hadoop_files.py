@@ -62,7 +62,7 @@ def test_errors_of_hadoop_are_one_line(spark: SparkSession, tmp_path: Path) -> N
     with pytest.raises(UsageError, match=r"none: .*FileNotFound") as raised:
         storage.read_text(f"file://{tmp_path}/none")
     assert "\n" not in str(raised.value)
-    with pytest.raises(UsageError, match="no run folder is there"), opened([tmp_path.as_uri()], spark):
+    with pytest.raises(UsageError, match="no run folder found"), opened([tmp_path.as_uri()], spark):
         pass
 
 

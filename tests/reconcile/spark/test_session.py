@@ -128,8 +128,8 @@ def test_a_session_of_this_machine_without_an_archive_is_reported_in_one_line(
     ("master", "message"),
     [
         ("spark://127.0.0.1:{port}", "no Spark master answers there: 127.0.0.1:{port} Connection refused"),
-        ("spark://127.0.0.1", "not spark://HOST:PORT"),
-        ("mesos://127.0.0.1:5050", "there are local[N], spark://HOST:PORT, yarn and k8s://URL"),
+        ("spark://127.0.0.1", "expected spark://HOST:PORT"),
+        ("mesos://127.0.0.1:5050", "choose one of local[N], spark://HOST:PORT, yarn, k8s://URL"),
     ],
 )
 def test_a_bad_master_is_one_line_and_bad_use(
