@@ -30,7 +30,7 @@ class Settings:
     # A run that is judged as another mode than it ran in must keep every promise of that mode, its isolation included:
     # then the group's choice of read_uncommitted excuses nothing.
     own_choices_excuse: bool = True
-    # anomalies that the run must raise, with lower bounds
+    # Anomalies that the run must raise, with lower bounds
     requires: Mapping[str, int] = field(default_factory=dict)
     tolerates: frozenset[str] = frozenset()
     deletes: bool = False  # a scheduled fault deletes records, so expired ones are intended

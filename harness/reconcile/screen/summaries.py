@@ -296,23 +296,21 @@ def counted(s: Summary) -> Summary:
     if not len(s["run"]):
         return joined([folded(0, Space.TOTAL, s["a"], s["b"])])
     run = int(s["run"][0])
-    m, p = (
-        {name: values[s["space"] == space] for name, values in named(space, s).items()}
-        for space in (Space.MESSAGE, Space.POSITION)
-    )
+    message, position = (s["space"] == space for space in (Space.MESSAGE, Space.POSITION))
+    m, p = named(Space.MESSAGE, s), named(Space.POSITION, s)
 
     def bits(mask: Ints) -> int:
         return int(_bits(mask).sum())
 
     return joined(
         [
-            total(run, Count.LOGGED, bits(m["logged"])),
-            total(run, Count.NEVER_ACKED, bits(m["attempted"] & ~m["owed"] & ~m["logged"])),
-            total(run, Count.PROMISED, bits(m["promised"])),
-            total(run, Count.CLAIMED, int(m["acked_places"].sum())),
-            total(run, Count.LOG_ROWS, int(p["log_rows"].sum())),
-            total(run, Count.PASSED, bits(p["passed"])),
-            total(run, Count.DELIVERED, bits(p["delivered"])),
-            total(run, Count.DELIVERIES, int(p["deliveries"].sum())),
+            total(run, Count.LOGGED, bits(m["logged"][message])),
+            total(run, Count.NEVER_ACKED, bits((m["attempted"] & ~m["owed"] & ~m["logged"])[message])),
+            total(run, Count.PROMISED, bits(m["promised"][message])),
+            total(run, Count.CLAIMED, int(m["acked_places"][message].sum())),
+            total(run, Count.LOG_ROWS, int(p["log_rows"][position].sum())),
+            total(run, Count.PASSED, bits(p["passed"][position])),
+            total(run, Count.DELIVERED, bits(p["delivered"][position])),
+            total(run, Count.DELIVERIES, int(p["deliveries"][position].sum())),
         ]
     )

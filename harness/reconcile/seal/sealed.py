@@ -88,7 +88,7 @@ class Sealed:
     observers: list[Observed] = field(default_factory=list)  # readers that are not members of the group
     rebalances: int = 0
     commits: int = 0
-    # how they ended, as their producers recorded it
+    # How they ended, as their producers recorded it.
     transactions: Counter[str] = field(default_factory=Counter)
     in_flight: int | None = None  # of every session; None: at least one left it to the client
     sessions: list[SealedSession] = field(default_factory=list)
