@@ -44,7 +44,7 @@ def whats(account: Account) -> list[str]:
     return [m["what"] for m in account.to_json()["moments"]]
 
 
-def test_a_record_that_nothing_happened_to(tmp_path: Path) -> None:
+def test_a_sound_record_is_explained_from_attempt_to_commit(tmp_path: Path) -> None:
     account = account_of_message(plain(tmp_path).finish(), "producer-1.0-4")
     assert about(account, "attempt") == [
         "by producer-1.0, session 1 with acks=all, no key, to partition 0, in no transaction"
@@ -69,7 +69,7 @@ def test_moments_are_in_order_and_count_from_the_start_of_the_run(tmp_path: Path
     assert [m["t_s"] for m in moments if m["what"] in ("attempt", "outcome")] == pytest.approx([0.003, 0.004])
 
 
-def test_an_observer_is_none_of_the_group(tmp_path: Path) -> None:
+def test_an_observer_does_not_count_as_a_member_of_the_group(tmp_path: Path) -> None:
     run = plain(tmp_path)
     run.deliveries = []
     run.observe("observer-committed.0", "read_committed", *run.log)
@@ -80,7 +80,7 @@ def test_an_observer_is_none_of_the_group(tmp_path: Path) -> None:
     assert about(account, "delivery") == ["no reader of the group got it"]
 
 
-def test_a_lost_record(tmp_path: Path) -> None:
+def test_a_lost_record_is_explained_from_attempt_to_replicas(tmp_path: Path) -> None:
     run = plain(tmp_path)
     run.log.pop(9)
     run.bounds[0] = (0, 9, 9)
@@ -125,7 +125,7 @@ def test_with_acks_0_a_reported_offset_is_no_position(tmp_path: Path) -> None:
     assert about(account, "commit") == []
 
 
-def test_outcomes_that_are_no_ack(tmp_path: Path) -> None:
+def test_rejected_and_unknown_outcomes_are_explained(tmp_path: Path) -> None:
     run = plain(tmp_path)
     run.send(1)
     run.send(1).outcome = Outcome.REJECTED
@@ -146,7 +146,7 @@ def test_an_error_is_named(tmp_path: Path) -> None:
     assert text == "its outcome is unknown, error _MSG_TIMED_OUT (-192), 1.0 ms after the attempt"
 
 
-def test_its_transaction_and_no_other(tmp_path: Path) -> None:
+def test_only_the_transaction_of_the_record_is_explained(tmp_path: Path) -> None:
     run = LiteralRun(tmp_path, mode=Mode.EXACTLY_ONCE)
     run.session(1)
     for txn, did in ((1, "commit"), (2, "abort")):
@@ -160,7 +160,7 @@ def test_its_transaction_and_no_other(tmp_path: Path) -> None:
     assert "the final read_committed reading did not find it" in about(account, "reading")
 
 
-def test_windows_that_are_open_between_its_times_and_no_others(tmp_path: Path) -> None:
+def test_only_fault_windows_at_the_time_of_the_record_are_listed(tmp_path: Path) -> None:
     run = LiteralRun(tmp_path)
     run.session(1)
     run.window(0)
@@ -176,7 +176,7 @@ def test_windows_that_are_open_between_its_times_and_no_others(tmp_path: Path) -
     ]
 
 
-def test_commits_and_assignments_around_its_deliveries(tmp_path: Path) -> None:
+def test_commits_and_assignments_around_a_delivery_are_listed(tmp_path: Path) -> None:
     run = plain(tmp_path)
     run.commits = False
     for reader, how in (
@@ -220,7 +220,7 @@ def conflicting(root: Path) -> LiteralRun:
     return run
 
 
-def test_others_at_the_same_position(tmp_path: Path) -> None:
+def test_other_messages_at_the_same_position_are_named(tmp_path: Path) -> None:
     account = account_of_message(conflicting(tmp_path).finish(), "producer-1.0-4")
     assert about(account, "conflict") == [
         "producer-2.0-0 was acked at the same position, partition 0 offset 4",
@@ -236,7 +236,7 @@ def test_a_position_gives_every_message_that_claims_it(tmp_path: Path, text: str
     assert [a.title for a in accounts] == ["producer-1.0-4", "producer-2.0-0"]
 
 
-def test_a_position_without_a_message(tmp_path: Path) -> None:
+def test_a_position_without_a_message_is_explained(tmp_path: Path) -> None:
     run = plain(tmp_path)
     run.log[4] = replace(run.log[4], flags=BAD_PAYLOAD, seq=0, session=0)
     run.sent[4].outcome = None
@@ -287,13 +287,13 @@ def reconciled(folder: RunDir, **verdict: Any) -> RunDir:
     return folder
 
 
-def test_the_findings_that_name_it(tmp_path: Path) -> None:
+def test_findings_that_name_the_record_are_listed(tmp_path: Path) -> None:
     folder = reconciled(plain(tmp_path).finish())
     expected = {3: ["lost: producer-1.0-3 is gone."], 6: ["lost: offset 6"], 7: ["none that names it"]}
     assert {n: account_of_message(folder, f"producer-1.0-{n}").findings for n in expected} == expected
 
 
-def test_without_options_all_findings_by_anomaly(tmp_path: Path, capsys: Capture) -> None:
+def test_without_options_all_findings_are_listed_by_anomaly(tmp_path: Path, capsys: Capture) -> None:
     folder = reconciled(plain(tmp_path).finish(), inconclusive=["no proof"])
     assert main(["explain", str(folder.path)]) == 0
     assert capsys.readouterr().out.splitlines() == [

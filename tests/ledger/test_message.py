@@ -102,6 +102,6 @@ def test_a_message_of_another_run_is_flagged() -> None:
 
 
 @pytest.mark.parametrize("length", [0, 56, 65])
-def test_a_length_that_cannot_be_is_refused(length: int) -> None:
+def test_impossible_payload_lengths_raise(length: int) -> None:
     with pytest.raises(ValueError, match=f"payload length {length}"):
         msg.Builder(RUN, 1, length)

@@ -53,7 +53,9 @@ def test_planted_anomalies_are_found_in_local_mode(local: Results) -> None:
     assert {result["verdict"]["verdict"] for result in local.values()} >= {"HELD", "VIOLATED"}
 
 
-def test_on_a_master(local: Results, ledgers: Path, tmp_path: Path, master: str) -> None:
+def test_a_standalone_master_finds_the_same(
+    local: Results, ledgers: Path, tmp_path: Path, master: str
+) -> None:
     runs = copied(ledgers, tmp_path)
     ended = onceproof("reconcile", str(runs), "--master", master, "--memory", "1g", cwd=tmp_path)
     assert ended.returncode == 1, ended.stderr
@@ -65,7 +67,7 @@ def test_on_a_master(local: Results, ledgers: Path, tmp_path: Path, master: str)
     assert all(int(tasks) > 0 for _, tasks in work), "one of the workers did nothing"
 
 
-def test_by_spark_submit_with_nothing_but_the_zip(
+def test_spark_submit_with_only_the_zip_finds_the_same(
     local: Results, ledgers: Path, tmp_path: Path, master: str
 ) -> None:
     runs = copied(ledgers, tmp_path)
@@ -87,7 +89,9 @@ def test_by_spark_submit_with_nothing_but_the_zip(
     assert read(runs) == local
 
 
-def test_through_a_hadoop_file_system(local: Results, ledgers: Path, tmp_path: Path, master: str) -> None:
+def test_runs_on_a_hadoop_file_system_give_the_same_results(
+    local: Results, ledgers: Path, tmp_path: Path, master: str
+) -> None:
     """Half of the folders hold only tables, as uploaded after sealing; the other half only ledgers."""
     runs = copied(ledgers, tmp_path)
     sealed = [next((runs / name).iterdir()) for name in CHOSEN[::2]]
@@ -109,7 +113,7 @@ def test_through_a_hadoop_file_system(local: Results, ledgers: Path, tmp_path: P
     assert left == [], "drafts or checksums were left"
 
 
-def test_a_hadoop_file_system_without_a_cluster(local: Results, ledgers: Path, tmp_path: Path) -> None:
+def test_a_hadoop_file_system_needs_no_cluster(local: Results, ledgers: Path, tmp_path: Path) -> None:
     runs = copied(ledgers, tmp_path)
     ended = onceproof("reconcile", runs.as_uri(), cwd=tmp_path)
     assert ended.returncode == 1, ended.stderr

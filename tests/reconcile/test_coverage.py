@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.reconcile.coverage import windows
 
 
-def test_windows_stand_in_the_order_of_their_opening() -> None:
+def test_windows_are_in_the_order_of_opening() -> None:
     events = [
         {"event": "window", "window": number, "step": step, "t": 1000 * number + at, "fault": "kill"}
         for number in range(12)

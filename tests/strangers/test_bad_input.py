@@ -321,7 +321,7 @@ def test_findings_behind_a_link_are_not_read(tmp_path: Path, capsys: Capture) ->
 # --- attempts that were cut ---
 
 
-def test_explain_refuses_attempts_that_were_cut(tmp_path: Path, capsys: Capture) -> None:
+def test_explain_refuses_truncated_attempts(tmp_path: Path, capsys: Capture) -> None:
     run = clean(tmp_path)
     path = run.ledger / "producer-1.0.1.attempts"
     path.write_bytes(path.read_bytes()[:480])

@@ -80,7 +80,7 @@ def test_steps_do_not_depend_on_batches(given_: list[Delivered], at: list[int]) 
 
 @settings(deadline=None)
 @given(deliveries, cuts)
-def test_steps_between_tasks_areacross_tasks(given_: list[Delivered], at: list[int]) -> None:
+def test_steps_across_tasks_are_found(given_: list[Delivered], at: list[int]) -> None:
     """Tasks that see a part each, put together, know every step; as summary and as the list of steps."""
     inside, edges, listed, t = [], [], [], 0
     for part in parts(given_, at):
@@ -107,7 +107,7 @@ def test_steps_between_tasks_areacross_tasks(given_: list[Delivered], at: list[i
 
 @settings(deadline=None)
 @given(deliveries)
-def test_positions_jumped_over(given_: list[Delivered]) -> None:
+def test_jumped_positions_are_marked(given_: list[Delivered]) -> None:
     jumped = set()
     for before, after in plain_steps(given_):
         if before[3] == after[3]:
@@ -139,7 +139,7 @@ commits = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 70)), max_size=1
     st.sets(st.integers(0, 60)),
     cuts,
 )
-def test_overcommits(
+def test_overcommits_equal_those_of_a_plain_loop(
     committed: list[tuple[int, int]], given_: list[tuple[int, int]], readable: set[int], at: list[int]
 ) -> None:
     """A commit above a readable record that is above all that was given by then."""

@@ -132,7 +132,7 @@ def test_cut_events_are_torn_at_most_at_their_last_line(seed: int, tmp_path: Pat
 
 
 @pytest.mark.parametrize("seed", [3])
-def test_cut_attempts_are_refused(seed: int, tmp_path: Path) -> None:
+def test_truncated_attempts_are_refused(seed: int, tmp_path: Path) -> None:
     run = literal(tmp_path)
     path = run.ledger / "producer-1.0.1.attempts"
     whole = path.read_bytes()

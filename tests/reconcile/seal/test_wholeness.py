@@ -83,7 +83,7 @@ def test_a_journal_that_was_cut_between_two_rows_is_refused(name: str, count: in
 
 
 @pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
-def test_cut_effects_are_refused(isolation: str, tmp_path: Path) -> None:
+def test_truncated_effects_are_refused(isolation: str, tmp_path: Path) -> None:
     run = LiteralRun(tmp_path, mode=Mode.EXACTLY_ONCE, transform=Transform(2, 0.0))
     run.session(1)
     run.session(2, "copier-1")
@@ -221,9 +221,7 @@ BAD: dict[str, Callable[[dict[str, Any]], None]] = {
 
 
 @pytest.mark.parametrize("change", BAD.values(), ids=list(BAD))
-def test_a_closing_event_that_is_none_is_named(
-    change: Callable[[dict[str, Any]], None], tmp_path: Path
-) -> None:
+def test_a_malformed_closing_event_is_named(change: Callable[[dict[str, Any]], None], tmp_path: Path) -> None:
     run = literal(tmp_path).finish()
     _changed(run, change)
     refused(run, r"consumer-1\.0\.events:\d+: closed event(: | with a missing or wrong field: )")

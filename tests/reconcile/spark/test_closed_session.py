@@ -60,7 +60,7 @@ def rpc(body: bytes) -> bytes:
 
 
 @pytest.mark.spark
-def test_every_port_of_a_session_wants_to_know_who_asks(tmp_path: Path) -> None:
+def test_every_port_of_a_session_requires_authentication(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(
         [sys.executable, "-c", PROGRAM], cwd=tmp_path, env=environment, stdin=subprocess.PIPE,

@@ -46,11 +46,11 @@ def keeps_its_promises(storage: Storage, root: Path, place_of: PlaceOf) -> None:
     assert sorted(path.name for path in root.iterdir()) == ["a b.json", "back", "from"], "drafts were left"
 
 
-def test_plain_files(tmp_path: Path) -> None:
+def test_plain_files_keep_the_promises(tmp_path: Path) -> None:
     keeps_its_promises(LocalStorage(), tmp_path, str)
 
 
-def test_hadoop(spark: SparkSession, tmp_path: Path) -> None:
+def test_hadoop_files_keep_the_promises(spark: SparkSession, tmp_path: Path) -> None:
     keeps_its_promises(HadoopStorage(spark), tmp_path, lambda path: f"file://{path}")
 
 

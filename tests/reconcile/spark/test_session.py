@@ -168,7 +168,7 @@ def test_a_setting_without_a_value_and_no_run_are_bad_use(capsys: pytest.Capture
     assert "which RUN?" in capsys.readouterr().err
 
 
-def test_the_package_holds_the_job_and_imports_from_the_zip_alone(tmp_path: Path) -> None:
+def test_the_package_contains_the_job_and_imports_from_the_zip_alone(tmp_path: Path) -> None:
     assert main(["reconcile", "--package", str(tmp_path / "onceproof.zip")]) == 0
     program = "import harness.assessment, harness.reconcile.run_locations, reports.summary; from harness import registry; print(harness.assessment.__file__, registry.names('finder'))"
     ended = subprocess.run(
