@@ -68,7 +68,9 @@ POLL_NS, NEXT_POLL_NS, EARLY_POLL_NS, COMMIT_NS = 10 * MS, 20 * MS, 85 * MS, 80 
 REBALANCE_NS = 92 * MS
 
 APART = 8  # rows between two plants
-FROM_EDGE = 12  # rows between a plant and the first or last row of its partition's round: those have plants of their own
+FROM_EDGE = (
+    12  # rows between a plant and the first or last row of its partition's round: these have other plants
+)
 
 ROW = np.dtype([
     ("session", "<i8"), ("seq", "<i8"), ("txn", "<i8"), ("key", "<i8"), ("intended", "<i8"), ("partition", "<i8"),
@@ -398,7 +400,7 @@ class Generation:
             given.t[early] = START + number * ROUND_NS + EARLY_POLL_NS
 
     def _give_again(self, rows: Rows, given: Given) -> Given:
-        """A reader goes back by three records: within a poll, or in a poll of its own."""
+        """A reader goes back by three records: within a poll, or in a separate poll."""
         for mark in np.flatnonzero(rows["plant"] == CODE["rewound"]).tolist():
             at = int(np.flatnonzero(given.row == mark)[0])
             again = np.arange(at - 2, at + 1)

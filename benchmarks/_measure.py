@@ -1,4 +1,4 @@
-"""One ledger, measured: each engine in a process of its own, and its findings compared with the expected ones."""
+"""One ledger, measured: each engine in a separate process, and its findings compared with the expected ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def say(text: str) -> None:
 
 
 def measure(made: Made, engines: Sequence[str] = tuple(ENGINES)) -> Row:
-    """Seal, reconcile and query one ledger, each in a process of its own."""
+    """Seal, reconcile and query one ledger, each in a separate process."""
     row: Row = {"records": made.records, "planted": made.expected, "as_planted": True, "ratio": None}
     for what in engines:
         row[what] = one = measured(what, made)

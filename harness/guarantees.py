@@ -113,7 +113,7 @@ TABLE: Mapping[str, Mapping[Mode, Cell | Unless]] = MappingProxyType({
         counted("forbidden as double_effect only: a delivery repeated after an abort has no effect the first time"),
     ),
     "reordered": _row(
-        counted("a record that fails is given up while later ones go on, over a connection of their own"),
+        counted("the client gives up a failed record and goes on with later ones, over another connection"),
         Unless(
             counted("with several requests in flight a retried one is written behind those that followed it"),
             "one request in flight",

@@ -254,6 +254,6 @@ def _window_text(e: Event) -> str:
 
 
 def _error_name(code: int) -> str:
-    from confluent_kafka import KafkaError  # only where there was an error: it takes a while to load
+    from confluent_kafka import KafkaError  # only if there was an error: it takes long to load
 
     return f"{KafkaError(code).name()} ({code})"

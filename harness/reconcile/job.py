@@ -1,7 +1,7 @@
 """The reconciliation of one run or many: run folders in, findings.parquet and reconciled.json out.
 
 First one pass screens the ledgers block by block (harness.reconcile.screen.screen). If blocks are not sound, their rows, and
-only those, go to the finders that the reasons wake (harness.reconcile.closer_look); each finder answers by itself.
+only those, go to the finders that the reasons wake (harness.reconcile.closer_look); each finder is asked separately.
 """
 
 from __future__ import annotations

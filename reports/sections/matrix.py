@@ -1,5 +1,7 @@
-"""Modes as rows, faults as columns, or the other way round where there are many faults; controls in a table of their own,
-because there VIOLATED is good news. Where runs differ in the version of brokers or clients, each pair has rows of its own.
+"""The matrix: modes as rows and faults as columns, transposed if there are many faults.
+
+Controls are in a separate table, because VIOLATED is good news there. If runs differ in the version of brokers or clients,
+each pair of versions has its own rows.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def poll(*records: tuple[Any, int, Any]) -> list[Any]:
 
 
 def sent(*messages: str, first: int = 0, process: int = 0, partition: str = "p") -> list[dict[str, Any]]:
-    """Each message acked in an operation of its own, at offsets from `first` on."""
+    """Return events that ack each message in a separate operation, at offsets from `first` on."""
     return [
         ev("ok", "send", [send(partition, message, first + n)], process) for n, message in enumerate(messages)
     ]

@@ -406,7 +406,7 @@ def read(root: Path, *offsets: int, apart: bool = True) -> LiteralRun:
 
 @case
 def skipped_between_polls(root: Path) -> Case:
-    """A second reader got what the first one left out: nothing is undelivered, the jump is a jump all the same."""
+    """A second reader got what the first one left out: nothing is undelivered, but the jump is still a jump."""
     run = read(root, 0, 1, 4, 5, 6, 7, 8, 9)
     run.assign(OTHER, 0)
     run.give(OTHER, run.log[2], run.log[3])

@@ -1,4 +1,4 @@
-"""Literal ledgers whose evidence is not whole, each with what has to be found all the same, and what must not be.
+"""Literal ledgers whose evidence is not whole, each with the expected findings and doubts.
 
 DOUBTS has what the judge has to say about each: a part of one line, or nothing where the evidence is whole.
 """

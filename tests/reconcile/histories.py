@@ -42,7 +42,7 @@ class Send:
 
 @dataclass(frozen=True)
 class SameKey:
-    """Messages with one key of their own."""
+    """Messages with one key that no other message has."""
 
     how: str  # one of SAME_KEY
     partition: int
@@ -354,7 +354,7 @@ class _Producers:
             one.outcome = Outcome.REJECTED
 
     def _key(self, send: Send) -> tuple[int]:
-        # A key of its own for each session and partition: it neither moves nor does another session send it.
+        # One key for each session and partition: it neither moves nor does another session send it.
         return (10 * send.session + send.partition if send.keyed else -1,)
 
     def _transact(self, send: Send, number: int) -> None:

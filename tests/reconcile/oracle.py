@@ -33,7 +33,7 @@ _ASKED = ("runs", "sessions", "readers", "attempts", "deliveries", "log", "effec
 # Steps on the way, each a table. Names of columns are those of the sealed tables where they mean the same.
 _STEPS = {
     "handing": "SELECT run, t, reader, how, topic, unnest(partitions) AS partition FROM assignments",
-    # Observers are none of the group; one of read_uncommitted is meant to see what is not committed.
+    # Observers are not members of the group; an observer of read_uncommitted gets uncommitted records by design.
     "to_group": """
         SELECT * FROM deliveries SEMI JOIN (SELECT run, reader FROM readers WHERE NOT observer) USING (run, reader)""",
     "promised": """

@@ -1,6 +1,6 @@
 """The same runs on a real Spark cluster, by spark-submit and through Hadoop's file systems: the same verdicts.
 
-A standalone master and two workers from the pyspark package, each on a loopback address of its own. Opt-in
+A standalone master and two workers from the pyspark package, each on its own loopback address. Opt-in
 (`./onceproof tox -e cluster`): eight JVMs take their time.
 """
 
@@ -92,7 +92,7 @@ def test_spark_submit_with_only_the_zip_finds_the_same(
 def test_runs_on_a_hadoop_file_system_give_the_same_results(
     local: Results, ledgers: Path, tmp_path: Path, master: str
 ) -> None:
-    """Half of the folders hold only tables, as uploaded after sealing; the other half only ledgers."""
+    """Half of the folders have only tables, as uploaded after sealing; the other half only ledgers."""
     runs = copied(ledgers, tmp_path)
     sealed = [next((runs / name).iterdir()) for name in CHOSEN[::2]]
     ended = onceproof("reconcile", "--seal-only", *map(str, sealed), cwd=tmp_path)
@@ -227,7 +227,7 @@ def onceproof(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def read(runs: Path) -> Results:
-    """Everything that reconciling wrote but how long it took; findings in an order of their own."""
+    """Return everything that reconciling wrote except durations; findings sorted."""
     results = {}
     for folder in sorted(runs.glob("*/*")):
         reconciled = json.loads((folder / "reconciled.json").read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Evidence that is not whole: never VIOLATED because of what was not read, never HELD without a word."""
+"""Evidence that is not whole: never VIOLATED because of records that were not read, never HELD without a doubt."""
 
 from __future__ import annotations
 

@@ -197,7 +197,7 @@ def test_a_journal_that_its_writer_did_not_have_is_refused(tmp_path: Path) -> No
     refused(run, r"harness\.deliveries: not among the journals that .*harness\.events:\d+ closed")
 
 
-# --- closing events that are none ---
+# --- malformed closing events ---
 
 
 def _changed(run: RunDir, change: Callable[[dict[str, Any]], None]) -> None:
@@ -216,7 +216,7 @@ BAD: dict[str, Callable[[dict[str, Any]], None]] = {
     "a file elsewhere": lambda e: e.update(rows={"consumer-1.0./../../manifest.json": 50}),
     "a negative count": lambda e: e.update(rows={"consumer-1.0.deliveries": -1}),
     "a count in words": lambda e: e.update(rows={"consumer-1.0.deliveries": "50"}),
-    "lines are none": lambda e: e.update(lines=None),
+    "lines are null": lambda e: e.update(lines=None),
 }
 
 
