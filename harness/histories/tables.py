@@ -229,7 +229,7 @@ def _log(attempts: pl.DataFrame, reads: pl.DataFrame) -> pl.DataFrame:
 
 
 def _owed_when_passed(messages: pl.DataFrame, reads: pl.DataFrame) -> pl.DataFrame:
-    """Mark messages as owed if an ok poll of their partition has read beyond them; others may still be read."""
+    """Keep a message owed only if an ok poll of its partition has read beyond it; others may still be read."""
     highest = reads.filter("ok").group_by(
         "run", pl.col("topic").alias("intended_topic"), pl.col("partition").alias("intended_partition")
     ).agg(pl.col("offset").max().alias("passed_up_to"))  # fmt: skip

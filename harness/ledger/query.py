@@ -226,7 +226,7 @@ def _ours(row: Row) -> bool:
 
 
 def _matching(rows: npt.NDArray[np.void], **values: int) -> list[int]:
-    """Return the rows in which all columns have these values. The rarest value is compared first."""
+    """Return the rows in which all columns have these values. seq or offset is compared first: few rows match."""
     order = sorted(values, key=lambda name: name not in ("seq", "offset"))
     found = np.flatnonzero(rows[order[0]] == values[order[0]])
     for name in order[1:]:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 START_LIMIT_S = 60.0
 TRAINING_START_LIMIT_S = 600.0  # with the lowest priority, beside a cluster that starts
 MAIN = "org.apache.spark.deploy.SparkSubmit"
-# Settings with which Spark's launcher adds more to the command line than the archive was made with.
+# Environment variables with which Spark's launcher adds more to the command line than the archive was made with.
 _LEFT_TO_SPARK = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 _log = logging.getLogger(__name__)
 
