@@ -1,4 +1,4 @@
-"""`python -m benchmarks NAME`: runs one benchmark. They want a machine that does nothing else."""
+"""`python -m benchmarks NAME`: run one benchmark. Use a machine that does nothing else."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 The history is that of benchmarks._generate. A lost message was acked and its offset is a hole in the log. To reorder a
 message, it changes places with the next one of its session and batch in the same partition: the one that was sent first
-is then found behind the other. What else follows by the rules is counted with them: a committed transaction with messages
+is then found behind the other. Other anomalies that follow are counted as well: a committed transaction with messages
 of both kinds is torn.
 """
 

@@ -1,12 +1,12 @@
 """The reference: every question of docs/anomalies.md as SQL for DuckDB, over the same sealed Parquet files.
 
-A finder is one query. What several of them would join or group anew is made once before, as a temporary table of the few
-rows that matter. Three things make it fast, and none of them looks at what was planted:
+A finder is one query. Joins and groups that several of them need are made once before, as temporary tables of the few
+rows that matter. Three things make it fast, and none of them depends on what was planted:
 * a message (session, seq) and a position (partition, offset) are each packed into one number;
 * attempts of a session are numbered without holes (sealing makes sure of it), so "attempted" is one comparison;
 * of copies and strange records there are few, so they are taken out before the large windows.
 
-Left out, since the generated ledgers have none of it: several runs or topics in one folder, several incarnations of a
+Left out, because the generated ledgers have none of these: several runs or topics in one folder, several incarnations of a
 producer, records whose transaction is not the one they were sent in. This makes the reference faster, never slower.
 """
 
@@ -40,10 +40,10 @@ CREATE VIEW sessions AS FROM read_parquet('{tables}/sessions/*.parquet');
 CREATE VIEW runs AS FROM read_parquet('{tables}/runs/*.parquet');
 """
 
-# What several finders need, in the order in which it is made. All of these are small.
+# Tables that several finders need, in the order in which they are made. All of them are small.
 _SHARED = {
     "fates": """
-        WITH told AS (
+        WITH by_events AS (
             SELECT session, txn, min(t) FILTER (step = 'end') AS t_end,
                 coalesce(bool_or(did = 'commit'), false) AS asked,
                 coalesce(bool_or(step = 'ended' AND did = 'commit' AND outcome = 1), false) AS committed,
@@ -53,11 +53,11 @@ _SHARED = {
         ), proven AS (
             SELECT DISTINCT session, txn FROM log
             WHERE ours AND committed AND (session, txn) IN (
-                SELECT (session, txn) FROM told WHERE asked AND NOT committed AND NOT aborted)
+                SELECT (session, txn) FROM by_events WHERE asked AND NOT committed AND NOT aborted)
         )
         SELECT session, txn, t_end, CASE WHEN committed THEN 'committed' WHEN aborted OR NOT asked THEN 'aborted'
             WHEN proven.txn IS NOT NULL THEN 'committed' ELSE 'unknown' END AS fate
-        FROM told LEFT JOIN proven USING (session, txn)""",
+        FROM by_events LEFT JOIN proven USING (session, txn)""",
     "numbered": "SELECT session, max(seq) AS last_seq FROM attempts GROUP BY session",
     # A payload that cannot be read is still the message that was acked there, or that others read there.
     "damaged": """
@@ -77,9 +77,9 @@ _SHARED = {
     "copies": """
         SELECT msg, min(pos) AS first_pos, min(partition) != max(partition) AS scattered
         FROM log WHERE ours GROUP BY msg HAVING min(pos) != max(pos)""",
-    # Records that are not what was attempted under their name, or by nobody, or not where they were meant to be.
+    # Records that differ from their attempt, have no attempt, or are not where they were meant to be.
     "strange": """
-        SELECT r.msg, a.msg IS NULL AS nobodys, r.key != a.key OR r.txn != a.txn AS altered,
+        SELECT r.msg, a.msg IS NULL AS unattempted, r.key != a.key OR r.txn != a.txn AS altered,
             logged AND a.partition >= 0 AND a.partition != r.partition AS elsewhere
         FROM (
             SELECT msg, key, txn, partition, true AS logged FROM log WHERE ours
@@ -109,7 +109,7 @@ _FINDERS = {
     "late": "SELECT count(*) FROM missing WHERE kind = 'late'",
     "duplicated": "SELECT count(*) FROM copies",
     # The highest number before an overtaken message is followed by a lower one. So `lag`, three times as fast as a
-    # running maximum, finds all that can have overtaken anybody; there are few of them to compare the others with.
+    # running maximum, finds every message that can have overtaken another; there are few of them to compare the others with.
     "reordered": """
         WITH placed AS (
             SELECT msg, session, partition, "offset", seq
@@ -124,8 +124,8 @@ _FINDERS = {
         SELECT count(DISTINCT msg) FROM placed JOIN tops
             ON placed.session = tops.session AND placed.partition = tops.partition
                 AND placed.seq < tops.seq AND placed."offset" > tops."offset" """,
-    # One partition: a window over each key finds who has somebody before him that was sent much later; that it was
-    # another session is asked only about those few. Two partitions: only keys that are in two.
+    # One partition: a window over each key finds messages behind one that was sent much later; only for these few
+    # the sessions are compared. Two partitions: only keys that are in two.
     "key_reordered": f"""
         WITH placed AS (
             SELECT a.msg, a.session, a.key, log.partition, log."offset", a.t, a.t_outcome
@@ -152,22 +152,23 @@ _FINDERS = {
         SELECT (SELECT count(DISTINCT msg) FROM strange WHERE elsewhere)
             + (SELECT count(*) FROM split_keys WHERE (SELECT bool_and(topic_unchanged) FROM runs))""",
     "phantom": """
-        SELECT (SELECT count(DISTINCT msg) FROM strange WHERE nobodys)
+        SELECT (SELECT count(DISTINCT msg) FROM strange WHERE unattempted)
             + (SELECT count(DISTINCT pos) FROM flagged WHERE flags & 16 != 0)""",
     "corrupted": """
-        SELECT (SELECT count(DISTINCT msg) FROM strange WHERE altered AND NOT nobodys)
+        SELECT (SELECT count(DISTINCT msg) FROM strange WHERE altered AND NOT unattempted)
             + (SELECT count(DISTINCT pos) FROM flagged WHERE flags & 15 != 0)""",
-    # A claim that is not what the log says of its position, or of a position that the log does not have.
+    # Claims that differ from the log at their position, or whose position the log does not have.
     "offset_conflict": """
-        WITH told AS (
+        WITH claimed AS (
             SELECT acked_pos AS pos, msg FROM attempts WHERE "offset" IS NOT NULL
             UNION ALL SELECT pos, msg FROM deliveries WHERE ours
-        ), held AS (SELECT pos, msg FROM log WHERE ours),
+        ), logged AS (SELECT pos, msg FROM log WHERE ours),
         unlike AS MATERIALIZED (
-            SELECT told.pos, told.msg FROM told LEFT JOIN held USING (pos) WHERE held.msg IS NULL OR held.msg != told.msg
+            SELECT claimed.pos, claimed.msg FROM claimed LEFT JOIN logged USING (pos)
+            WHERE logged.msg IS NULL OR logged.msg != claimed.msg
         ), claims AS (
-            FROM unlike UNION ALL SELECT pos, msg FROM held SEMI JOIN unlike USING (pos)
-            UNION ALL SELECT pos, msg FROM told SEMI JOIN unlike USING (pos)
+            FROM unlike UNION ALL SELECT pos, msg FROM logged SEMI JOIN unlike USING (pos)
+            UNION ALL SELECT pos, msg FROM claimed SEMI JOIN unlike USING (pos)
         )
         SELECT count(*) FROM (SELECT pos FROM claims GROUP BY pos HAVING min(msg) != max(msg))""",
     "undelivered": "SELECT count(DISTINCT pos) FROM log ANTI JOIN deliveries USING (pos) WHERE passed",
@@ -178,7 +179,7 @@ _FINDERS = {
             ON gaps.partition = r.partition AND gaps.before < r."offset"
         WHERE r."offset" < gaps."offset" """,
     "rewound": 'SELECT count(*) FROM steps WHERE "offset" <= before',
-    # Few commits are above what was given by then; only for those the log is asked.
+    # Few commits are above the offsets given by then; only these are compared with the log.
     "overcommitted": """
         WITH reached AS (
             SELECT partition, t, max(max("offset")) OVER (PARTITION BY partition ORDER BY t) AS highest
@@ -205,7 +206,7 @@ _FINDERS = {
 
 
 def reference(tables: Path) -> tuple[dict[str, int], dict[str, float]]:
-    """The number of each anomaly, and the seconds that each step took."""
+    """Return the number of each anomaly, and the seconds that each step took."""
     began = time.perf_counter()
     seconds: dict[str, float] = {}
 

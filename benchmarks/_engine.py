@@ -1,4 +1,4 @@
-"""What benchmarks.reconcile measures, each in a process of its own: `python -m benchmarks._engine WHAT FOLDER…`.
+"""The steps that benchmarks.reconcile measures, each in a separate process: `python -m benchmarks._engine WHAT FOLDER…`.
 
 The last line of the output is a JSON object with the results. The time of the process until then counts; its end does not.
 """
@@ -40,7 +40,7 @@ def reconcile_sealed(run: RunDir) -> dict[str, Any]:
 
 @contextmanager
 def _sealed_before() -> Iterator[None]:
-    """A run of this machine is sealed anew each time; these have been, and that was measured by itself."""
+    """Skip sealing, which reconciling would do again: these runs are sealed, and sealing was measured separately."""
     import harness.reconcile.job  # noqa: F401  and with it every module that seals
     from harness.reconcile.seal.seal import seal
     from harness.reconcile.seal.sealed import Sealed

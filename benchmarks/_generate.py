@@ -1,13 +1,13 @@
 """Run folders of any size, made with numpy: journals, events and manifest as the workers of a real run leave them.
 
-The history that is written down: in a round of 100 ms each of four sessions sends 1000 records in four batches, two of
-the sessions in one transaction a round (every twentieth is aborted). In a partition the batches stand in the order
+The history: in a round of 100 ms each of four sessions sends 1000 records in four batches, two of
+the sessions in one transaction a round (every twentieth is aborted). In a partition the batches are in the order
 in which they were sent, then two commit markers. A round can be read once its transactions have ended, so the group is
 given it in the next round, a poll a partition, and commits after that. In the middle the group is rebalanced. Pieces of
-32 rounds are made at a time, so memory does not follow the number of records.
+32 rounds are made at a time, so memory does not grow with the number of records.
 
 Anomalies are planted at places far enough from each other that each one is found by itself; `Made.expected` says
-how many of each kind docs/anomalies.md calls for, those that come along with another one included.
+how many of each kind docs/anomalies.md calls for, anomalies that follow from another one included.
 """
 
 from __future__ import annotations
@@ -68,13 +68,15 @@ POLL_NS, NEXT_POLL_NS, EARLY_POLL_NS, COMMIT_NS = 10 * MS, 20 * MS, 85 * MS, 80 
 REBALANCE_NS = 92 * MS
 
 APART = 8  # rows between two plants
-FROM_EDGE = 12  # rows between a plant and the first or last row of its partition's round: those have plants of their own
+FROM_EDGE = (
+    12  # rows between a plant and the first or last row of its partition's round: these have other plants
+)
 
 ROW = np.dtype([
     ("session", "<i8"), ("seq", "<i8"), ("txn", "<i8"), ("key", "<i8"), ("intended", "<i8"), ("partition", "<i8"),
     ("offset", "<i8"), ("acked_offset", "<i8"), ("round", "<i8"), ("batch", "<i8"), ("t", "<i8"), ("t_acked", "<i8"),
     ("flags", "u1"),
-    ("first", "?"),  # the place that the ack tells: not a copy, not a phantom
+    ("first", "?"),  # the place in the ack: not a copy, not a phantom
     ("owed", "?"),  # not of an aborted transaction
     ("in_log", "?"),
     ("in_committed", "?"),
@@ -89,7 +91,7 @@ CODE = {name: number for number, name in enumerate(ANOMALIES, start=1)}
 
 @dataclass
 class Made:
-    """A run folder and what has to be found in it."""
+    """A run folder and the anomalies that must be found in it."""
 
     run: RunDir
     records: int  # attempts
@@ -108,7 +110,7 @@ class Given:
         return Given(self.row[keep], self.t[keep], self.reader[keep])
 
     def with_more(self, after: Ints, more: Given) -> Given:
-        """With more deliveries, each right after the one whose number is in `after` (-1: before all)."""
+        """Add more deliveries, each right after the one whose number is in `after` (-1: before all)."""
         order = np.argsort(np.r_[np.arange(len(self.row)) * 2, after * 2 + 1], kind="stable")
         return Given(
             np.r_[self.row, more.row][order], np.r_[self.t, more.t][order], np.r_[self.reader, more.reader][order]
@@ -155,7 +157,7 @@ class Generation:
             raise ValueError(
                 f"{self.records} records: the last round would have no room for what is planted at the end"
             )
-        # What is planted at the rebalance needs the round before it in the same piece.
+        # Plants at the rebalance need the round before it in the same piece.
         self.middle = self.rounds // 2 + (self.rounds // 2 % PIECE_ROUNDS == 0)
         self.rng = np.random.default_rng(self.seed)
         self.base = np.full(PARTITIONS, self.base_offset, dtype=np.int64)
@@ -196,7 +198,7 @@ class Generation:
         self._write_commits(rows, given, first, stop)
 
     def _sent(self, first: int, stop: int) -> Rows:
-        """What the sessions send in these rounds, in the order in which it stands in the log."""
+        """Return the messages of the sessions in these rounds, in the order of the log."""
         parts = []
         for session in SESSIONS:
             seq = np.arange(first * ROUND_RECORDS, min(stop * ROUND_RECORDS, self.each))
@@ -227,7 +229,7 @@ class Generation:
         return rows[np.argsort(place + rows["session"], kind="stable")]
 
     def _aborted(self, session: int, number: int) -> bool:
-        # Not before the rebalance: what is planted there is planted at the last records that the group can read.
+        # Not before the rebalance: plants there are at the last records that the group can read.
         return (number + 1) % 20 == ABORTED_TXNS[session] and number != self.middle - 1
 
     def _place(self, rows: Rows, first: int, stop: int) -> None:
@@ -278,8 +280,8 @@ class Generation:
             sites.take(run_of_three, "rewound", copy)
             self.expected["rewound"] += 1
             self.expected["redelivered"] += 3
-            # Two of those that one reader passed over another one gets later: no more than one of a partition,
-            # or that reader would have passed over what stands between them.
+            # Of the records that one reader passed over, another reader gets two later: no more than one of a partition,
+            # or it would have passed over the records between them.
             elsewhere = {0: 0, 1: 4}.get(copy)
             sites.take(
                 plain if elsewhere is None else plain & (rows["partition"] == elsewhere), "skipped", copy
@@ -299,7 +301,7 @@ class Generation:
         return np.concatenate([rows, *(extra for _, extra in more)])[np.argsort(places, kind="stable")]
 
     def _choose_polls(self, rows: Rows, sites: _Sites, copy: int) -> None:
-        """Whole polls: one that comes before the end of a transaction of it, and one that is committed before it came."""
+        """Choose whole polls: one before the end of one of its transactions, and one that is committed before it is given."""
         early = (rows["round"] != self.middle) & (rows["session"] == TXN_KEYLESS) & rows["owed"]
         sites.take_poll(early, "premature_read", copy)
         self.expected["premature_read"] += 1
@@ -307,7 +309,7 @@ class Generation:
         self.expected["overcommitted"] += 1
 
     def _plant_keys(self, rows: Rows, sites: _Sites, moved: Ints, copy: int) -> None:
-        """Two records with a key of their own, in the opposite order or in two partitions."""
+        """Plant pairs of records with the same new key, in the opposite order or in two partitions."""
         session, batch, partition = rows["session"], rows["batch"], rows["partition"]
         key, where = FIRST_PLANTED_KEY + 2 * copy, rows["round"]
         whole = np.isin(
@@ -324,7 +326,7 @@ class Generation:
                 self.expected["misplaced"] += 1
             self.expected["key_reordered"] += 1
             return
-        # The first one was acked long before the second was sent, and stands right behind it: behind later ones
+        # The first one was acked long before the second was sent, and is right behind it: behind later ones
         # of its own session too.
         t, need = rows["t"], CONCURRENT_NS + MS
         last_sent = int(t[session == TXN_KEYED].max())
@@ -355,7 +357,7 @@ class Generation:
             self.stable[4] = rows["offset"][end[0]]
 
     def _damage(self, rows: Rows) -> None:
-        """What arrived is not what was sent: after the attempts have been written down."""
+        """Damage records after their attempts have been written."""
         harmed = np.flatnonzero(rows["plant"] == CODE["corrupted"])
         for row, copy in zip(harmed.tolist(), rows["copy"][harmed].tolist(), strict=True):
             flag = (BAD_PAYLOAD, BAD_KEY, BAD_HEADER, BAD_TIMESTAMP, 0)[copy % 5]
@@ -390,7 +392,7 @@ class Generation:
         return given
 
     def _give_early(self, rows: Rows, given: Given) -> None:
-        """A poll before the transactions ended: all that stands before a record of one of them, and that record."""
+        """A poll before the transactions ended: all records before one of theirs, and that record."""
         for mark in np.flatnonzero(rows["plant"] == CODE["premature_read"]).tolist():
             number, partition = rows["round"][mark], rows["partition"][mark]
             at = rows[given.row]
@@ -398,7 +400,7 @@ class Generation:
             given.t[early] = START + number * ROUND_NS + EARLY_POLL_NS
 
     def _give_again(self, rows: Rows, given: Given) -> Given:
-        """A reader goes back by three records: within a poll, or in a poll of its own."""
+        """A reader goes back by three records: within a poll, or in a separate poll."""
         for mark in np.flatnonzero(rows["plant"] == CODE["rewound"]).tolist():
             at = int(np.flatnonzero(given.row == mark)[0])
             again = np.arange(at - 2, at + 1)
@@ -412,7 +414,7 @@ class Generation:
         return given
 
     def _give_elsewhere(self, rows: Rows, given: Given) -> Given:
-        """Passed over by its reader; two of them are given to the other one, later."""
+        """Let readers pass over records; two of them are given to the other reader later."""
         passed_over = rows["plant"][given.row] == CODE["skipped"]
         other = passed_over & (rows["copy"][given.row] < 2)
         given.reader[other] = 1 - given.reader[other]
@@ -443,7 +445,7 @@ class Generation:
         kept = np.cumsum(keep) - 1
         return given.kept(keep).with_more(kept[resumed] - 1, more)
 
-    # --- writing it down ---
+    # --- writing ---
 
     def _file(self, name: str) -> IO[bytes]:
         if name not in self.files:
@@ -526,7 +528,7 @@ class Generation:
                 )
 
     def _write_commits(self, rows: Rows, given: Given, first: int, stop: int) -> None:
-        """What each reader was given of a round, after the round; and the commits that say more than that."""
+        """Write the commits of each reader after a round: up to what it was given, and the planted ones beyond."""
         reached = np.full((stop - first, PARTITIONS), -1, dtype=np.int64)
         at = rows["round"][given.row] - first, rows["partition"][given.row]
         np.maximum.at(reached, at, rows["offset"][given.row] + 1)
@@ -534,7 +536,7 @@ class Generation:
         too_early = set(zip(marks["round"].tolist(), marks["partition"].tolist(), strict=True))
         for number in range(first, stop):
             if number == self.middle:
-                self._tell_rebalance()
+                self._record_rebalance()
             polled = START + (number + 1) * ROUND_NS
             for reader, partitions in enumerate(OWNED[number >= self.middle]):
                 offsets = {
@@ -562,7 +564,7 @@ class Generation:
         for name, partitions in zip(READERS, owned, strict=True):
             self._event(t, name, "assignment", reader=name, how=how, partitions=list(partitions))
 
-    def _tell_rebalance(self) -> None:
+    def _record_rebalance(self) -> None:
         t = START + self.middle * ROUND_NS + REBALANCE_NS
         self._assign(t, "revoked", OWNED[0])
         self._assign(t + 3 * MS, "assigned", OWNED[1])
@@ -600,7 +602,7 @@ class Generation:
             )
 
     def _pad_attempts(self) -> None:
-        """Space for attempts is set aside by whole regions; the rest of the last one was not used."""
+        """Extend files of attempts to whole regions, as workers allocate them."""
         for session in SESSIONS:
             file = self._file(f"producer-{session}.0.{session}.attempts")
             file.flush()
@@ -613,8 +615,8 @@ class Generation:
         self._event(self.end_t, "final-reader", "reading_begins", partitions=[PARTITIONS])
         for partition in range(PARTITIONS):
             bounds = {"start": self.start, "end": self.base, "stable": self.stable}
-            told = {name: int(offsets[partition]) for name, offsets in bounds.items()}
-            self._event(self.end_t, "final-reader", "bounds", when="before", partition=partition, **told)
+            fields = {name: int(offsets[partition]) for name, offsets in bounds.items()}
+            self._event(self.end_t, "final-reader", "bounds", when="before", partition=partition, **fields)
         for isolation, limit in (("read_uncommitted", self.base), ("read_committed", self.stable)):
             t = self.end_t + self.polled[isolation] // 1000 * MS
             for partition in range(PARTITIONS):
@@ -628,7 +630,7 @@ class Generation:
         write_json(self.run.manifest, self._manifest())
 
     def _close(self) -> None:
-        """Each writer's closing event: how much of everything it wrote."""
+        """Write the closing event of each writer, with its numbers of rows and lines."""
         t = self.end_t + max(self.polled.values()) // 1000 * MS
         for writer in list(self.lines):
             rows = {
@@ -668,11 +670,11 @@ class _Sites:
         self._polls_free = np.ones(len(rows), dtype=bool)
 
     def take(self, fitting: npt.NDArray[np.bool_], name: str | None = None, copy: int = 0) -> int:
-        """One of the fitting rows, marked as the plant of this name."""
+        """Return one of the fitting rows, marked as the plant of this name."""
         return self._take(np.flatnonzero(fitting & self._free), name, copy)
 
     def take_poll(self, fitting: npt.NDArray[np.bool_], name: str, copy: int) -> int:
-        """The first fitting row of a poll that has no plant of this kind yet."""
+        """Return the first fitting row of a poll that has no plant of this kind yet."""
         rows = np.flatnonzero(fitting)
         poll = np.searchsorted(self._starts, rows, side="right")
         firsts = rows[np.unique(poll, return_index=True)[1]]

@@ -1,4 +1,4 @@
-"""One ledger, measured: each engine in a process of its own, and what it found compared with what has to be found."""
+"""One ledger, measured: each engine in a separate process, and its findings compared with the expected ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def say(text: str) -> None:
 
 
 def measure(made: Made, engines: Sequence[str] = tuple(ENGINES)) -> Row:
-    """Seal, reconcile and query one ledger, each in a process of its own."""
+    """Seal, reconcile and query one ledger, each in a separate process."""
     row: Row = {"records": made.records, "planted": made.expected, "as_planted": True, "ratio": None}
     for what in engines:
         row[what] = one = measured(what, made)
@@ -38,7 +38,7 @@ def measure(made: Made, engines: Sequence[str] = tuple(ENGINES)) -> Row:
 
 
 def measured(what: str, made: Made) -> Row:
-    load = round(os.getloadavg()[0], 1)  # seconds mean little when others use the machine
+    load = round(os.getloadavg()[0], 1)  # seconds mean little if other programs use the machine
     try:
         one = _process.run(what, str(made.run.path))
     except _process.EngineFailed as error:
@@ -53,7 +53,7 @@ def measured(what: str, made: Made) -> Row:
 
 
 def differences(expected: Mapping[str, int], found: Mapping[str, int]) -> dict[str, str]:
-    """Anomalies of which not exactly the planted ones were found."""
+    """Return the anomalies whose findings are not exactly the planted ones."""
     return {
         anomaly: f"{count} planted, {found.get(anomaly, 'not looked for')} found"
         for anomaly, count in expected.items()

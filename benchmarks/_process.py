@@ -1,4 +1,4 @@
-"""Runs one engine of a benchmark in a fresh process, with the time to its results and the memory of all its processes."""
+"""One engine of a benchmark, run in a fresh process, with the time to its results and the memory of all its processes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MB = 1024
 
 
 class EngineFailed(Exception):
-    """It ended without results; its own words are on stderr."""
+    """The engine ended without results; its output is on stderr."""
 
 
 @dataclass(frozen=True)
@@ -29,14 +29,16 @@ class Measured:
     """
 
     seconds: float
-    cpu_s: float  # of all its processes until then: says more than seconds when others use the machine
+    cpu_s: (
+        float  # of all its processes until then: more reliable than seconds if other programs use the machine
+    )
     peak_mb: dict[str, int]
     together_mb: int
     result: dict[str, Any]
 
 
 def run(*arguments: str) -> Measured:
-    """Start `python -m benchmarks._engine` with these arguments and wait for what it tells."""
+    """Start `python -m benchmarks._engine` with these arguments and wait for its results."""
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     began = time.perf_counter()
@@ -64,7 +66,7 @@ def run(*arguments: str) -> Measured:
 
 
 class _Watch:
-    """Looks at a process and all that it started, several times a second, until stopped."""
+    """A thread that watches a process and its descendants, several times a second, until stopped."""
 
     def __init__(self, root: int) -> None:
         self._root = root

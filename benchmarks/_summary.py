@@ -1,4 +1,4 @@
-"""What was measured, as the Markdown table of docs/performance.md: one line a question, ratios of this run only."""
+"""The measurements, as the Markdown table of docs/performance.md: one line a question, ratios of this run only."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Ledgers of any size that are generated as sealed tables: journals of 10^9 attempts would take four rows of some 50 bytes each, 200 GB.
+"""Ledgers of any size, generated as sealed tables: journals of 10^9 attempts, four rows of 50 bytes each, would take 200 GB.
 
 The history is that of benchmarks._generate, and the tables are those that sealing would make of its journals (tested). They
-are written piece by piece in files of ten million rows, so memory does not follow the number of records.
+are written piece by piece in files of ten million rows, so memory does not grow with the number of records.
 """
 
 from __future__ import annotations
@@ -121,11 +121,11 @@ class _Tables(Generation):
 
     def _piece(self, first: int, stop: int, copies: list[int]) -> None:
         if first <= self.middle < stop:
-            super()._tell_rebalance()  # deliveries of this piece have to know
+            super()._record_rebalance()  # deliveries of this piece have to know
         super()._piece(first, stop, copies)
 
-    def _tell_rebalance(self) -> None:
-        """Reported before its piece."""
+    def _record_rebalance(self) -> None:
+        """Do nothing: the rebalance is recorded before its piece."""
 
     def _event(self, t: int, writer: str, kind: str, **fields: Any) -> None:
         event = {"t": int(t), "event": kind, "writer": writer, **fields}
@@ -153,7 +153,7 @@ class _Tables(Generation):
     # --- the end ---
 
     def _pad_attempts(self) -> None:
-        """There are no journals."""
+        """Do nothing: there are no journals."""
 
     def _close(self) -> None:
         readings = readings_of(

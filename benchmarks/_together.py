@@ -26,27 +26,27 @@ def many(folder: Path, count: int) -> Row:
     paths.write_text("".join(f"{one.run.path}\n" for one in made))
     sample = min(TOGETHER_SAMPLE, count)
     measured = _process.run("many", str(paths), str(sample))
-    told = measured.result
+    result = measured.result
     wrong = {
         one.run.run_id: differs
         for one in made
-        if (differs := differences(one.expected, told["counts"][str(one.run.path)]))
+        if (differs := differences(one.expected, result["counts"][str(one.run.path)]))
     }
     for run, differs in wrong.items():
         say(f"{run}: {differs}")
-    if not told["same"]:
+    if not result["same"]:
         say("a run reconciled by itself and the same run reconciled with others differ")
-    one_by_one = told["one_by_one_s"] * count / sample
+    one_by_one = result["one_by_one_s"] * count / sample
     shutil.rmtree(folder)
     return {
         "runs": count, "records_each": TOGETHER_RECORDS, "sample": sample, "one_by_one_s": round(one_by_one, 2),
-        "together_s": round(told["together_s"], 2), "ratio": round(one_by_one / told["together_s"], 2),
+        "together_s": round(result["together_s"], 2), "ratio": round(one_by_one / result["together_s"], 2),
         "peak_mb": measured.peak_mb, "together_mb": measured.together_mb,
-        "as_planted": not wrong and told["same"],
+        "as_planted": not wrong and result["same"],
     }  # fmt: skip
 
 
-def told_together(row: Row) -> str:
+def together_text(row: Row) -> str:
     return (
         f"{row['runs']} runs of {row['records_each']:,} records, sealing included, warm session: "
         f"{row['together_s']:.1f} s in one job, {row['one_by_one_s']:.1f} s one by one "

@@ -1,4 +1,4 @@
-"""What recording costs: the same loops with and without the ledger, taking turns in one run.
+"""The cost of recording: the same loops with and without the ledger, taking turns in one run.
 
 Goals: with the ledger a producer reaches at least 92 %, a consumer at least 80 % of the records per second of
 the same loop without it. These machines are noisy, so only the ratio counts, from the medians of several rounds.
@@ -30,7 +30,7 @@ GOALS = {"producer": 0.92, "consumer": 0.80}
 
 
 class NoJournal(AttemptJournal):
-    """The same calls, nothing written: what is left is the loop itself."""
+    """A journal that writes nothing: only the loop itself remains."""
 
     def __init__(self) -> None:
         self.attempted = 0
@@ -99,7 +99,7 @@ def _consume_recorded(spec: ConsumerSpec, path: Path, records: int) -> float:
 
 
 def _consume_plain(spec: ConsumerSpec, path: Path, records: int) -> float:
-    """What any application does: take a batch, look for errors, take the values."""
+    """Consume as any application does: take a batch, look for errors, take the values."""
     consumer, count, began = Consumer(consumer_settings(spec)), 0, 0.0
     consumer.assign([TopicPartition(TOPIC, p, 0) for p in range(PARTITIONS)])
     while count < records:

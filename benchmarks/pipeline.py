@@ -1,4 +1,4 @@
-"""What recording costs an exactly-once pipeline: the same loop with and without the ledger, taking turns in one run.
+"""The cost of recording in an exactly-once pipeline: the same loop with and without the ledger, taking turns in one run.
 
 Consume, make one record of each, send the offsets, commit: transactions of the same sizes on the same input. Goal: at least
 60 % of the records per second of the loop without the ledger. Only the ratio counts, from the medians of several rounds.
@@ -49,7 +49,7 @@ def fill(cluster: LocalCluster, folder: Path, records: int) -> None:
 
 
 def recorded(cluster: LocalCluster, folder: Path, records: int, at_most: int, number: int) -> float:
-    """The worker's own code, with all that it writes down."""
+    """Run the worker's own code, with everything that it records."""
     bootstrap = cluster.bootstrap_servers(Lane.CONSUME)
     spec: dict[str, Any] = {
         "name": f"copier-{number}", "number": number + 1, "incarnation": 0, "run": RUN, "topic": TOPIC,
@@ -75,7 +75,7 @@ def recorded(cluster: LocalCluster, folder: Path, records: int, at_most: int, nu
 
 
 def plain(cluster: LocalCluster, folder: Path, records: int, at_most: int, number: int) -> float:
-    """What any application does."""
+    """Run the same pipeline as any application would."""
     bootstrap = cluster.bootstrap_servers(Lane.CONSUME)
     consumer = Consumer(
         consumer_settings(

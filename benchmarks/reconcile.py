@@ -1,4 +1,4 @@
-"""What reconciling costs: sealing, the product on the sealed tables, and DuckDB on the same tables, from the start
+"""The cost of reconciling: sealing, the product on the sealed tables, and DuckDB on the same tables, from the start
 of a fresh process to its results; and many runs in one job against one after the other.
 
 Each ledger has anomalies planted in it, a few of every kind, as many in 50 million records as in ten thousand; with
@@ -26,7 +26,7 @@ from benchmarks._doubtful import generate_doubtful
 from benchmarks._generate import SMALLEST, Made, generate
 from benchmarks._measure import Row, differences, measure, say, table
 from benchmarks._summary import summary
-from benchmarks._together import many, told_together
+from benchmarks._together import many, together_text
 from benchmarks._warm import warm
 
 __all__ = ["differences", "main"]
@@ -87,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
         "--keep",
         type=Path,
         metavar="FOLDER",
-        help="keep the ledgers in this folder and use those that are there",
+        help="keep the ledgers in this folder and use the ledgers that are already there",
     )
     parser.add_argument(
         "--json", type=Path, metavar="FILE", help="write everything that was measured as JSON"
@@ -126,14 +126,14 @@ def _print(found: Row) -> None:
     if rows:
         print(table(rows), flush=True)
     if "runs_together" in found:
-        print(told_together(found["runs_together"]), flush=True)
+        print(together_text(found["runs_together"]), flush=True)
     if "billion" in found:
         print(describe_billion(found["billion"]), flush=True)
     print("\n" + summary(found), flush=True)
 
 
 def _number(text: str) -> int:
-    """10k, 1m, 2^40 or plain digits."""
+    """Parse a number: 10k, 1m, 2^40 or plain digits."""
     if match := re.fullmatch(r"(\d+)\^(\d+)", text.strip()):
         return int(int(match[1]) ** int(match[2]))
     if match := re.fullmatch(r"(\d+)([km]?)", text.strip().lower()):
@@ -160,7 +160,7 @@ def _clear(folder: Path, keep: bool) -> None:
 
 
 def _made(into: Path, records: int, make: Callable[[Path], Made], keep: bool) -> Made:
-    """A generated ledger; one that was kept is used again."""
+    """Return a generated ledger; use a kept one again."""
     about = into / "made.json"
     if keep and about.exists():
         from harness.ledger.rundir import RunDir

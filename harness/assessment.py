@@ -1,4 +1,4 @@
-"""From a run folder to its verdict: reconcile, then judge. Needs no cluster."""
+"""Assessment of run folders: reconcile, then judge. Needs no cluster."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def assess(run: RunDir, spark: SparkSession) -> tuple[dict[str, Any], Judgement]:
-    """What reconciliation found and the verdict on it; both are written into the run folder."""
+    """Reconcile and judge a run; return both results, which are also written into the run folder."""
     return assess_many([run], spark)[0]
 
 
@@ -32,7 +32,7 @@ Failure = TypeVar("Failure", bound=Exception)
 def assess_each(
     runs: Sequence[RunDir], spark: SparkSession, catch: type[Failure]
 ) -> list[Assessed | Failure]:
-    """For each run the same, or the error that kept it from a verdict: one bad run does not hide the others.
+    """Assess each run; return its results, or the error that prevented a verdict: one bad run does not hide the others.
 
     All runs that can be sealed are reconciled in one job. If that fails with an error of the class `catch`, each is
     reconciled by itself.
@@ -69,12 +69,12 @@ def assess_each(
 def assess_many(
     runs: Sequence[RunDir], spark: SparkSession, sealed: Sequence[Sealed] | None = None
 ) -> list[tuple[dict[str, Any], Judgement]]:
-    """The same for many runs, reconciled in one job; `sealed`: what sealing saw, where that was done before."""
+    """Assess many runs, reconciled in one job; `sealed`: the results of sealing, if the runs are sealed already."""
     from harness.reconcile.job import reconcile_many  # a client worker never loads Spark
 
     with ExitStack() as reading:
-        # A lock is an open file, and they are needed for other things too. A run without one that is packed meanwhile
-        # fails the job; it is never judged by a part of its tables.
+        # A lock is an open file, and the number of open files is limited, so not every run has one. If a run without a lock is
+        # packed meanwhile, the job fails; no run is ever judged by a part of its tables.
         for run in runs[: resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4]:
             reading.enter_context(packing.in_use(run))
         assessed = [
@@ -87,7 +87,7 @@ def assess_many(
 
 
 def _judged(run: RunDir, reconciled: dict[str, Any]) -> Judgement:
-    """The verdict, which is written into the run folder."""
+    """Judge the run and write the verdict into its folder."""
     from harness.reconcile.run_locations import publish
 
     manifest = run.read_manifest()

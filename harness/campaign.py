@@ -15,7 +15,7 @@ from typing import Any, Self, cast
 from harness.assessment import assess_each
 from harness.contracts import Cluster, Verdict
 from harness.execute import BrokenRun, execute
-from harness.expectation import told
+from harness.expectation import requirement_text
 from harness.ledger import packing
 from harness.ledger.rundir import RunDir
 from harness.scenario import Scenario
@@ -57,7 +57,7 @@ class Result:
         lines = [f"{self.scenario.name}: {self.verdict}, expected {self.scenario.expected} ({self.run.path})"]
         lines += [f"  forbidden: {v.anomaly} x {v.count}: {v.reason}" for v in self.judgement.violations]
         if self.judgement.required:
-            lines.append(f"  {told(self.judgement.required, self.judgement.found)}")
+            lines.append(f"  {requirement_text(self.judgement.required, self.judgement.found)}")
         lines += [f"  not as required: {shortfall.text}" for shortfall in self.judgement.shortfalls]
         lines += [f"  inconclusive: {text}" for text in self.judgement.inconclusive]
         lines += [f"  stalled: {text}" for text in self.judgement.stalled]

@@ -1,4 +1,4 @@
-"""What a scenario must raise, and whether a run has raised it: the one rule for controls and counted losses (E13). Pure.
+"""The anomalies that a scenario must raise: the one rule for controls and counted losses (E13). Pure.
 
 A control is satisfied only by the anomalies that it requires, each found at least as often as required, by its own finder,
 in a run whose fault windows all bit. Forbidden anomalies that it neither requires nor tolerates are violations like any other.
@@ -19,17 +19,17 @@ from harness.guarantees import TABLE, Rule, Unless
 
 
 class Standing(StrEnum):
-    """A verdict compared with what was expected: this, not the verdict itself, is good or bad news."""
+    """A verdict compared with the expected one: this, not the verdict itself, is good or bad news."""
 
     AS_PROMISED = "as promised"
     BROKEN = "promise violated"  # an anomaly that the scenario does not plant
-    MISSED = "not caught"  # what the scenario must raise was not found: the harness may be blind here
+    MISSED = "not caught"  # a required anomaly was not found: the harness may be blind here
     UNREADABLE = "cannot be read"
     UNPROVEN = "proves nothing"
 
 
 class Lack(StrEnum):
-    """Why a run is not what its scenario requires."""
+    """The kind of a reason why a run does not satisfy its scenario."""
 
     MISSED = "missed"
     UNPLANTED = "unplanted"  # forbidden, and neither required nor tolerated
@@ -44,7 +44,7 @@ class Shortfall:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the rule needs to know about a judged run."""
+    """Facts about a judged run that the rule needs."""
 
     forbidden: Mapping[str, int] = field(default_factory=dict)  # anomalies that violate the guarantee
     counted: Mapping[str, int] = field(default_factory=dict)  # anomalies that it allows
@@ -55,7 +55,7 @@ class Evidence:
 
 
 def found(expected: Verdict, requires: Iterable[str], evidence: Evidence) -> dict[str, int]:
-    """How often each required anomaly was found: as a violation, or counted where the run is expected to be HELD."""
+    """Count the findings of each required anomaly: violations, or counted ones if the run is expected to be HELD."""
     counts = evidence.forbidden if expected is Verdict.VIOLATED else evidence.counted
     return {anomaly: counts.get(anomaly, 0) for anomaly in requires}
 
@@ -63,7 +63,7 @@ def found(expected: Verdict, requires: Iterable[str], evidence: Evidence) -> dic
 def shortfalls(
     expected: Verdict, requires: Mapping[str, int], tolerates: Collection[str], evidence: Evidence
 ) -> Iterator[Shortfall]:
-    """Every reason why the run does not satisfy its scenario's requirements; nothing when it does."""
+    """Yield every reason why the run does not satisfy the requirements of its scenario."""
     for anomaly, times in found(expected, requires, evidence).items():
         for why in _missed(anomaly, requires[anomaly], times, evidence):
             yield Shortfall(Lack.MISSED, why)
@@ -86,7 +86,7 @@ def _missed(anomaly: str, at_least: int, times: int, evidence: Evidence) -> Iter
     elif not evidence.compared.get(anomaly):
         yield f"{anomaly}: nothing was compared"
     if times < at_least:
-        yield told({anomaly: at_least}, {anomaly: times})
+        yield requirement_text({anomaly: at_least}, {anomaly: times})
 
 
 def standing(verdict: str, expected: str, lacking: Collection[str]) -> Standing:
@@ -105,8 +105,10 @@ def standing(verdict: str, expected: str, lacking: Collection[str]) -> Standing:
     return Standing.UNPROVEN if verdict == Verdict.INCONCLUSIVE else Standing.MISSED
 
 
-def told(requires: Mapping[str, int], times: Mapping[str, int], also: Mapping[str, int] | None = None) -> str:
-    """`required: lost >= 1; found: lost 48`, and behind `also` what else was found."""
+def requirement_text(
+    requires: Mapping[str, int], times: Mapping[str, int], also: Mapping[str, int] | None = None
+) -> str:
+    """Return `required: lost >= 1; found: lost 48`, and after `also` other anomalies that were found."""
     required = ", ".join(f"{anomaly} >= {bound}" for anomaly, bound in requires.items())
     seen = ", ".join(f"{anomaly} {times.get(anomaly, 0)}" for anomaly in requires)
     more = ", ".join(f"{anomaly} {count}" for anomaly, count in (also or {}).items())
@@ -116,7 +118,7 @@ def told(requires: Mapping[str, int], times: Mapping[str, int], also: Mapping[st
 
 
 def required_by(scenario: Mapping[str, Any]) -> tuple[dict[str, int], frozenset[str]]:
-    """What a manifest's scenario requires and tolerates. Older manifests have neither, so their controls are missed."""
+    """Return what the scenario of a manifest requires and tolerates. Older manifests have neither: their controls are missed."""
     requires, tolerates = scenario.get("requires") or {}, scenario.get("tolerates") or ()
     if not isinstance(requires, Mapping) or not all(map(_is_bound, requires.values())):
         raise LedgerError(
@@ -174,7 +176,7 @@ def _must_be_asked(field_name: str, anomaly: str, guarantee: Mode, rule: Rule) -
 
 
 def _may_be(anomaly: str, guarantee: Mode, rule: Rule) -> bool:
-    """Whether the guarantee has this rule for the anomaly, always, under a condition or with an excuse."""
+    """Return True if the guarantee has this rule for the anomaly: always, under a condition or with an excuse."""
     cell = TABLE[anomaly][guarantee]
     cells = (cell.normally, cell.then) if isinstance(cell, Unless) else (cell,)
     return any(each.rule is rule or (rule is Rule.COUNTED and bool(each.excuses)) for each in cells)

@@ -18,12 +18,12 @@ from harness.contracts import Mode
 class Rule(StrEnum):
     FORBIDDEN = "forbidden"
     COUNTED = "counted"  # allowed, and worth a number
-    NOT_ASKED = "not asked"  # the mode has nothing that this could happen to
+    NOT_ASKED = "not asked"  # it cannot happen in this mode
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """What the table's conditional cells depend on."""
+    """Conditions of a run that some cells of the table depend on."""
 
     in_flight: int | None = None  # requests in flight of every session; None: left to the client, so several
     topic_unchanged: bool = True  # the number of partitions stayed the same
@@ -85,7 +85,9 @@ _KEY_ORDER = "one partition for a key and one order in it give the key's order"
 _KEY_MOVES = "with another number of partitions a key may move, and order is kept within a partition only"
 _BY_CHOICE = "the reader chose read_uncommitted, which shows all records"
 
-_LOST_BY_ACKS_0 = counted("with acks=0 nobody says that a record was written, and nothing is sent again")
+_LOST_BY_ACKS_0 = counted(
+    "with acks=0 no broker confirms that a record was written, and the client does not retry"
+)
 _UNREAD = counted("offsets are committed before processing, so a reader that dies loses what it had fetched")
 _REWOUND = forbidden("a reader goes back only when a rebalance hands it another reader's committed position",
                      rebalance="after a rebalance reading resumes from the last committed offset")  # fmt: skip
@@ -100,7 +102,7 @@ TABLE: Mapping[str, Mapping[Mode, Cell | Unless]] = MappingProxyType({
     ),
     "duplicated": _row(
         forbidden("without retries nothing is written twice"),
-        counted("a retry after a lost answer writes again, and without idempotence the broker cannot tell"),
+        counted("a retry after a lost answer writes again, and without idempotence the broker does not notice"),
         forbidden("the broker recognises a retry by producer id and sequence number"),
         forbidden("the broker recognises a retry by producer id and sequence number"),
     ),
@@ -111,7 +113,7 @@ TABLE: Mapping[str, Mapping[Mode, Cell | Unless]] = MappingProxyType({
         counted("forbidden as double_effect only: a delivery repeated after an abort has no effect the first time"),
     ),
     "reordered": _row(
-        counted("a record that fails is given up while later ones go on, over a connection of their own"),
+        counted("the client gives up a failed record and goes on with later ones, over another connection"),
         Unless(
             counted("with several requests in flight a retried one is written behind those that followed it"),
             "one request in flight",
@@ -142,7 +144,7 @@ TABLE: Mapping[str, Mapping[Mode, Cell | Unless]] = MappingProxyType({
     "double_effect": _transactional(
         forbidden("the effect and the offset of its input are committed in one transaction, so it cannot come twice")
     ),
-    "phantom": _in_every_mode(forbidden("nobody sent it")),
+    "phantom": _in_every_mode(forbidden("no producer sent it")),
     "corrupted": _in_every_mode(forbidden("every mode promises the bytes that were sent")),
     "misplaced": _in_every_mode(forbidden("a record goes where it was sent, and one key to one partition")),
     "offset_conflict": _in_every_mode(forbidden("a position belongs to one record for ever")),
@@ -152,17 +154,17 @@ TABLE: Mapping[str, Mapping[Mode, Cell | Unless]] = MappingProxyType({
         Unless(forbidden(_KEY_ORDER), "the number of partitions changed", counted(_KEY_MOVES)),
     ),
     "expired": _in_every_mode(counted("it was deleted by retention or on request, as the topic allows (E8)")),
-    "late": _in_every_mode(counted("it stands behind a transaction that is still open (E8)")),
+    "late": _in_every_mode(counted("it is behind a transaction that is still open (E8)")),
     "interleaved": _in_every_mode(counted("a transaction reserves no part of the log")),
     "write_cycle": _in_every_mode(counted("transactions do not order each other's writes (G0)")),
-    # Availability has a verdict line of its own and is never mixed into safety.
+    # Availability is reported separately and never part of the verdict.
     "stalled": _in_every_mode(Cell(Rule.NOT_ASKED, "availability is judged apart from safety")),
     "unseen": _in_every_mode(counted("without a final read it may be lost or late")),
 })  # fmt: skip
 
 
 def promise(anomaly: str, mode: Mode, conditions: Conditions) -> Cell:
-    """What the mode says about an anomaly under these conditions."""
+    """Return the cell for an anomaly in a mode under these conditions."""
     cell = TABLE[anomaly][mode]
     if isinstance(cell, Unless):
         return cell.then if CONDITIONS[cell.condition](conditions) else cell.normally

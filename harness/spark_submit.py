@@ -1,7 +1,7 @@
 """The entry for spark-submit: `spark-submit --master … --py-files onceproof.zip submit.py RUN…`.
 
-`make_package` makes that zip: this package and what it needs of this project. Of others it needs pyspark, pyarrow,
-numpy and, for pyspark's sake, pandas; nothing of Kafka.
+`make_package` makes that zip: the packages of this project that a job needs. Other packages that it needs are pyspark, pyarrow,
+numpy, polars and, because pyspark needs it, pandas; nothing of Kafka.
 Exit codes are those of `./onceproof reconcile` (docs/exit-codes.md).
 """
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def judge_runs(texts: Sequence[str], spark: SparkSession, *, as_json: bool) -> int:
-    """Reconcile and judge the runs at these places in one job, tell the verdicts, give the exit code."""
+    """Reconcile and judge the runs at these places in one job, print the verdicts, return the exit code."""
     from harness.assessment import assess_each
     from harness.errors import OnceproofError
     from harness.reconcile import run_locations
@@ -37,14 +37,14 @@ def judge_runs(texts: Sequence[str], spark: SparkSession, *, as_json: bool) -> i
                     raise assessed
                 print(f"onceproof: {printable(assessed)}", file=sys.stderr)
                 rows.append(RunReport.unreadable(one, assessed))
-                told: dict[str, Any] = {"run": place, "verdict": UNREADABLE, "error": rows[-1].error}
+                row: dict[str, Any] = {"run": place, "verdict": UNREADABLE, "error": rows[-1].error}
             else:
                 reconciled, judgement = assessed
                 rows.append(RunReport.read(one))
-                told = {"run": place, **judgement.to_json()}
-                told |= {name: reconciled[name] for name in ("counts", "compared")}
+                row = {"run": place, **judgement.to_json()}
+                row |= {name: reconciled[name] for name in ("counts", "compared")}
             if as_json:
-                print(json.dumps(told))
+                print(json.dumps(row))
         if not as_json:
             print(summary.table(rows, colour=sys.stdout.isatty()))
         return summary.exit_code(rows)
@@ -78,7 +78,7 @@ def _submitted(words: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    # Python puts the folder of a script before all others; modules here are never meant by their short names.
+    # Python puts the folder of a script first on the module path; no module here may be imported by its short name.
     sys.path[:] = [
         entry for entry in sys.path if Path(entry or ".").resolve() != Path(__file__).resolve().parent
     ]

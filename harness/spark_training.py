@@ -1,6 +1,6 @@
-"""`python -m harness.spark_training FOLDER`: a session whose classes become the archive of later ones.
+"""`python -m harness.spark_training FOLDER`: a session whose classes become the class archive of later sessions.
 
-It does once what Spark does for reconciling: pieces of tables are mapped and grouped as Arrow, then real runs, sound and
+It does once everything that Spark does for reconciling: pieces of tables are mapped and grouped as Arrow, then real runs, sound and
 unsound, go through the real job, once with few rows in doubt, which the driver judges, and once as if they were many,
 which tasks merge and judge. An archive that lacks some classes is still good, so a failure of one step does not end the
 others; it is in the log of the set-up. Tables that Spark itself reads, those of other file systems, are left out.
@@ -37,14 +37,14 @@ def main(folder: Path) -> int:
         for work in (moved_pieces, judged_in_driver, judged_in_tasks):
             try:
                 work(spark, Path(scratch, work.__name__))
-            except Exception:  # noqa: BLE001  what it loaded so far is worth keeping
+            except Exception:  # noqa: BLE001  the classes loaded so far are worth keeping
                 traceback.print_exc()
-    session.stop(DUMP_LIMIT_S)  # the JVM writes the archive on its way out
+    session.stop(DUMP_LIMIT_S)  # the JVM writes the archive when it ends
     return int(process.returncode)
 
 
 def moved_pieces(spark: SparkSession, _scratch: Path) -> None:
-    """All that is asked of Spark, without the job: map, group, keep, filter, unite and collect pieces."""
+    """Use everything that the job needs of Spark: map, group, keep, filter, unite and collect pieces."""
     from pyspark import StorageLevel
 
     from harness.reconcile.spark.pieces import PIECE, Subject, piece
@@ -70,7 +70,7 @@ def judged_in_driver(spark: SparkSession, scratch: Path) -> None:
 
 
 def judged_in_tasks(spark: SparkSession, scratch: Path) -> None:
-    """As many runs as are sealed by tasks; from now on summaries are merged and rows judged by tasks, however few."""
+    """Reconcile enough runs for tasks to seal them, and let tasks merge summaries and judge rows, however few there are."""
     from harness.assessment import assess_many
     from harness.reconcile import closer_look
     from harness.reconcile.run_locations import MANY

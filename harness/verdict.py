@@ -1,8 +1,8 @@
-"""judge(): from what reconciliation found and what was promised to a verdict. Pure.
+"""judge(): the verdict on a run, from the results of reconciliation and the promise. Pure.
 
 VIOLATED outweighs INCONCLUSIVE, which outweighs HELD: evidence of a broken promise stays evidence whatever else
-went wrong, and a clean result is believed only when the run proves that something was tested. The exception is a ledger
-with a gap: a missing line of ours can look like any anomaly, so such a run is INCONCLUSIVE whatever was found (E12).
+went wrong, and a clean result counts only if the run proves that something was tested. The exception is a ledger
+with a gap: a missing line of the ledger can look like any anomaly, so such a run is INCONCLUSIVE whatever was found (E12).
 """
 
 from __future__ import annotations
@@ -15,24 +15,25 @@ from harness.contracts import Mode, Verdict
 from harness.expectation import Evidence, Shortfall, Standing, found, required_by, shortfalls, standing
 from harness.guarantees import TABLE, Conditions, Rule, promise
 
-MOST_EXCUSED = 0.02  # of what is owed (E14)
-MOST_REASONS = 8  # that one line names
-OWN_CHOICES = frozenset({"read_uncommitted"})  # excuses that a reader gives itself; a rebalance is none
+MOST_EXCUSED = 0.02  # share of the owed messages (E14)
+MOST_REASONS = 8  # in one line
+OWN_CHOICES = frozenset({"read_uncommitted"})  # excuses by the reader's own configuration, unlike a rebalance
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the judge has to know of the scenario."""
+    """Facts about the scenario that the judge needs."""
 
     expected: Verdict = Verdict.HELD
     windows: int = 0  # how many fault windows were scheduled
     conditions: Conditions = field(default_factory=Conditions)
-    # A run that is judged as another mode than it ran in is held to all of that mode, its isolation included:
-    # the group's choice of read_uncommitted excuses nothing then.
+    # A run that is judged as another mode than it ran in must keep every promise of that mode, its isolation included:
+    # then the group's choice of read_uncommitted excuses nothing.
     own_choices_excuse: bool = True
-    requires: Mapping[str, int] = field(default_factory=dict)  # what the run must raise, at least so often
+    # Anomalies that the run must raise, with lower bounds
+    requires: Mapping[str, int] = field(default_factory=dict)
     tolerates: frozenset[str] = frozenset()
-    deletes: bool = False  # one of the scheduled faults deletes records, so that expired ones are meant to be
+    deletes: bool = False  # a scheduled fault deletes records, so expired ones are intended
 
     @classmethod
     def of(cls, manifest: Mapping[str, Any], reconciled: Mapping[str, Any]) -> Settings:
@@ -56,7 +57,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class AnomalyCount:
-    """How often an anomaly was found, and why that is forbidden or allowed."""
+    """The count of an anomaly, and why it is forbidden or allowed."""
 
     anomaly: str
     count: int
@@ -71,9 +72,9 @@ class Judgement:
     violations: tuple[AnomalyCount, ...] = ()
     counted: tuple[AnomalyCount, ...] = ()
     inconclusive: tuple[str, ...] = ()
-    stalled: tuple[str, ...] = ()  # availability: a line of its own, never mixed into the verdict
+    stalled: tuple[str, ...] = ()  # availability: reported separately, never part of the verdict
     required: Mapping[str, int] = field(default_factory=dict)
-    found: Mapping[str, int] = field(default_factory=dict)  # of what is required
+    found: Mapping[str, int] = field(default_factory=dict)  # counts of the required anomalies
     shortfalls: tuple[Shortfall, ...] = ()  # why the requirements are not met
 
     @property
@@ -102,7 +103,7 @@ class Judgement:
 
 
 def judge(reconciled: Mapping[str, Any], guarantee: Mode, settings: Settings) -> Judgement:
-    """The verdict on one run, held to `guarantee`."""
+    """Return the verdict on one run under `guarantee`."""
     rules = list(_found(reconciled, guarantee, settings))
     violations = tuple(count for rule, count in rules if rule is Rule.FORBIDDEN)
     counted = tuple(count for rule, count in rules if rule is not Rule.FORBIDDEN)
@@ -135,7 +136,7 @@ def _verdict(violations: Sequence[AnomalyCount], unproven: Sequence[str], *, who
 
 
 def _sums(counts: Iterable[AnomalyCount]) -> dict[str, int]:
-    """One number for each anomaly: excused findings have a reason of their own."""
+    """Return one number for each anomaly, excused findings included."""
     sums: dict[str, int] = {}
     for count in counts:
         sums[count.anomaly] = sums.get(count.anomaly, 0) + count.count
@@ -145,7 +146,7 @@ def _sums(counts: Iterable[AnomalyCount]) -> dict[str, int]:
 def _found(
     reconciled: Mapping[str, Any], guarantee: Mode, settings: Settings
 ) -> Iterator[tuple[Rule, AnomalyCount]]:
-    """Every anomaly that was found at least once; excused findings apart from the others."""
+    """Yield every anomaly that was found at least once; excused findings separately."""
     for anomaly in TABLE:
         count = int(reconciled["counts"].get(anomaly, 0))
         cell = promise(anomaly, guarantee, settings.conditions)
@@ -161,7 +162,7 @@ def _found(
 
 
 def _doubts(reconciled: Mapping[str, Any], guarantee: Mode, settings: Settings) -> Iterator[str]:
-    """Why this run may prove nothing, each in one line."""
+    """Yield the reasons why this run may prove nothing, a line each."""
     seen = reconciled["coverage"]
     yield from seen.get("doubts", ())
     for anomaly, why in reconciled["crashed"].items():
@@ -194,7 +195,7 @@ def _doubts(reconciled: Mapping[str, Any], guarantee: Mode, settings: Settings) 
         )
     for observer, records in seen.get("observed", {}).items():
         if not records:
-            yield f"{observer} was given nothing: nobody looked on while it broke"
+            yield f"{observer} got no records: nothing was observed during the faults"
     for observer, behind in seen.get("observers_behind", {}).items():
         yield f"{observer} did not read to the end of what it observes: {behind}"
     for gap in seen["gaps"]:
@@ -204,27 +205,27 @@ def _doubts(reconciled: Mapping[str, Any], guarantee: Mode, settings: Settings) 
 
 
 def _untested(reconciled: Mapping[str, Any], guarantee: Mode, settings: Settings) -> Iterator[str]:
-    """Questions that the guarantee asks and that the run had nothing for, each in one line."""
+    """Yield the questions of the guarantee that compared nothing in this run, a line each."""
     for anomaly, compared in reconciled["compared"].items():
         if compared == 0 and promise(anomaly, guarantee, settings.conditions).rule is Rule.FORBIDDEN:
             yield f"{anomaly} is forbidden, and nothing was there to compare: the question was not tested"
 
 
 def _doubts_about_readings(not_asked: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """E11: what was not asked of which partitions, one line for each set of anomalies."""
+    """Yield the questions that were not asked of some partitions (E11), one line for each set of anomalies."""
     by_anomalies: dict[tuple[str, ...], dict[str, list[str]]] = {}
     for one in not_asked:
         place = str(one["topic"]) if one["partition"] is None else f"{one['topic']}/{one['partition']}"
         by_anomalies.setdefault(tuple(one["anomalies"]), {}).setdefault(str(one["why"]), []).append(place)
     for anomalies, reasons in by_anomalies.items():
-        told = [f"{', '.join(places)}: {why}" for why, places in reasons.items()]
-        more = f"; and for {len(told) - MOST_REASONS} more reasons" if len(told) > MOST_REASONS else ""
+        lines = [f"{', '.join(places)}: {why}" for why, places in reasons.items()]
+        more = f"; and for {len(lines) - MOST_REASONS} more reasons" if len(lines) > MOST_REASONS else ""
         verb = "was" if len(anomalies) == 1 else "were"
-        yield f"{', '.join(anomalies)} {verb} not asked of {'; '.join(told[:MOST_REASONS])}{more}"
+        yield f"{', '.join(anomalies)} {verb} not asked of {'; '.join(lines[:MOST_REASONS])}{more}"
 
 
 def _doubts_about_excuses(reconciled: Mapping[str, Any], settings: Settings) -> Iterator[str]:
-    """E14: an excuse must not carry the verdict."""
+    """Yield the excuses that would decide the verdict (E14), a line each."""
     owed = int(reconciled["compared"].get("lost", 0))
     for excuse, meant in (("late", False), ("expired", settings.deletes)):
         count = int(reconciled["counts"].get(excuse, 0))
@@ -237,7 +238,7 @@ def _doubts_about_excuses(reconciled: Mapping[str, Any], settings: Settings) -> 
 
 
 def _unbitten(windows: Sequence[Mapping[str, Any]], scheduled: int) -> Iterator[str]:
-    """Fault windows that did not open or did not bite, each in one line."""
+    """Yield the fault windows that did not open or did not bite, a line each."""
     if len(windows) < scheduled:
         yield f"{scheduled} fault windows were scheduled and {len(windows)} opened"
     for window in windows:

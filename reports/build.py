@@ -1,4 +1,4 @@
-"""Writes a report: one HTML file that needs nothing else, and the same as JSON next to it."""
+"""The report writer: one HTML file that needs nothing else, and the same as JSON next to it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def build(
     seconds: float | None,
     course: Course | None = None,
 ) -> Path:
-    """Write `out` (HTML) and `out` with the ending .json, each whole or not at all; the path of the HTML.
+    """Write `out` (HTML) and `out` with the ending .json, each whole or not at all; return the path of the HTML.
 
     The page opens from a file, loads nothing from anywhere, and runs only the scripts it was built with.
     `started` is epoch seconds or a text.
@@ -60,7 +60,7 @@ def build(
 
 
 def page(report: Report, beside: Path) -> str:
-    """The whole page as text. `beside` is the folder it will stand in."""
+    """Return the whole page as text. `beside` is the folder that it will be in."""
     style, script = _together(_STYLES), _licence() + _together(_SCRIPTS)
     return (
         _templates()
@@ -82,11 +82,11 @@ def page(report: Report, beside: Path) -> str:
 
 
 def as_data(report: Report, out: Path) -> dict[str, Any]:
-    """The keys of `prove --json`, and in each run all that its part of the page shows."""
-    told = headline(report.runs)
+    """Return the keys of `prove --json`, and for each run everything that its part of the page shows."""
+    head = headline(report.runs)
     return {
         "title": report.title,
-        "headline": told.sentence,
+        "headline": head.sentence,
         "exit_code": summary.exit_code(report.runs),
         "command": report.command,
         "started": report.started,
@@ -129,14 +129,14 @@ def _together(names: Sequence[str]) -> str:
 
 
 def _licence() -> str:
-    """uPlot's licence wants to travel with every copy, and a report is one."""
+    """Return uPlot's licence, which must be in every copy, and a report contains one."""
     return (
         "/*! uPlot:\n" + (_HERE / "assets/uplot/LICENSE.txt").read_text(encoding="utf-8").strip() + "\n*/\n"
     )
 
 
 def _hash(text: str) -> str:
-    """For the content security policy: only these very scripts and styles may act in the page."""
+    """Return a hash for the content security policy: only exactly these scripts and styles may act in the page."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 

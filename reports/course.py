@@ -1,4 +1,4 @@
-"""How a command went besides its runs: what was planned, what was skipped and why, what ended it early."""
+"""The course of a command besides its runs: planned runs, skipped scenarios with reasons, and an early end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ COMPLETE, INTERRUPTED, FAILED = "complete", "interrupted", "failed"
 
 @dataclass(frozen=True)
 class Course:
-    """`planned` counts the runs that were to be executed, without the skipped ones."""
+    """The course of a command; `planned` counts the runs that were to be executed, without the skipped ones."""
 
     planned: int
     skipped: Mapping[str, str] = field(default_factory=dict)  # by scenario: why
@@ -29,10 +29,10 @@ class Course:
         }
 
     def lines(self, runs: int) -> list[str]:
-        """What a reader has to know beside the table of so many runs; nothing when all went as planned."""
-        told = [f"skipped {name}: {why}" for name, why in self.skipped.items()]
-        told += [f"error: {text}" for text in self.errors]
+        """Return the lines below a table of so many runs; none if everything went as planned."""
+        lines = [f"skipped {name}: {why}" for name, why in self.skipped.items()]
+        lines += [f"error: {text}" for text in self.errors]
         if self.ended != COMPLETE:
             how = "interrupted" if self.ended == INTERRUPTED else "ended by an error"
-            told.append(f"{how} after {runs} of {plural(self.planned, 'run')}; {runs} in the report")
-        return told
+            lines.append(f"{how} after {runs} of {plural(self.planned, 'run')}; {runs} in the report")
+        return lines

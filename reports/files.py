@@ -1,4 +1,4 @@
-"""Readers for fields that a crashed, older or newer writer may have left out: what is not there reads as absent."""
+"""Readers for fields that a crashed, older or newer writer may have left out: a missing field reads as absent."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def text(values: Mapping[str, Any], name: str, otherwise: str = "") -> str:
 
 
 def decimal(value: Any) -> float | None:
-    """A number, or None for anything else: NaN and infinity have no place in a chart either."""
+    """Return a number, or None for anything else: a chart cannot show NaN and infinity."""
     known = isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
     return float(value) if known else None
 

@@ -1,4 +1,4 @@
-"""What a set of runs proves, as one sentence: the first thing that a page and a terminal say."""
+"""The headline: one sentence about what a set of runs proves, first on the page and on the terminal."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from reports.model import INCONCLUSIVE, RunReport, Standing
 from reports.words import number, plural
 
-MARKS = {  # a verdict is never told by colour alone
+MARKS = {  # a verdict is never shown by colour alone
     Standing.AS_PROMISED: "\u2713",
     Standing.BROKEN: "\u2717",
     Standing.MISSED: "\u2717",
@@ -34,7 +34,7 @@ class Headline:
 
 
 def headline(runs: Sequence[RunReport]) -> Headline:
-    """Bad news outweighs good news: a violated promise, a blind control, a run without proof."""
+    """Return the headline. Bad news outweighs good news: a violated promise, a blind control, a run without proof."""
     promises = [r for r in runs if not r.control]
     controls = [r for r in runs if r.control]
     standing = worst(runs)

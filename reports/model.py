@@ -1,4 +1,4 @@
-"""What a report shows, read from the files of run folders and from nothing else.
+"""The content of a report, read from the files of run folders and from nothing else.
 
 Reading never fails because a run did: a run that crashed before it was reconciled is INCONCLUSIVE, and one whose files
 are damaged, of another version or contradict each other is UNREADABLE. Both are rows of the report.
@@ -38,7 +38,7 @@ class Reason:
 
 @dataclass(frozen=True)
 class Window:
-    """One fault window as it happened; times in seconds from the run's clock, None for what never came."""
+    """One fault window as it happened; times in seconds from the run's clock, None if it never happened."""
 
     number: str
     fault: str
@@ -54,7 +54,7 @@ class Window:
     heal_s: float | None
     healed_s: float | None
     error: str
-    way: str = ""  # how the fault was done, where there are several ways
+    way: str = ""  # how the fault was done, if there are several ways
     recovered_s: float | None = None  # from its opening until every partition that fell silent acks again
 
 
@@ -75,7 +75,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class RunReport:
-    """One run. `counts` has what was counted: an anomaly that nobody looked for is absent, not 0."""
+    """One run. `counts` has what was counted: an anomaly that was not looked for is absent, not 0."""
 
     run_id: str
     path: Path
@@ -103,7 +103,7 @@ class RunReport:
     throughput_per_s: float | None = None
     windows: tuple[Window, ...] = ()
     findings: tuple[Finding, ...] = ()
-    findings_file: str = ""  # where all findings are, "" when that file was not written
+    findings_file: str = ""  # the file with all findings; "" if it was not written
     coverage: Mapping[str, Any] = field(default_factory=dict)
     timeline: Timeline = field(default_factory=Timeline)
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -120,20 +120,20 @@ class RunReport:
 
     @property
     def required(self) -> str:
-        """`required: lost >= 1; found: lost 48`; empty where nothing is required."""
-        return self.requirement.told({v.anomaly: v.count for v in self.violations})
+        """`required: lost >= 1; found: lost 48`; empty if nothing is required."""
+        return self.requirement.text({v.anomaly: v.count for v in self.violations})
 
     @property
     def bite(self) -> str | None:
-        """The proofs of the windows that took effect; None when none did, or none was planned."""
+        """The proofs of the windows that took effect; None if none did, or none was planned."""
         return "; ".join(w.proof or f"{w.fault} took effect" for w in self.windows if w.bit) or None
 
     @property
     def software(self) -> str:
-        """What brokers and clients ran, as they told: `Kafka 3.9.2, confluent-kafka 2.10.1`."""
+        """The versions that brokers and clients reported: `Kafka 3.9.2, confluent-kafka 2.10.1`."""
         names = {"kafka": "Kafka", "confluent-kafka": "confluent-kafka"}
         return ", ".join(
-            f"{told} {self.versions[name]}" for name, told in names.items() if name in self.versions
+            f"{label} {self.versions[name]}" for name, label in names.items() if name in self.versions
         )
 
     def count(self, name: str) -> int | None:
@@ -226,7 +226,7 @@ def read_runs(runs: Iterable[RunDir]) -> tuple[RunReport, ...]:
 
 
 def _files(run: RunDir) -> tuple[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any], list[str]]:
-    """Manifest, findings and verdict, each checked, and why some of them are not there. LedgerError: not to be trusted."""
+    """Return manifest, findings and verdict, each checked, and why some are missing. LedgerError: they cannot be trusted."""
     if not os.path.lexists(run.manifest):
         return {}, {}, {}, ["the run has no manifest: there is no manifest.json"]
     run.need_own_files()
@@ -267,5 +267,5 @@ def _finding(f: Mapping[str, Any]) -> Finding:
 
 
 def _started(clock: Mapping[str, Any]) -> Any:
-    """Epoch seconds where the manifest has them, else its text: numbers can be compared and told in UTC."""
+    """Return epoch seconds if the manifest has them, otherwise its text: numbers can be compared and shown in UTC."""
     return clock.get("wall") if decimal(clock.get("unix")) is None else clock["unix"]

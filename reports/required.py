@@ -1,4 +1,4 @@
-"""What a run had to raise, what of it was found, and why that is not enough, as verdict.json has it."""
+"""The requirements of a run in verdict.json: anomalies that it had to raise, the counts found, and what is lacking."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.contracts import Verdict
-from harness.expectation import Lack, Shortfall, told
+from harness.expectation import Lack, Shortfall, requirement_text
 from reports.files import counts, items, text
 
 _OLD = "verdict.json does not say what the control had to raise: an older version judged it; reconcile the run again"
@@ -21,7 +21,7 @@ class Required:
 
     @classmethod
     def read(cls, judged: Mapping[str, Any], troubles: Sequence[str]) -> Required:
-        """From verdict.json. A control that names nothing, or whose files are damaged, proves nothing."""
+        """Read verdict.json. A control that requires nothing, or whose files are damaged, proves nothing."""
         lacking = [
             Shortfall(Lack(each["kind"]), text(each, "text"))
             for each in items(judged, "shortfalls")
@@ -39,10 +39,10 @@ class Required:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why it is not enough, each once."""
+        """The reasons why the run does not satisfy its scenario, each once."""
         return tuple(dict.fromkeys(shortfall.text for shortfall in self.shortfalls))
 
-    def told(self, violations: Mapping[str, int]) -> str:
-        """`required: lost >= 1; found: lost 48`, with other violations behind `also`; empty if nothing was required."""
+    def text(self, violations: Mapping[str, int]) -> str:
+        """Return `required: lost >= 1; found: lost 48; also: …` with other violations; empty if nothing was required."""
         also = {anomaly: count for anomaly, count in violations.items() if anomaly not in self.required}
-        return told(self.required, self.found, also) if self.required else ""
+        return requirement_text(self.required, self.found, also) if self.required else ""

@@ -22,12 +22,12 @@ _OFF = "\033[0m"
 
 
 def read(runs: Iterable[RunDir]) -> tuple[RunReport, ...]:
-    """The runs as the functions here take them; a run that crashed is among them."""
+    """Read the runs; runs that crashed are included."""
     return read_runs(runs)
 
 
 def row(run: RunReport) -> dict[str, Any]:
-    """One run for `prove --json`. A count that nobody took is null; `bite` is the proof, null without one."""
+    """Return one run for `prove --json`. A count that was not taken is null; `bite` is the proof, null without one."""
     return {
         "scenario": run.scenario,
         "mode": run.mode,
@@ -55,7 +55,7 @@ def summary(
     versions: Mapping[str, Any],
     course: Course | None = None,
 ) -> dict[str, Any]:
-    """With `course`: also how many runs were planned, which scenarios were skipped and why, and what ended it early."""
+    """Return the summary of all runs; with `course` also planned runs, skipped scenarios with reasons, and the early end."""
     return {
         "runs": [row(run) for run in runs],
         "report": str(report_path),
@@ -66,7 +66,7 @@ def summary(
 
 
 def exit_code(runs: Sequence[RunReport]) -> int:
-    """What the program ends with.
+    """Return the exit code of the program.
 
     0: every run is as expected. 1: a run is VIOLATED by something that it does not plant, or does not show what it must
     raise (a control that did not catch). 2: else, a run cannot be read. 3: else, a run is INCONCLUSIVE, or there is no run at
@@ -82,10 +82,9 @@ def exit_code(runs: Sequence[RunReport]) -> int:
 
 
 def table(runs: Sequence[RunReport], colour: bool = False, course: Course | None = None) -> str:
-    """An aligned table of at most 140 columns, what runs had to raise, and a closing sentence; ANSI colours only when asked
-    for.
+    """Return an aligned table of at most 140 columns, the requirements of runs, and a closing sentence.
 
-    With `course`: below the rows, what was skipped and why, and what ended the command early.
+    With `course` also the skipped scenarios with reasons, and what ended the command early.
     """
     lines = _narrowed(
         _lines(runs, words.number), ((1, 12), (0, 24))
@@ -111,7 +110,7 @@ def table(runs: Sequence[RunReport], colour: bool = False, course: Course | None
 
 
 def _required(runs: Sequence[RunReport]) -> list[str]:
-    """A line for each run that had to raise something, its reasons where that is not enough, and an empty line."""
+    """Return a line for each run with requirements, the reasons why it does not satisfy them, and an empty line."""
     asked = [run for run in runs if run.required or run.requirement.shortfalls]
     wide = max((len(run.scenario) for run in asked), default=0)
     lines = []
@@ -123,10 +122,10 @@ def _required(runs: Sequence[RunReport]) -> list[str]:
 
 
 def closing(runs: Sequence[RunReport]) -> str:
-    """`12 of 13 runs as promised; 1 VIOLATED unexpectedly: exactly_once-kill-leader.`"""
+    """Return the closing sentence: `12 of 13 runs as promised; 1 VIOLATED unexpectedly: exactly_once-kill-leader.`"""
     if not runs:
         return "No runs: nothing was proven."
-    told = {
+    labels = {
         Standing.BROKEN: "VIOLATED unexpectedly",
         Standing.MISSED: "did not catch what was planted",
         Standing.UNREADABLE: "cannot be read",
@@ -134,7 +133,7 @@ def closing(runs: Sequence[RunReport]) -> str:
     }
     fine = sum(run.standing is Standing.AS_PROMISED for run in runs)
     parts = [f"{fine} of {words.plural(len(runs), 'run')} as promised"]
-    for standing, text in told.items():
+    for standing, text in labels.items():
         names = [printable(run.scenario) for run in runs if run.standing is standing]
         if names:
             more = f" and {len(names) - 5} more" if len(names) > 5 else ""
@@ -169,7 +168,7 @@ def _lines(runs: Sequence[RunReport], number: Callable[[float | None], str]) -> 
 
 
 def _narrowed(lines: list[list[str]], least: Sequence[tuple[int, int]]) -> list[list[str]]:
-    """The columns, in the order given, cut down to their least width until the table fits."""
+    """Shorten the columns, in the given order, down to their least width until the table fits."""
     for column, fewest in least:
         over = _width(lines) - WIDTH
         wide = max(len(line[column]) for line in lines)
@@ -185,7 +184,7 @@ def _width(lines: Sequence[Sequence[str]]) -> int:
 
 
 def _shorten(text: str, most: int) -> str:
-    """Keeps both ends: names differ at either."""
+    """Shorten a text in its middle: names differ at either end."""
     if len(text) <= most:
         return text
     tail = (most - 1) // 2

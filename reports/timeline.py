@@ -37,9 +37,9 @@ class Timeline:
 
     @classmethod
     def read(cls, written: Mapping[str, Any], most: int = MOST_BUCKETS) -> Timeline:
-        """From `timeline` of reconciled.json. A bucket that is not there had no traffic: its rates are 0.
+        """Read `timeline` of reconciled.json. A missing bucket had no traffic: its rates are 0.
 
-        Without that a line would be drawn straight across an outage.
+        Otherwise the chart would draw a line straight across an outage.
         """
         step_s = decimal(written.get("bucket_s")) or 0.25
         times = [t for t in map(decimal, items(written, "t_s")) if t is not None]
@@ -76,7 +76,7 @@ class Timeline:
         )
 
     def compact(self) -> dict[str, Any]:
-        """As few bytes as will do, for the script in the page."""
+        """Return the numbers for the script in the page, in few bytes."""
         return {
             "t0": self.start_s,
             "dt": self.step_s,

@@ -1,4 +1,4 @@
-"""How values read in a report and on a terminal: numbers, times, names."""
+"""Values as text for reports and terminals: numbers, times, names."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 NOTHING = "\u2013"
 MODES = ("at_most_once", "at_least_once", "idempotent", "exactly_once")  # weakest promise first
 
-# What an anomaly means, in a sentence for readers who do not know the vocabulary.
+# The meaning of each anomaly, for readers who do not know the vocabulary.
 MEANINGS = {
     "lost": "acknowledged, but nowhere in the log",
     "unseen": "acknowledged and never read: lost or late",
     "duplicated": "one message at two or more offsets of the log",
-    "reordered": "two messages of one producer stand in the opposite order of their sends",
-    "key_reordered": "two messages with one key stand in the opposite order of their sends",
+    "reordered": "two messages of one producer are in the opposite order of their sends",
+    "key_reordered": "two messages with one key are in the opposite order of their sends",
     "misplaced": "in another topic or partition than intended",
-    "phantom": "in the log or delivered, but sent by nobody",
+    "phantom": "in the log or delivered, but no producer sent it",
     "corrupted": "the content is not what was sent",
     "offset_conflict": "one offset is claimed by two different messages",
     "undelivered": "in the log, but the group never got it",
@@ -41,14 +41,14 @@ MEANINGS = {
 
 
 def number(value: float | None) -> str:
-    """`20,132`, or a dash for what is not known."""
+    """`20,132`, or a dash if it is not known."""
     if value is None:
         return NOTHING
     return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 100 else f"{value:,.3g}"
 
 
 def short_number(value: float | None) -> str:
-    """`12.4M`: for numbers that are too wide for their place."""
+    """Return a short form of wide numbers: `12.4M`."""
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
         if value is not None and abs(value) >= size:
             return f"{value / (1e3 if letter == 'k' else size):.3g}{letter}"
@@ -117,14 +117,16 @@ def plain(value: Any) -> str:
 
 def measures(values: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Evidence as words: {"append_ms": 52.4, "note": ""} reads append 52.4 ms; what is empty is left out."""
-    told = []
+    measured = []
     for name, value in values.items():
         unit = next((u for u in ("ms", "s", "mb") if name.endswith(f"_{u}")), "")
         if unit and isinstance(value, int | float) and not isinstance(value, bool):
-            told.append((words(name.removesuffix(f"_{unit}")), f"{plain(value)} {unit.replace('mb', 'MB')}"))
+            measured.append(
+                (words(name.removesuffix(f"_{unit}")), f"{plain(value)} {unit.replace('mb', 'MB')}")
+            )
         elif value not in (None, "", [], {}):
-            told.append((words(name), plain(value)))
-    return told
+            measured.append((words(name), plain(value)))
+    return measured
 
 
 def flat(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:

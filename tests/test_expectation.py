@@ -29,9 +29,9 @@ def test_a_control_that_raises_what_it_must_is_as_expected() -> None:
     judged = control(counts={"lost": 48})
     assert judged.as_expected
     assert judged.standing is Standing.AS_PROMISED
-    told = judged.to_json()
-    assert (told["required"], told["found"]) == ({"lost": 1}, {"lost": 48})
-    assert (told["as_expected"], told["standing"], told["shortfalls"]) == (True, "as promised", [])
+    as_json = judged.to_json()
+    assert (as_json["required"], as_json["found"]) == ({"lost": 1}, {"lost": 48})
+    assert (as_json["as_expected"], as_json["standing"], as_json["shortfalls"]) == (True, "as promised", [])
 
 
 # TRUST T3: all three at once were "as expected".
@@ -86,7 +86,7 @@ def test_a_violation_that_the_control_does_not_plant_is_a_violation() -> None:
     assert "phantom 2" in judged.shortfalls[0].text
 
 
-def test_what_comes_along_may_be_named_and_need_not_come() -> None:
+def test_tolerated_anomalies_are_allowed_and_not_required() -> None:
     settings = Settings(
         expected=Verdict.VIOLATED, windows=1, requires={"lost": 1}, tolerates=frozenset({"phantom"})
     )
@@ -109,13 +109,13 @@ def test_what_comes_along_may_be_named_and_need_not_come() -> None:
     ids=str,
 )
 def test_a_control_of_a_doubtful_run_is_unproven(changes: dict[str, Any]) -> None:
-    """What was found may come from the failure that the doubt names, so it satisfies nothing."""
+    """The findings may come from the failure that the doubt names, so they satisfy nothing."""
     judged = control(counts={"lost": 3}, **changes)
     assert judged.verdict is Verdict.VIOLATED
     assert (judged.standing, set(lacks(judged))) == (Standing.UNPROVEN, {Lack.UNPROVEN})
 
 
-def test_a_control_with_a_gap_in_its_ledger_is_unproven_and_accuses_nobody() -> None:
+def test_a_control_with_a_gap_in_its_ledger_is_unproven_and_has_no_violations() -> None:
     judged = control(counts={"lost": 3}, gaps=["harness.events: line 3 is torn"])
     assert judged.verdict is Verdict.INCONCLUSIVE
     assert [(v.anomaly, v.count) for v in judged.violations] == [("lost", 3)]

@@ -103,7 +103,7 @@ def test_an_excuse_that_is_rare_or_meant_does_not_matter() -> None:
     assert Settings.of({"scenario": scenario}, reconciled()).deletes
 
 
-def test_what_was_not_asked_hides_no_violation() -> None:
+def test_questions_not_asked_hide_no_violation() -> None:
     """T1: findings in partitions that were read whole stay evidence."""
     judgement = judge(reconciled(counts={"lost": 1}, not_asked=NOT_ASKED), Mode.AT_LEAST_ONCE, ONE_WINDOW)
     assert judgement.verdict is Verdict.VIOLATED
@@ -117,7 +117,7 @@ def test_a_violation_outweighs_every_doubt() -> None:
     assert judgement.inconclusive
 
 
-def test_what_a_mode_allows_is_counted() -> None:
+def test_anomalies_that_a_mode_allows_are_counted() -> None:
     judgement = judge(reconciled(counts={"lost": 3}), Mode.AT_MOST_ONCE, ONE_WINDOW)
     assert judgement.verdict is Verdict.HELD
     assert [(c.anomaly, c.count) for c in judgement.counted] == [("lost", 3)]

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from harness.expectation import told
+from harness.expectation import requirement_text
 from harness.runtime.terminal import printable
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Progress:
         result = future.result()
         mark = "as expected" if result.as_expected else f"NOT as expected ({result.scenario.expected})"
         if result.judgement.required:
-            mark += f", {told(result.judgement.required, result.judgement.found)}"
+            mark += f", {requirement_text(result.judgement.required, result.judgement.found)}"
         counts = ", ".join(f"{result.count(n)} {n}" for n in ("acked", "lost", "duplicated", "reordered"))
         self._print(f"{result.scenario.name}: {result.verdict}, {mark}: {counts}", lasting=True)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 if TYPE_CHECKING:
-    from harness.reconcile.screen.summaries import Space, Why
+    from harness.reconcile.screen.spaces import Space, Why
 
 
 class Finder(Protocol):

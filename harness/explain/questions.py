@@ -1,6 +1,6 @@
-"""What `explain` answers: the account of one record, or every finding of a run in plain sentences.
+"""Answers of `explain`: the account of one record, or every finding of a run in plain sentences.
 
-It reads the journals and the results of reconciliation; neither Spark nor sealed tables are needed.
+This module reads the journals and the results of reconciliation; neither Spark nor sealed tables are needed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import LedgerError, UsageError
-from harness.explain.record_history import Account, Teller
+from harness.explain.record_history import Account, AccountBuilder
 from harness.ledger.query import Journals, Position
 from harness.ledger.results import read_reconciled, read_verdict
 from harness.ledger.rundir import RunDir, need_file
@@ -22,23 +22,23 @@ _UNKNOWN = "not known: this run is not reconciled"
 
 
 def account_of_message(run: RunDir, text: str) -> Account:
-    """The account of the message with this id."""
+    """Return the account of the message with this id."""
     journals = Journals(run)
     identity = journals.identity_of(text)
     found = journals.look({identity}, set())
     if not found.attempts and not found.seen:
         raise UsageError(f"--message {text}: it was never attempted, and no reader got it")
-    return _with_findings(Teller(journals).message(identity, found), run)
+    return _with_findings(AccountBuilder(journals).message(identity, found), run)
 
 
 def accounts_of_position(run: RunDir, text: str) -> list[Account]:
-    """The accounts of all messages that stand, or were said to stand, at a position; else of the position."""
+    """Return the accounts of all messages that were read or acked at a position; if there are none, of the position."""
     journals = Journals(run)
     position = journals.position_of(text)
     found = journals.look(set(), {position})
-    teller = Teller(journals)
+    builder = AccountBuilder(journals)
     if found.identities:
-        each = (teller.message(i, journals.look({i}, set())) for i in sorted(found.identities))
+        each = (builder.message(i, journals.look({i}, set())) for i in sorted(found.identities))
         return [_with_findings(account, run) for account in each]
     bounds = journals.bounds.get(position[:2])
     if bounds is None:
@@ -48,17 +48,17 @@ def accounts_of_position(run: RunDir, text: str) -> list[Account]:
         known = (
             f"the log of {journals.log_name(*position[:2])} goes from {bounds['start']} to {bounds['end']}"
         )
-        raise UsageError(f"--position {text}: nothing is known of it; {known}")
-    return [_with_findings_at(teller.position(position, found), run, position)]
+        raise UsageError(f"--position {text}: there is no record of it; {known}")
+    return [_with_findings_at(builder.position(position, found), run, position)]
 
 
 def overview(run: RunDir) -> dict[str, Any]:
-    """The verdict, and for each anomaly that was found how often and the findings that are told in full."""
+    """Return the verdict, and for each anomaly found its count and the findings that reconciled.json has in full."""
     run.need_own_files()
     manifest, reconciled = run.read_manifest(), read_reconciled(run)
     verdict = read_verdict(run, manifest, reconciled)
-    told = reconciled["findings"]
-    looked_for = dict.fromkeys([*reconciled["compared"], *(f["anomaly"] for f in told)])
+    in_full = reconciled["findings"]
+    looked_for = dict.fromkeys([*reconciled["compared"], *(f["anomaly"] for f in in_full)])
     reasons = {c["anomaly"]: c["reason"] for c in [*verdict["counted"], *verdict["violations"]]}
     forbidden = {c["anomaly"] for c in verdict["violations"]}
     return {
@@ -72,7 +72,7 @@ def overview(run: RunDir) -> dict[str, Any]:
                 "count": count,
                 "forbidden": anomaly in forbidden,
                 "reason": reasons.get(anomaly, ""),
-                "findings": [f for f in told if f["anomaly"] == anomaly],
+                "findings": [f for f in in_full if f["anomaly"] == anomaly],
             }
             for anomaly in looked_for
             if (count := int(reconciled["counts"].get(anomaly, 0)))
@@ -80,29 +80,29 @@ def overview(run: RunDir) -> dict[str, Any]:
     }
 
 
-def overview_text(told: Mapping[str, Any]) -> str:
-    counts = told["counts"]
+def overview_text(answer: Mapping[str, Any]) -> str:
+    counts = answer["counts"]
     seen = ", ".join(
         f"{name} {counts[name]}" for name in ("attempted", "acked", "in_log", "delivered") if name in counts
     )
     lines = [
-        f"{told['run']}: {told['verdict']}, expected {told['expected']}, held to {told['guarantee']}",
+        f"{answer['run']}: {answer['verdict']}, expected {answer['expected']}, held to {answer['guarantee']}",
         f"  {seen}",
     ]
-    lines += [f"  not as required: {text}" for text in told["shortfalls"]]
-    lines += [f"  inconclusive: {text}" for text in told["inconclusive"]]
-    for one in told["anomalies"]:
+    lines += [f"  not as required: {text}" for text in answer["shortfalls"]]
+    lines += [f"  inconclusive: {text}" for text in answer["inconclusive"]]
+    for one in answer["anomalies"]:
         rule = "forbidden" if one["forbidden"] else "allowed"
         lines += ["", f"{one['anomaly']} x {one['count']}, {rule}: {one['reason']}"]
         lines += [f"  {f['text']}" for f in one["findings"]]
         if (left := one["count"] - len(one["findings"])) > 0:
             lines.append(f"  … and {left} more in findings.parquet")
-    return "\n".join(map(printable, lines if told["anomalies"] else [*lines, "  no anomaly was found"]))
+    return "\n".join(map(printable, lines if answer["anomalies"] else [*lines, "  no anomaly was found"]))
 
 
 def _with_findings(account: Account, run: RunDir) -> Account:
-    """Every finding that names the message; those that are not told in full, by their evidence."""
-    found = [f for f in _told(run) if account.title in (f.get("messages") or [])]
+    """Add every finding that names the message; findings that are not in reconciled.json by their evidence."""
+    found = [f for f in _in_full(run) if account.title in (f.get("messages") or [])]
     anomalies = {f["anomaly"] for f in found}
     more = [row for row in _all_findings(run, account.title) if row["anomaly"] not in anomalies]
     findings = [f"{f['anomaly']}: {f['text']}" for f in found] + [
@@ -117,7 +117,7 @@ def _with_findings_at(account: Account, run: RunDir, position: Position) -> Acco
     topics = {account.topic, "0", 0} if position.topic == 0 else {str(position.topic), position.topic}
     here = (
         f
-        for f in _told(run)
+        for f in _in_full(run)
         if f.get("topic") in topics
         and f.get("partition") == position.partition
         and position.offset in (f.get("offsets") or [])
@@ -126,7 +126,7 @@ def _with_findings_at(account: Account, run: RunDir, position: Position) -> Acco
     return replace(account, findings=findings or [_NONE if run.reconciled.exists() else _UNKNOWN])
 
 
-def _told(run: RunDir) -> list[dict[str, Any]]:
+def _in_full(run: RunDir) -> list[dict[str, Any]]:
     findings: list[dict[str, Any]] = read_reconciled(run)["findings"] if run.reconciled.exists() else []
     return findings
 
@@ -148,7 +148,7 @@ def _all_findings(run: RunDir, message: str) -> list[Mapping[str, Any]]:
 
 
 def _naming(path: Path, message: str) -> list[Mapping[str, Any]]:
-    """The rows of findings that name a message."""
+    """Return the rows of findings that name a message."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq

@@ -19,7 +19,7 @@ OUTCOMES = {Outcome.UNKNOWN: "its outcome is unknown", Outcome.ACKED: "acked", O
 
 @dataclass(frozen=True)
 class HistoryEntry:
-    """One thing that is known; `t` in ns of the run's clock, None when it has no time of its own."""
+    """One fact about a record; `t` in ns of the run's clock, None if it has no time."""
 
     t: int | None
     what: str
@@ -29,7 +29,7 @@ class HistoryEntry:
 
 @dataclass
 class Account:
-    """What became of one message, or of one position where no message is known."""
+    """The history of one message, or of one position without a known message."""
 
     title: str
     topic: str
@@ -37,34 +37,34 @@ class Account:
     moments: list[HistoryEntry] = field(default_factory=list)
     findings: list[str] = field(default_factory=list)
 
-    def _told(self) -> list[tuple[float | None, HistoryEntry]]:
-        """In order of time; what has no time comes last."""
+    def _in_order(self) -> list[tuple[float | None, HistoryEntry]]:
+        """Return the entries in order of time; those without a time come last."""
         inorder = sorted(self.moments, key=lambda m: (m.t is None, m.t))
         return [(None if m.t is None else (m.t - self.zero_ns) / 1e9, m) for m in inorder]
 
     def text(self) -> str:
         lines = [f"{self.title} (topic {self.topic})"]
         lines += [
-            f"  {'' if t is None else f'{t:.4f} s':>12}  {m.what:<12}  {m.text}" for t, m in self._told()
+            f"  {'' if t is None else f'{t:.4f} s':>12}  {m.what:<12}  {m.text}" for t, m in self._in_order()
         ]
         lines += [f"  {'':>12}  {'finding':<12}  {text}" for text in self.findings]
         return "\n".join(map(printable, lines))
 
     def to_json(self) -> dict[str, Any]:
         moments = [
-            {"t_s": t, "what": m.what, "text": m.text, "facts": dict(m.facts)} for t, m in self._told()
+            {"t_s": t, "what": m.what, "text": m.text, "facts": dict(m.facts)} for t, m in self._in_order()
         ]
         return {"title": self.title, "topic": self.topic, "moments": moments, "findings": self.findings}
 
 
-class Teller:
-    """Makes accounts from what the journals hold."""
+class AccountBuilder:
+    """A builder of accounts from the journals of a run."""
 
     def __init__(self, journals: Journals) -> None:
         self.h = journals
 
     def message(self, identity: MessageIdentity, own: Found) -> Account:
-        """`own` are all rows about this message."""
+        """Return the account of a message; `own` are all rows about it."""
         positions = own.positions
         others = self.h.look(set(), positions) if positions else Found()
         moments = [m for a in own.attempts for m in self._attempt(a)]
@@ -84,11 +84,11 @@ class Teller:
         return Account(self.h.name(identity), self.h.topic, self.h.zero_ns, moments)
 
     def position(self, position: Position, found: Found) -> Account:
-        """Of a place where no message is known."""
+        """Return the account of a position without a known message."""
         moments = [self._seen(s) for s in found.seen]
         if not found.seen:
             moments.append(
-                HistoryEntry(None, "log", "nobody read a record here: a transaction marker, or a gap")
+                HistoryEntry(None, "log", "no reader found a record here: a transaction marker, or a gap")
             )
         moments += self._logs({position[:2]}, {position})
         moments += self._group({position}, [s for s in found.seen if s.how == "delivered"], moments)
@@ -113,7 +113,7 @@ class Teller:
             return
         outcome = OUTCOMES[Outcome(int(row["outcome"]))]
         if row["outcome"] == Outcome.ACKED:
-            outcome += f" at {self.h.place(attempt.position)}" if attempt.position else ", no position told"
+            outcome += f" at {self.h.place(attempt.position)}" if attempt.position else ", without a position"
             outcome += "" if attempt.answered else " (acks=0: counted when it left the client)"
         error = f", error {_error_name(int(row['error']))}" if row["error"] else ""
         later_ms = (int(row["t_outcome"]) - sent) / 1e6
@@ -133,7 +133,7 @@ class Teller:
 
     # --- the readers' side ---
 
-    def _seen(self, seen: Seen, who: str = "") -> HistoryEntry:
+    def _seen(self, seen: Seen, message: str = "it") -> HistoryEntry:
         what, reader, verb = "reading", f"the final {seen.how} reading", "found"
         if seen.how == "delivered":
             what, reader, verb = "delivery", seen.reader, "got"
@@ -141,7 +141,7 @@ class Teller:
             isolation = self.h.observers.get(seen.reader)
             what, reader, verb = "observation", f"{seen.reader} (beside the group, {isolation})", "got"
         flags = f" with damage flags {seen.row['flags']}" if seen.row["flags"] else ""
-        text = f"{reader} {verb} {who or 'it'} at {self.h.place(seen.position)}{flags}"
+        text = f"{reader} {verb} {message} at {self.h.place(seen.position)}{flags}"
         return HistoryEntry(int(seen.row["t"]), what, text, {"reader": seen.reader, **_plain(seen.row)})
 
     def _not_read(self, seen: Sequence[Seen]) -> Iterator[HistoryEntry]:
@@ -156,10 +156,10 @@ class Teller:
                 yield HistoryEntry(read.get("t"), "reading", text, read)
 
     def _others(self, identity: MessageIdentity, at: Found) -> Iterator[HistoryEntry]:
-        """Who else claims a position of this message."""
+        """Yield other messages that claim a position of this message."""
         for a in at.attempts:
             if a.identity != identity and a.position is not None:
-                text = f"{self.h.name(a.identity)} was told the same position, {self.h.place(a.position)}"
+                text = f"{self.h.name(a.identity)} was acked at the same position, {self.h.place(a.position)}"
                 yield HistoryEntry(int(a.row["t_outcome"]), "conflict", text, _plain(a.row))
         for s in at.seen:
             if s.identity != identity:
@@ -179,7 +179,7 @@ class Teller:
     def _group(
         self, positions: Iterable[Position], delivered: Sequence[Seen], known: Sequence[HistoryEntry]
     ) -> Iterator[HistoryEntry]:
-        """Commits just before and after each position was passed, and who had the partition around that."""
+        """Yield the commits just before and after each position was passed, and the owners of the partition around that."""
         for position in sorted(positions):
             log = self.h.log_name(*position[:2])
             commits = [
@@ -254,6 +254,6 @@ def _window_text(e: Event) -> str:
 
 
 def _error_name(code: int) -> str:
-    from confluent_kafka import KafkaError  # only where there was an error: it takes a while to load
+    from confluent_kafka import KafkaError  # only if there was an error: it takes long to load
 
     return f"{KafkaError(code).name()} ({code})"

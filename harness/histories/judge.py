@@ -51,15 +51,18 @@ def judge_histories(
     ww_deps: bool = False,
     closed: bool = False,
 ) -> list[Judged]:
-    """The verdict on each history. `closed`: every sender is in it, so that a message that nobody sent is a phantom;
-    else it may have begun after the message was sent."""
+    """Return the verdict on each history.
+
+    `closed`: the history contains every send, so a message without a send is a phantom. Otherwise the history may have begun
+    after the message was sent.
+    """
     numbered = [number(history) for history in histories]
     finders = [finder for finder in all_finders(HISTORY) if closed or finder.anomaly != PHANTOM]
     crashed: dict[str, str] = {}
     rows = _ask(spark, numbered, finders, crashed, ww_deps=ww_deps)
     judged = []
     for run, one in enumerate(numbered):
-        found = list(_told(one, [row for row in rows if row["run"] == run and row["excuse"] is None]))
+        found = list(_findings(one, [row for row in rows if row["run"] == run and row["excuse"] is None]))
         seen = _coverage(one, finders)
         judgement = _judgement(found, seen, crashed, guarantee)
         if judgement.inconclusive:
@@ -76,7 +79,7 @@ def _ask(
     *,
     ww_deps: bool,
 ) -> list[dict[str, Any]]:
-    """All findings: Spark hands the histories out, and each task asks the finders about its own."""
+    """Return all findings: Spark distributes the histories, and each task asks the finders about its own."""
 
     def judge_some(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         mine = {number: histories[number] for batch in batches for number in batch.column(0).to_pylist()}
@@ -110,21 +113,21 @@ def _judgement(
     return judge(reconciled, guarantee, Settings())
 
 
-# --- telling --------------------------------------------------------------------------------------
+# --- findings -------------------------------------------------------------------------------------
 
 
-def _told(numbered: Numbered, rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Findings with the names and lines of the file, each once, in the order of the table of anomalies."""
-    told: dict[tuple[Any, ...], dict[str, Any]] = {}
+def _findings(numbered: Numbered, rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield findings with the names and lines of the file, each once, in the order of the table of anomalies."""
+    by_key: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows:
         one = _finding(numbered, row)
         key = one["anomaly"], one["partition"], repr(one["messages"]), one["scope"], repr(one["events"])
-        if key in told:
-            one["offsets"] = sorted({*told[key]["offsets"], *one["offsets"]})
-        told[key] = one
+        if key in by_key:
+            one["offsets"] = sorted({*by_key[key]["offsets"], *one["offsets"]})
+        by_key[key] = one
     order = list(TABLE)
     yield from sorted(
-        told.values(),
+        by_key.values(),
         key=lambda one: (order.index(one["anomaly"]), str(one["partition"]), one["events"], one["offsets"]),
     )
 
@@ -155,7 +158,7 @@ def _finding(numbered: Numbered, row: Mapping[str, Any]) -> dict[str, Any]:
 def _readers(
     history: History, anomaly: str, keys: Sequence[tuple[int, Any]], offsets: Sequence[int]
 ) -> list[int]:
-    """The operations that read these messages; of a premature read those that came too early."""
+    """Return the operations that read these messages; for a premature read only those that came too early."""
     lines = []
     for operation in history.operations:
         reads = [read for read in operation.reads if (read.partition, read.message) in keys]

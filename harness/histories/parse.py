@@ -1,7 +1,7 @@
 """Operation histories that another tool recorded: JSON lines, one event a line, in order of time.
 
-docs/histories.md has the format. A line that cannot be understood is an error that names file, line and reason: what is
-left out of a history would be taken for lost.
+docs/histories.md has the format. A line that cannot be understood is an error that names file, line and reason: a line
+that is skipped would look like a lost message.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Read:
 
 @dataclass
 class Operation:
-    """One operation of a process: what was asked and what came of it. `line` is that of its end, from 0."""
+    """One operation of a process: request and result. `line` is that of its end, from 0."""
 
     process: int
     kind: str
@@ -89,7 +89,7 @@ class _HistoryParser:
     def history(self) -> History:
         for event in self._events():
             self._take(event)
-        # What never ended is unknown from its beginning on.
+        # An operation that never ended is unknown from its beginning on.
         self._history.operations += self._open.values()
         self._history.operations.sort(key=lambda op: op.line)
         for operation in self._history.operations:
@@ -227,7 +227,7 @@ class _HistoryParser:
         return label  # type: ignore[no-any-return]
 
     def _number(self, kind: str, label: Any, name: str) -> int:
-        """A number for each label in the order of their first mention."""
+        """Return the number of a label; labels are numbered in the order of their first mention."""
         if isinstance(label, bool) or not isinstance(label, str | int):
             self._refuse(f"{name} {shown(label)}: a string or an integer is expected")
         known = self._labels[kind]

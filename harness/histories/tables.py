@@ -1,8 +1,8 @@
-"""Histories as the tables that finders ask: the same ones as of a ledger, a history a run.
+"""Histories as the tables that finders ask: the same tables as of a ledger, each history as a run.
 
 Times are line numbers, an operation is a transaction (its number is its line + 1), a process is a session and a reader.
-There is no final reading: what acks that can be relied on and what polls have shown is taken for the log (E1-E3), and
-what an ok poll got is what can be seen.
+There is no final reading: the log is reconstructed from trustworthy acks and from what polls returned (E1-E3), and a
+message is visible if an ok poll got it.
 """
 
 from __future__ import annotations
@@ -39,12 +39,11 @@ from harness.reconcile.find.tables import (
     PositionTables,
     StepTables,
 )
-from harness.reconcile.screen.transaction_fates import TRANSACTION, told
+from harness.reconcile.screen.transaction_fates import TRANSACTION, fates_by_events
 from harness.reconcile.seal.schema import SCHEMAS
 
-# What a history says of a read besides what a ledger does: which operation it belongs to and where in it, whether it
-# moves the reader's position (E5), how often that position was forgotten (E6) and how many rebalances had touched
-# the partition before the operation and by its end (E7).
+# Columns of a read that only histories have: its operation and place in it, if it moves the reader's position (E5), how often
+# that was forgotten (E6), and the rebalances that had touched the partition before the operation and by its end (E7).
 _READS = pa.schema([
     *SCHEMAS["deliveries"], ("op", pa.int64()), ("place_in_op", pa.int64()), ("ok", pa.bool_()),
     ("forgotten", pa.int64()), ("touched_before", pa.int64()), ("touched_after", pa.int64()),
@@ -65,14 +64,14 @@ class Numbered:
 
     @property
     def messages(self) -> dict[str, tuple[int, Label]]:
-        """The partition and name of a message by the id that findings have."""
+        """Partition and name of each message, by its id in findings."""
         return {f"{session}-{seq}": key for key, (session, seq) in self.ids.items()}
 
 
 def number(history: History) -> Numbered:
     ids: dict[tuple[int, Label], tuple[int, int]] = {}
     sent: dict[int, int] = defaultdict(int)
-    nobody = len(history.processes)  # whose messages nobody sent
+    no_sender = len(history.processes)  # the session of messages without a send
     for operation in history.operations:
         for one in operation.sends:
             ids[one.partition, one.message] = operation.process, sent[operation.process]
@@ -80,8 +79,8 @@ def number(history: History) -> Numbered:
     for operation in history.operations:
         for read in operation.reads:
             if (read.partition, read.message) not in ids:
-                ids[read.partition, read.message] = nobody, sent[nobody]
-                sent[nobody] += 1
+                ids[read.partition, read.message] = no_sender, sent[no_sender]
+                sent[no_sender] += 1
     return Numbered(history, ids)
 
 
@@ -97,7 +96,7 @@ class SubjectTables:
 
 
 def tables(histories: Mapping[int, Numbered], *, ww_deps: bool) -> SubjectTables:
-    """The tables of histories by their numbers, which become `run`."""
+    """Return the tables of histories by their numbers, which become `run`."""
     rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for run, one in histories.items():
         _Rows(run, one, rows).add()
@@ -109,8 +108,9 @@ def tables(histories: Mapping[int, Numbered], *, ww_deps: bool) -> SubjectTables
     }
     processes = {run: range(len(one.history.processes)) for run, one in histories.items()}
     readers = [(run, p, str(p), "read_committed", False) for run, all_of in processes.items() for p in all_of]
-    transactions = table_of(told(pa.Table.from_pylist(rows["transactions"], schema=SCHEMAS["transactions"])))
-    # E2: whatever was read of another operation has happened.
+    listed = pa.Table.from_pylist(rows["transactions"], schema=SCHEMAS["transactions"])
+    transactions = table_of(fates_by_events(listed))
+    # E2: an operation of which another one read a message has happened.
     proven = made["deliveries"].filter(sql("txn > 0 AND op != txn")).select(TRANSACTION)
     known = Known(
         _senders(processes),
@@ -139,7 +139,7 @@ def tables(histories: Mapping[int, Numbered], *, ww_deps: bool) -> SubjectTables
 
 
 def _senders(processes: Mapping[int, range]) -> pl.DataFrame:
-    """Senders are called by their numbers; the last one of a history sent the messages without a send."""
+    """Return the senders, named by their numbers; the last one of a history has the messages without a send."""
     rows = [(run, p, str(p), str(p), 0) for run, all_of in processes.items() for p in range(len(all_of) + 1)]
     schema = {
         "run": pl.Int64,
@@ -207,7 +207,7 @@ class _Rows:
 
 
 def _testifying(attempts: pl.DataFrame, fates: pl.DataFrame) -> pl.DataFrame:
-    """Offsets that a rejected or unproven send claims are forgotten (E3)."""
+    """Return the attempts without the offsets that rejected or unproven sends claim (E3)."""
     proven = fates.filter(pl.col("fate") == COMMITTED).select(*TRANSACTION, proven=pl.lit(True))
     return attempts.join(proven, on=TRANSACTION, how="left").with_columns(
         pl.when("proven").then(pl.col("offset")).alias("offset")
@@ -215,7 +215,7 @@ def _testifying(attempts: pl.DataFrame, fates: pl.DataFrame) -> pl.DataFrame:
 
 
 def _log(attempts: pl.DataFrame, reads: pl.DataFrame) -> pl.DataFrame:
-    """Where each message is known to be, and whether an ok poll got it there."""
+    """Return the known positions of each message, and if an ok poll got it there."""
     columns = [*MESSAGE, "topic", "partition", "offset", "txn", "key"]
     acks = attempts.filter(sql("offset IS NOT NULL")).with_columns(
         pl.col("told_partition").alias("partition"), ok=pl.lit(False)
@@ -229,7 +229,7 @@ def _log(attempts: pl.DataFrame, reads: pl.DataFrame) -> pl.DataFrame:
 
 
 def _owed_when_passed(messages: pl.DataFrame, reads: pl.DataFrame) -> pl.DataFrame:
-    """A message is owed when an ok poll of its partition has read beyond it; before that it may come yet."""
+    """Keep a message owed only if an ok poll of its partition has read beyond it; others may still be read."""
     highest = reads.filter("ok").group_by(
         "run", pl.col("topic").alias("intended_topic"), pl.col("partition").alias("intended_partition")
     ).agg(pl.col("offset").max().alias("passed_up_to"))  # fmt: skip
@@ -239,9 +239,9 @@ def _owed_when_passed(messages: pl.DataFrame, reads: pl.DataFrame) -> pl.DataFra
 
 
 def _consecutive(attempts: pl.DataFrame, log: pl.DataFrame) -> pl.DataFrame:
-    """Each send of a process with the one before it in the same partition; those that failed do not count.
+    """Return each send of a process with the one before it in the same partition; failed sends do not count.
 
-    Columns as in `pairs`, and txn and first_txn. Of several known places of a message the first one counts.
+    Columns as in `pairs`, and txn and first_txn. If a message has several known places, the first one counts.
     """
     known = log.group_by(MESSAGE).agg(pl.col("offset").min().alias("second_offset"))
     sends = attempts.filter(pl.col("outcome") != _REJECTED).join(known, on=MESSAGE, how="left").sort("seq")
@@ -266,21 +266,21 @@ def _pairs(consecutive: pl.DataFrame) -> pl.DataFrame:
 
 
 def _neighbours(consecutive: pl.DataFrame) -> pl.DataFrame:
-    """Two sends of one operation, one after the other in a partition, and where they are known to be."""
+    """Return pairs of sends of one operation that follow each other in a partition, with their known positions."""
     known = "first_txn = txn AND first_offset IS NOT NULL AND second_offset IS NOT NULL"
     return consecutive.filter(sql(known)).drop("first_txn")
 
 
 def _steps(reads: pl.DataFrame) -> pl.DataFrame:
-    """Steps of readers, within an operation and from the last ok poll to the next operation (E5-E7)."""
+    """Return steps of readers, within an operation and from the last ok poll to the next operation (E5-E7)."""
     lane = ["run", "reader", "topic", "partition"]
     source = pl.struct("t", "offset", "session", "seq", "forgotten", "touched_before")
     ordered = reads.sort("op", "place_in_op")
-    stood = ordered.with_columns(
+    placed = ordered.with_columns(
         source.shift(1).over([*lane, "op"]).alias("inside"),
         pl.when("ok").then(source).forward_fill().shift(1).over(lane).alias("before"),
     ).with_columns(pl.col("inside").is_not_null().alias("within"))  # fmt: skip
-    both = stood.with_columns(pl.coalesce("inside", "before").alias("source")).filter(
+    both = placed.with_columns(pl.coalesce("inside", "before").alias("source")).filter(
         pl.col("source").is_not_null()
     ).unnest("source", separator="_")  # fmt: skip
     kept = both.filter(sql("within OR source_forgotten = forgotten"))
@@ -293,7 +293,7 @@ def _steps(reads: pl.DataFrame) -> pl.DataFrame:
 
 
 def _edges(log: pl.DataFrame, reads: pl.DataFrame, fates: pl.DataFrame, *, ww_deps: bool) -> pl.DataFrame:
-    """run, source, target, kind: operations that are known to come before others, by their numbers."""
+    """Return run, source, target, kind: operations that are known to come before others, by their numbers."""
     happened = fates.filter(pl.col("fate") == COMMITTED).select("run", "txn")
     by_happened = reads.filter(sql("op != txn")).join(happened, on=["run", "txn"], how="semi")
     read = by_happened.join(happened, left_on=["run", "op"], right_on=["run", "txn"], how="semi")

@@ -1,4 +1,4 @@
-"""The events of a ledger as they are read: what each kind has to say, checked for sealing and explaining alike.
+"""Checked events of a ledger: the fields that each kind must have, for sealing and explaining alike.
 
 Kinds and fields that are not listed pass as they are: nothing is computed from them.
 """
@@ -29,7 +29,7 @@ from harness.ledger.value_checks import (
 
 Event = dict[str, Any]
 
-MOST_OFFSET = (1 << 56) - 1  # times 64 it still fits: blocks of offsets are counted so
+MOST_OFFSET = (1 << 56) - 1  # 64 times this still fits into 64 bits, as numbers of blocks need
 TIME = integer(0, MOST_NS)
 SESSION, TXN = integer(0, (1 << 32) - 1), integer(0, (1 << 32) - 1)
 TOPIC, PARTITION = integer(0, 255), integer(0, (1 << 15) - 1)
@@ -99,10 +99,10 @@ _EVERY = shape({"t": TIME, "event": LABEL}, {"writer": LABEL})
 
 
 def check_event(event: Mapping[str, Any], writer: str) -> None:
-    """Raise `Wrong` unless this line of `<writer>.events` says what an event of its kind has to say."""
+    """Raise `Wrong` unless this line of `<writer>.events` has the fields that its kind requires."""
     _EVERY(event)
     if event.get("writer", writer) != writer:
-        # Journals are found by their writer's name: a line must not speak for another writer, or for a path.
+        # Journals are found by their writer's name: a line must not name another writer, or a path.
         raise Wrong(f"{writer!r}, as the file's name says,", event["writer"], "writer")
     if event["event"] == "torn":
         raise Wrong("a kind that is written to ledgers", "torn", "event")
@@ -113,7 +113,7 @@ def check_event(event: Mapping[str, Any], writer: str) -> None:
 
 
 def read_events(path: Path) -> Iterator[tuple[int, Event]]:
-    """All events of a writer with the numbers of their lines, checked. A torn last line is an event `torn`."""
+    """Yield all events of a writer with the numbers of their lines, checked. A torn last line is an event `torn`."""
     writer = path.stem
     for number, event in enumerate(journal.read_events(path), start=1):
         if event["event"] == "torn" and event == journal.torn(path, number):

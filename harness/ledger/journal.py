@@ -1,6 +1,6 @@
 """The ledger: everything a run attempted and saw, written so that it survives SIGKILL of its writer.
 
-Three kinds of journal, each with one writer, all on one clock (CLOCK_MONOTONIC in ns, the same for all
+Four kinds of journal, each with one writer, all on one clock (CLOCK_MONOTONIC in ns, the same for all
 processes of a machine; the manifest says which wall time its zero was):
 
 * `<worker>.attempts`: one row of 48 bytes for each attempt, at the place given by its sequence number, in
@@ -9,7 +9,7 @@ processes of a machine; the manifest says which wall time its zero was):
   the kernel: they outlive the process. No outcome mark means unknown.
 * `<worker>.deliveries` (and the final reader's `<reader>.log`): rows appended a batch at a time with one
   write. A torn last row is cut off when read.
-* `<reader>.<isolation>.effects`: of the records in a final reading that were made of others, what they were made of.
+* `<reader>.<isolation>.effects`: the origins of those records in a final reading that a pipeline made of others.
 * `<writer>.events`: JSON lines for all that is rare: transactions, commits, assignments, fault windows and
   their bites, log bounds. A torn last line is recognised; a broken line elsewhere is an error.
 
@@ -53,7 +53,7 @@ ATTEMPT = np.dtype(
         ("topic", "u1"),
         ("attempt_mark", "<u4"),
         ("t_outcome", "<i8"),
-        ("offset", "<i8"),  # -1: none was told
+        ("offset", "<i8"),  # -1: the client reported none
         ("told_partition", "<i2"),
         ("error", "<i2"),  # the client library's error code, 0: none
         ("outcome", "u1"),
@@ -72,13 +72,13 @@ DELIVERY = np.dtype(
         ("partition", "<i2"),
         ("intended_partition", "<i2"),
         ("topic", "u1"),
-        ("flags", "u1"),  # message.BAD_*, FOREIGN_RUN: what was wrong with what arrived
+        ("flags", "u1"),  # message.BAD_*, FOREIGN_RUN: damage of the record
         ("intent", "u1"),  # message.ABORT_INTENDED as the payload says
         ("intended_topic", "u1"),
-        ("leader_epoch", "<i4"),  # -1: not told
+        ("leader_epoch", "<i4"),  # -1: not reported
     ]
 )
-# A record that was made of another one: who it is, where it stands, and what it was made of.
+# A record that a pipeline made of another one: its message, its position, and its origin.
 EFFECT = np.dtype(
     [
         ("offset", "<i8"),
@@ -95,14 +95,12 @@ EFFECT = np.dtype(
         ("spare", "u1"),
     ]
 )
-# Bound once: it is called once a record, where each look-up shows.
+# Bound once: it is called for every record, where each attribute look-up costs.
 _pack_outcome = struct.Struct("<qqhhBBH").pack_into
 _REGION_BITS = 16
 REGION_ROWS = 1 << _REGION_BITS
 _ROW_MASK = REGION_ROWS - 1
-REGION_BYTES = (
-    REGION_ROWS * ATTEMPT.itemsize
-)  # a multiple of the page size, as mapping a part of a file wants
+REGION_BYTES = REGION_ROWS * ATTEMPT.itemsize  # a multiple of the page size, as mmap requires
 
 now_ns = time.monotonic_ns
 _NO_ROOM = "free some disk space or choose another folder with --runs"
@@ -118,12 +116,12 @@ def _open(path: Path, flags: int) -> int:
 
 
 def _append(file: int, path: Path, data: bytes) -> None:
-    """Append all of it, or nothing and raise: a part of a row or line would be taken for damage later."""
+    """Append all of the data, or nothing and raise: a part of a row or line would look like damage later."""
     before = os.lseek(file, 0, os.SEEK_END)
     left = memoryview(data)
     try:
         while left:
-            left = left[os.write(file, left) :]  # a disk that is nearly full takes a part
+            left = left[os.write(file, left) :]  # a nearly full disk may accept only a part
     except OSError as error:
         with suppress(OSError):
             os.ftruncate(file, before)
@@ -169,12 +167,12 @@ class AttemptJournal:
                 self._grow()
             part, rows = rows[: REGION_ROWS - first], rows[REGION_ROWS - first :]
             self._regions[number][first * 48 : (first + len(part)) * 48] = part.tobytes()
-            # Last, and in order: a writer that is killed in between leaves no row with a mark and without its contents.
+            # Last, and in order: a writer that is killed in between leaves no row that has a mark but no contents.
             self._marks[number][first : first + len(part)] = ATTEMPT_MARK
             first_seq += len(part)
 
     def outcome(self, seq: int, outcome: int, partition: int, offset: int, error: int) -> None:
-        """Record what became of message `seq`."""
+        """Record the outcome of message `seq`."""
         _pack_outcome(
             self._regions[seq >> _REGION_BITS],
             (seq & _ROW_MASK) * 48 + 24,
@@ -191,7 +189,7 @@ class AttemptJournal:
     def _grow(self) -> None:
         start = len(self._regions) * REGION_BYTES
         try:
-            # Real blocks now: on a full disk this fails with a reason; a hole would be a SIGBUS later.
+            # Allocate blocks now: a full disk fails here with an error; a hole in the file would raise SIGBUS later.
             os.posix_fallocate(self._file, start, REGION_BYTES)
         except OSError as error:
             raise LedgerError(
@@ -252,7 +250,7 @@ class EventLog:
 class Ledger:
     """The journals of one writer (a worker's incarnation, the injector, the harness itself).
 
-    Used with `with`: left without an exception it is closed in an orderly way, and says so in its last event.
+    Use it with `with`: without an exception it is closed in an orderly way and writes its last event, `closed`.
     """
 
     def __init__(self, folder: Path, writer: str, reserve_bytes: int = 0) -> None:
@@ -262,7 +260,7 @@ class Ledger:
         self._opened: dict[str, AttemptJournal | RowJournal] = {}  # by file name
 
     def attempts(self, session: int) -> AttemptJournal:
-        """The journal of a producer session, which its `session` event announces."""
+        """Open the journal of a producer session, which its `session` event announces."""
         name = f"{self.writer}.{session}.attempts"
         journal = self._opened[name] = AttemptJournal(self.folder / name)
         return journal
@@ -279,12 +277,12 @@ class Ledger:
     def _rows(self, kind: str) -> RowJournal:
         name = f"{self.writer}.{kind}"
         journal = self._opened[name] = RowJournal(self.folder / name)
-        # A killed writer closes nothing: from here on it is known at least that this file has to be there.
+        # A killed writer closes nothing. This event at least records that the file must exist.
         self.events.write("opened", file=name)
         return journal
 
     def close(self) -> None:
-        """The orderly end: from here on every missing row or line is noticed."""
+        """Write the last event with all counts: from here on every missing row or line is noticed."""
         rows = {
             name: journal.attempted if isinstance(journal, AttemptJournal) else journal.rows
             for name, journal in self._opened.items()
@@ -315,11 +313,11 @@ class Ledger:
 def attempt_pieces(
     path: Path, rows_each: int = 4 * REGION_ROWS
 ) -> Iterator[tuple[int, npt.NDArray[np.void]]]:
-    """Attempts of a session in order, some at a time, each time with the sequence number of the first one."""
+    """Yield attempts of a session in order, some at a time, with the sequence number of the first one."""
     first, end = 0, None  # `end`: the first row that was never attempted
     with path.open("rb") as file:
         while len(rows := np.fromfile(file, dtype=ATTEMPT, count=rows_each)):
-            # Space is set aside ahead of use, so rows without a mark at the end were never attempted.
+            # Space is allocated ahead of use, so rows without a mark at the end were never attempted.
             marked = rows["attempt_mark"] == ATTEMPT_MARK
             count = len(rows) if marked.all() else int(np.argmin(marked))
             if (end is not None and marked.any()) or marked[count:].any():
@@ -341,13 +339,13 @@ def attempt_pieces(
 
 
 def read_attempts(path: Path) -> npt.NDArray[np.void]:
-    """All attempts of a session in order; their row number is the sequence number."""
+    """Return all attempts of a session in order; the row number is the sequence number."""
     pieces = [rows for _, rows in attempt_pieces(path)]
     return np.concatenate(pieces) if pieces else np.zeros(0, dtype=ATTEMPT)
 
 
 class JournalRows:
-    """The whole rows of a journal of deliveries or effects, read where and when they are wanted."""
+    """The whole rows of a journal of deliveries or effects, read when they are needed."""
 
     def __init__(self, path: Path, dtype: np.dtype[np.void] = DELIVERY) -> None:
         self.path, self._dtype = path, dtype
@@ -376,19 +374,19 @@ class JournalRows:
         return made
 
     def pieces(self, rows_each: int) -> Iterator[tuple[int, npt.NDArray[np.void]]]:
-        """All rows in order, some at a time, each time with the number of the first one."""
+        """Yield all rows in order, some at a time, with the number of the first one."""
         for first in range(0, self._count, rows_each):
             yield first, self.read(first, min(rows_each, self._count - first))
 
 
 def read_deliveries(path: Path) -> tuple[npt.NDArray[np.void], int]:
-    """All whole rows, and how many bytes of a torn last row were left out."""
+    """Return all whole rows, and the number of bytes of a torn last row that were left out."""
     rows = JournalRows(path)
     return rows.read(0, len(rows)), rows.torn_bytes
 
 
 def file_sizes(folder: Path, writer: str) -> dict[str, int]:
-    """Return the bytes of each journal of a writer that has ended. Attempts have space set aside: their size says nothing."""
+    """Return the bytes of each journal of a writer that has ended. Files of attempts are left out: they are allocated ahead of use."""
     return {
         path.name: path.stat().st_size
         for path in sorted(folder.glob(f"{writer}.*"))
@@ -397,14 +395,14 @@ def file_sizes(folder: Path, writer: str) -> dict[str, int]:
 
 
 def torn(path: Path, line: int) -> dict[str, Any]:
-    """What stands for a last line that its writer could not finish."""
+    """Return the event that replaces a last line that its writer could not finish."""
     return {"event": "torn", "writer": path.stem, "line": line}
 
 
 def read_events(path: Path) -> Iterator[dict[str, Any]]:
-    """All events of a writer. A torn last line yields {"event": "torn"}; a broken one before it is an error."""
+    """Yield all events of a writer. A torn last line yields {"event": "torn"}; a broken one before it is an error."""
     with path.open("rb") as file:
-        # Never more than a line may be long: a file of a stranger need not have any end of a line.
+        # Read no more than the longest allowed line: a file of a stranger may have no line ends.
         for number, line in enumerate(iter(lambda: file.readline(MOST_LINE), b""), start=1):
             whole = line.endswith(b"\n")
             if len(line) >= MOST_LINE:

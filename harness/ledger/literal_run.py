@@ -2,9 +2,9 @@
 
 A run is built as a model first: sessions send, records are appended to the log, readers are given them. Left
 alone it is a consistent run: everything acked is in the log and delivered once. A test plants an anomaly by
-changing the lists `log`, `committed` and `deliveries`, or an outcome, before `finish` writes it all down with
-the writers of harness.ledger.journal, on a clock of its own. The ledger is whole: every writer closes its journals, but for workers
-that a `worker` event calls killed or failed and for the writers in `unclosed`.
+changing the lists `log`, `committed` and `deliveries`, or an outcome, before `finish` writes everything with
+the writers of harness.ledger.journal, on its own clock. The ledger is whole: every writer closes its journals, except workers
+that a `worker` event calls killed or failed, and the writers in `unclosed`.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class Record:
     flags: int = 0
     topic: int = 0
     intent: int = 0
-    t: int = 0  # when a reader got it; 0: a moment of its own, as the run is written down
+    t: int = 0  # when a reader got it; 0: `finish` chooses the next time
 
 
 @dataclass
 class Sent:
-    """One attempt and what became of it."""
+    """One attempt and its outcome."""
 
     session: int
     seq: int
@@ -72,7 +72,7 @@ class Sent:
 
 @dataclass
 class LiteralRun:
-    """See the module. Times go on by a millisecond with each thing that happens."""
+    """A run that is built by hand (see the module). Each step advances the clock by a millisecond."""
 
     root: Path
     mode: Mode = Mode.AT_LEAST_ONCE
@@ -88,24 +88,21 @@ class LiteralRun:
     committed: list[Record] | None = None  # None: the log without aborted and unfinished transactions
     deliveries: list[tuple[str, Record]] | None = None  # None: all that the group can read, once
     bounds: dict[int, tuple[int, int, int]] = field(default_factory=dict)  # by place, as _next
-    bounds_after: dict[int, tuple[int, int, int]] = field(
-        default_factory=dict
-    )  # where they changed meanwhile
+    # Bounds after the final reading, for places where they changed.
+    bounds_after: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     # By isolation and place, how far the final reading came: later records are not written.
     stopped_at: dict[tuple[str, int], int] = field(default_factory=dict)
     unfinished: set[tuple[str, int]] = field(default_factory=set)  # readings that left no event of their end
     final_reading: bool = True  # False: the run was stopped before it began
-    drained_to: dict[int, int] = field(
-        default_factory=dict
-    )  # by partition, where it is not the end of the log
+    # By partition; without an entry the end of the log.
+    drained_to: dict[int, int] = field(default_factory=dict)
     commits: bool = True  # each reader commits what it was given, after all of it
     drained: bool = True
     reads: dict[str, bool] = field(default_factory=lambda: {"read_uncommitted": True, "read_committed": True})
     manifest: dict[str, Any] = field(default_factory=dict)
     transform: Transform | None = None  # of a pipeline, whose input is topic 0
-    origins: dict[tuple[int, int, int], tuple[Record, int]] = field(
-        default_factory=dict
-    )  # topic, partition, offset of an effect -> the input it was made of, and its number
+    # Topic, partition, offset of an effect -> the input it was made of, and its number
+    origins: dict[tuple[int, int, int], tuple[Record, int]] = field(default_factory=dict)
     observed: dict[str, list[Record]] = field(default_factory=dict)  # by the observer's name
     # By the observer's name, what it had not read in the end; None: it does not say. Without an entry: it had read all.
     behind: dict[str, str | None] = field(default_factory=dict)
@@ -155,7 +152,7 @@ class LiteralRun:
         return one
 
     def append(self, one: Sent, partition: int | None = None, *, ack: bool = True, gap: int = 0) -> Record:
-        """The message reaches the log at the next offset (after `gap` markers) and is acked."""
+        """Append the message to the log at the next offset (after `gap` markers) and ack it."""
         place = one.partition if partition is None else partition
         offset = self._next.get(one.topic << 32 | place, 0) + gap
         self._next[one.topic << 32 | place] = offset + 1
@@ -179,13 +176,13 @@ class LiteralRun:
         return [self.append(one, partition) for one in made]
 
     def copy(self, session: int, record: Record, partition: int = 0, *, txn: int = 0) -> list[Record]:
-        """A pipeline makes of this record what it has to, and all of it is written and acked."""
+        """Write and ack every effect that the pipeline has to make of this record."""
         assert self.transform is not None
-        who = np.array([record.session]), np.array([record.seq])
-        topic = DEAD_LETTERS if self.transform.poison(*who)[0] else OUTPUT
+        message = np.array([record.session]), np.array([record.seq])
+        topic = DEAD_LETTERS if self.transform.poison(*message)[0] else OUTPUT
         made = [
             self.append(self.send(session, partition, txn=txn, topic=topic))
-            for _ in range(int(self.transform.effects(*who)[0]))
+            for _ in range(int(self.transform.effects(*message)[0]))
         ]
         for number, one in enumerate(made):
             self.origins[one.topic, one.partition, one.offset] = record, number
@@ -194,7 +191,7 @@ class LiteralRun:
     def end(
         self, session: int, txn: int, did: str | None = "commit", outcome: Outcome | None = Outcome.ACKED
     ) -> None:
-        """A transaction's life: `did` None was never ended, `outcome` None is not known to its writer."""
+        """Record the events of a transaction: `did` None was never ended, `outcome` None is not known to its writer."""
         writer = self._sessions[session]
         facts = {"session": session, "txn": txn, "intent": did or "commit"}
         self.event("txn", writer, step="begin", **facts)
@@ -208,14 +205,14 @@ class LiteralRun:
     # --- the group, step by step (without these: one reader, given everything once) ---
 
     def give(self, reader: str, *records: Record, apart: bool = True) -> None:
-        """The reader gets these now; not `apart`: in one poll, so that they have one time."""
+        """Deliver these to the reader now; not `apart`: in one poll, so that they have one time."""
         if self.deliveries is None:
             self.deliveries = []
         self.tick()
         self.deliveries += [(reader, replace(r, t=self.tick() if apart else self.clock)) for r in records]
 
     def observe(self, reader: str, isolation: str, *records: Record) -> None:
-        """An observer, which is none of the group, gets these now."""
+        """Deliver these to an observer, which is not a member of the group."""
         if reader not in self.observed:
             self.observed[reader] = []
             self.event("observer", reader, isolation=isolation, topics=["orders"])
@@ -228,13 +225,13 @@ class LiteralRun:
         self.event("commit", reader, reader=reader, offsets=offsets, outcome=int(outcome), error="")
 
     def killed(self, writer: str) -> None:
-        """The harness kills this worker, which closes nothing, and records the sizes of its files."""
+        """Record that the harness killed this worker: it closes nothing, and the event has the sizes of its files."""
         self.event(
             "worker", name=writer.rpartition(".")[0] or writer, state="killed", exit=-9, writes_as=writer
         )
 
     def window(self, number: int = 0, *, bit: bool = True, healed: bool = True, seconds: float = 2.0) -> None:
-        """A fault window, from now on for `seconds`."""
+        """Record a fault window, from now on for `seconds`."""
         life: dict[str, Any] = {"window": number, "fault": "kill", "target": "leader", "nodes": ["broker-1"]}
         self.event("window", step="open", **life)
         self.event("window", step="bite", bit=bit, proof="leader changed" if bit else "nothing changed",
@@ -243,7 +240,7 @@ class LiteralRun:
         self.event("window", step="heal", **life)
         self.event("window", step="healed", healed=healed, proof="all in sync" if healed else "", **life)
 
-    # --- writing it down ---
+    # --- writing ---
 
     def finish(self) -> RunDir:
         """Write the run folder."""
@@ -256,9 +253,9 @@ class LiteralRun:
         ]
         given = self.deliveries if self.deliveries is not None else [("consumer-1.0", r) for r in readable]
         readers = dict.fromkeys(["consumer-1.0", *(reader for reader, _ in given)])
-        told = {writer for _, writer, kind, _ in self._events if kind == "assignment"}
+        assigned = {writer for _, writer, kind, _ in self._events if kind == "assignment"}
         for reader in readers:
-            if reader not in told:
+            if reader not in assigned:
                 self.assign(reader, *range(self.partitions))
         given = [(reader, r if r.t else replace(r, t=self.tick())) for reader, r in given]
         if self.commits:
@@ -266,11 +263,11 @@ class LiteralRun:
         for reader in self.observed:
             if (behind := self.behind.get(reader, "")) is not None:
                 self.event("reached", reader, complete=not behind, detail=behind)
-        self._tell_end()
+        self._record_end()
         for number, writer in self._sessions.items():
             self._write_attempts(run, number, writer)
         for reader in readers:
-            self._write_records(run.ledger / f"{reader}.deliveries", [r for who, r in given if who == reader])
+            self._write_records(run.ledger / f"{reader}.deliveries", [r for to, r in given if to == reader])
         for reader, seen in self.observed.items():
             self._write_records(run.ledger / f"{reader}.deliveries", seen)
         for isolation, whole in (("read_uncommitted", self.log), ("read_committed", committed)):
@@ -299,8 +296,8 @@ class LiteralRun:
         reached = self.stopped_at.get((isolation, record.topic << 32 | record.partition))
         return reached is None or record.offset < reached
 
-    def _tell_end(self) -> None:
-        """The drain and the final reading, as the harness and the final reader tell of them."""
+    def _record_end(self) -> None:
+        """Record the events of the drain and of the final reading."""
         counts = [self.partitions, *([1, 1] if self.transform is not None else [])]
         for r in self.log:
             counts += [0] * (r.topic + 1 - len(counts))
@@ -316,10 +313,10 @@ class LiteralRun:
             return
         self.event("reading_begins", "final-reader", partitions=counts)
         for place in places:
-            self._tell_bounds("before", place, at[place])
+            self._record_bounds("before", place, at[place])
         for isolation in ISOLATIONS:
             for place in places:
-                self._tell_reading(isolation, place, self.bounds_after.get(place, at[place]))
+                self._record_reading(isolation, place, self.bounds_after.get(place, at[place]))
         for isolation, complete in self.reads.items():
             stopped = any(name == isolation for name, _ in (*self.stopped_at, *self.unfinished))
             self.event(
@@ -330,25 +327,25 @@ class LiteralRun:
         end = max((r.offset + 1 for r in self.log if r.topic << 32 | r.partition == place), default=0)
         return 0, end, end
 
-    def _tell_bounds(self, when: str, place: int, bounds: tuple[int, int, int]) -> None:
-        told = dict(zip(("start", "end", "stable"), bounds, strict=True))
+    def _record_bounds(self, when: str, place: int, bounds: tuple[int, int, int]) -> None:
+        fields = dict(zip(("start", "end", "stable"), bounds, strict=True))
         self.event(
-            "bounds", "final-reader", when=when, topic=place >> 32, partition=place & 0xFFFF_FFFF, **told
+            "bounds", "final-reader", when=when, topic=place >> 32, partition=place & 0xFFFF_FFFF, **fields
         )
 
-    def _tell_reading(self, isolation: str, place: int, after: tuple[int, int, int]) -> None:
+    def _record_reading(self, isolation: str, place: int, after: tuple[int, int, int]) -> None:
         until = after[1 if isolation == "read_uncommitted" else 2]
         reached = self.stopped_at.get((isolation, place), until)
         if (isolation, place) in self.unfinished:
             return
-        self._tell_bounds("after", place, after)
+        self._record_bounds("after", place, after)
         self.event(
             "reading", "final-reader", isolation=isolation, topic=place >> 32, partition=place & 0xFFFF_FFFF,
             reached=reached, until=until,
         )  # fmt: skip
 
     def _write_events(self, run: RunDir) -> None:
-        """The harness comes last: it records the sizes of the files of killed workers."""
+        """Write all events; those of the harness last, because they have the sizes of the files of killed workers."""
         writers = sorted(
             {writer for _, writer, _, _ in self._events}, key=lambda writer: writer == ledger_journal.HARNESS
         )
@@ -363,7 +360,7 @@ class LiteralRun:
             log.close()
 
     def _left_open(self, writer: str) -> bool:
-        """A worker that was killed closes nothing, and a harness that was stopped does not either."""
+        """Return True for writers without a closing event: killed workers, and a harness that was stopped."""
         ends = [fields for _, _, kind, fields in self._events if kind == "worker"]
         dead = {str(fields["name"]) for fields in ends if fields["state"] in ("killed", "failed")}
         stopped = writer == ledger_journal.HARNESS and not self.manifest.get("complete", True)
@@ -431,7 +428,7 @@ class LiteralRun:
 
 
 def _with_sizes(run: RunDir, kind: str, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The end of a killed or failed worker with the sizes of its files, unless the event has some already."""
+    """Add the sizes of its files to the event of a killed or failed worker, unless it has them already."""
     if (
         kind != "worker"
         or fields["state"] not in ("killed", "failed")
@@ -443,7 +440,7 @@ def _with_sizes(run: RunDir, kind: str, fields: Mapping[str, Any]) -> Mapping[st
 
 
 def killed_now(run: RunDir) -> None:
-    """Record the sizes of killed workers' files again: as if each had been killed when its files were as they are."""
+    """Record the sizes of killed workers' files again: as if each had been killed only now."""
     path = run.ledger / f"{ledger_journal.HARNESS}.events"
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     for line in lines:

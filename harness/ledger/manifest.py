@@ -1,4 +1,4 @@
-"""The manifest of a run as it is read: every value that is used is checked here, once, for all commands."""
+"""The manifest of a run: every value that is used is checked here, once, for all commands."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _SCENARIO = shape(
         "tolerates": list_of(LABEL),
     },
 )
-# Whatever a pipeline made is computed from these two, so a third one cannot be ignored.
+# The effects of a pipeline are computed from these two, so an unknown third one must not be ignored.
 TRANSFORM: Check = optional(shape({"most": integer(0, 100), "poison_share": number(0, 1)}, only=True))
 _MANIFEST = shape(
     {
@@ -76,16 +76,16 @@ _MANIFEST = shape(
 
 
 def read_manifest(run: RunDir) -> dict[str, Any]:
-    """The manifest, checked; a LedgerError names the field that is not what it has to be."""
-    told = read_json(run.manifest, "is this a run folder?")
-    version = told.get("version")
+    """Return the checked manifest; raise a LedgerError that names a wrong field."""
+    manifest = read_json(run.manifest, "is this a run folder?")
+    version = manifest.get("version")
     if version != journal.VERSION or isinstance(version, bool):
         raise LedgerError(
             f"{run.manifest}: ledger version {shown(version)}, this onceproof reads version {journal.VERSION}; "
             "use the onceproof that made the run, or repeat the run with this one"
         )
     try:
-        _MANIFEST(told)
+        _MANIFEST(manifest)
     except Wrong as wrong:
         raise LedgerError(f"{run.manifest}: not the manifest of a run: {wrong}") from wrong
-    return told
+    return manifest

@@ -1,7 +1,7 @@
-"""Messages: what is inside a payload, and how whole batches are built and read at once.
+"""Messages: the format of payloads, and how whole batches are built and read at once.
 
-A payload says by itself who sent it, as which number of which session, where it was meant to go and
-how its transaction was meant to end, so that identity never comes from offsets. Everything in it is
+A payload names its own run, session and sequence number, its intended topic and partition and the
+intended end of its transaction, so that identity never comes from offsets. Everything in it is
 covered by a checksum. All fields are little-endian:
 
     0  u32 magic        8  u64 run        16 u32 session   20 u32 txn (0: none)
@@ -9,7 +9,7 @@ covered by a checksum. All fields are little-endian:
     38 u8 topic         39 u8 flags       40 i64 timestamp in ms
     48 u64 checksum     56 … filler to the wanted length, a multiple of 8
 
-What was made of another message (an effect of it) carries its origin instead of the first words of filler:
+A message that a pipeline made of another one (an effect) carries its origin instead of the first words of filler:
 
     56 u32 session      60 i16 partition  62 u8 topic      63 u8 number of this effect, from 0 on
     64 u64 seq          72 i64 offset
@@ -56,10 +56,10 @@ ORIGIN = np.dtype(
     }
 )
 _ORIGIN_WORDS = slice(7, 10)
-_MIXED_AT_ONCE = 1 << 12  # words: what is between two steps stays in the cache of a core
+_MIXED_AT_ONCE = 1 << 12  # words: few enough to stay in the cache of a core between two steps
 
-# Row flags of a delivery (see harness.ledger.journal.DELIVERY): what was wrong with what arrived.
-BAD_PAYLOAD = 1  # not one of ours, or its checksum does not fit
+# Row flags of a delivery (see harness.ledger.journal.DELIVERY): damage of the record.
+BAD_PAYLOAD = 1  # not a payload of this format, or its checksum is wrong
 BAD_KEY = 2
 BAD_HEADER = 4
 BAD_TIMESTAMP = 8
@@ -90,12 +90,12 @@ class Message(NamedTuple):
 
 
 def message_id(producer: str, incarnation: int, seq: int) -> str:
-    """The id that people read, such as `producer-1.0-42`."""
+    """Return the id that people read, such as `producer-1.0-42`."""
     return f"{producer}.{incarnation}-{seq}"
 
 
 def run_number(run_id: str) -> int:
-    """The run as it stands in payloads: 64 bits derived from its id."""
+    """Return the number of the run in payloads: 64 bits derived from its id."""
     data = run_id.encode()
     return zlib.crc32(data) << 32 | zlib.crc32(data[::-1])
 
@@ -105,13 +105,13 @@ def key_bytes(key_id: int) -> bytes | None:
 
 
 def header_of(payload: bytes) -> bytes:
-    """The header repeats session, transaction and sequence number as they stand in the payload."""
+    """Return the header: session, transaction and sequence number as in the payload."""
     return payload[16:32]
 
 
 @cache
 def _multipliers(words: int) -> tuple[Words, Words]:
-    """Two odd constants for each word; from a fixed generator so that every version of Python agrees."""
+    """Return two odd constants for each word, from a fixed generator so that every version of Python agrees."""
     state = np.arange(1, 2 * words + 1, dtype=np.uint64) * np.uint64(0x9E37_79B9_7F4A_7C15)
     state ^= state >> np.uint64(29)
     state *= np.uint64(0xBF58_476D_1CE4_E5B9)
@@ -122,7 +122,7 @@ def _multipliers(words: int) -> tuple[Words, Words]:
 
 
 def checksums(words: Words) -> Words:
-    """The checksum each row of a matrix of payload words should carry."""
+    """Return the checksum that each row of a matrix of payload words should have."""
     before, after = _multipliers(words.shape[1])
     rows_each = max(1, _MIXED_AT_ONCE // words.shape[1])
     found = np.empty(len(words), dtype=np.uint64)
@@ -134,7 +134,7 @@ def checksums(words: Words) -> Words:
 
 
 class Builder:
-    """Builds the payloads of consecutive sequence numbers of one session, many at a time."""
+    """A builder of payloads for consecutive sequence numbers of one session, many at a time."""
 
     def __init__(self, run: int, session: int, length: int) -> None:
         if length < MIN_LENGTH or length % 8:
@@ -152,7 +152,7 @@ class Builder:
         topics: npt.ArrayLike = 0,
         origins: npt.NDArray[np.void] | None = None,
     ) -> list[Message]:
-        """Messages first_seq, first_seq + 1, … with the given keys and partitions (-1: none).
+        """Return messages first_seq, first_seq + 1, … with the given keys and partitions (-1: none).
 
         `origins`, rows of ORIGIN, make them effects of other messages.
         """
@@ -195,20 +195,20 @@ class Builder:
 
 
 def fields_of(messages: Sequence[Message]) -> npt.NDArray[np.void]:
-    """The fields of messages of one length that were built here, as rows of FIELDS."""
+    """Return the fields of messages of one length that were built here, as rows of FIELDS."""
     blob = b"".join([message.payload for message in messages])
     return np.ndarray(len(messages), dtype=FIELDS, buffer=blob, strides=(len(messages[0].payload),))
 
 
 def origins_of(values: Sequence[bytes]) -> npt.NDArray[np.void]:
-    """Where intact effects come from, as rows of ORIGIN."""
+    """Return the origins of intact effects, as rows of ORIGIN."""
     return np.frombuffer(b"".join(value[56:80] for value in values), dtype=ORIGIN)
 
 
 def read_payloads(
     values: Sequence[bytes | None], run: int
 ) -> tuple[npt.NDArray[np.void], npt.NDArray[np.uint8]]:
-    """Fields and row flags of each payload. A payload that is not intact has BAD_PAYLOAD and zero fields."""
+    """Return fields and row flags of each payload. A payload that is not intact has BAD_PAYLOAD and zero fields."""
     count = len(values)
     if count == 0:
         return np.zeros(0, dtype=FIELDS), np.zeros(0, dtype=np.uint8)
@@ -221,7 +221,7 @@ def read_payloads(
             blob = b""
         if len(blob) == count * length and _all_lengths(values, length):
             return _read_matrix(np.frombuffer(blob, dtype=np.uint64).reshape(count, -1), length, run)
-    # Of different lengths: rare (several payload sizes, something damaged), so one by one is good enough.
+    # Different lengths are rare (several payload sizes, damage), so one by one is fast enough.
     fields, flags = np.zeros(count, dtype=FIELDS), np.full(count, BAD_PAYLOAD, dtype=np.uint8)
     for i, value in enumerate(values):
         if value is not None and len(value) >= MIN_LENGTH and len(value) % 8 == 0:
@@ -232,7 +232,7 @@ def read_payloads(
 
 
 def _all_lengths(values: Sequence[bytes | None], length: int) -> bool:
-    # The total fits already; only a mixture of shorter and longer ones could still hide behind it.
+    # The total is right already; only a mixture of shorter and longer payloads could still have it.
     return set(map(len, values)) == {length}  # type: ignore[arg-type]
 
 

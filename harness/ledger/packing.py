@@ -1,8 +1,8 @@
 """Run folders that keep less than a run wrote, so that hundreds of runs fit on a disk.
 
 A packed run has `ledger.tar.gz` and `logs.tar.gz` instead of `ledger/` and `logs/`, and no `tables/`, which sealing makes
-again. Everything that reads journals opens the run by `readable`, which unpacks them for that long. Where the archive is,
-it counts, whatever else a killed packing left. A run is packed when its verdict is written, and never while it is read.
+again. Everything that reads journals opens the run by `readable`, which unpacks them for that long. If there is an
+archive, it is used, whatever else a killed packing left. A run is packed when its verdict is written, and never while it is read.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")  # of a journal
 
 
 def pack(run: RunDir, keep: str) -> str:
-    """Keep of a judged run what `keep` says; why it was left whole although it should not be, or nothing."""
+    """Keep of a judged run what `keep` says. Return why the run was left whole against `keep`, or an empty text."""
     if keep == "all":
         return ""
     try:
@@ -60,7 +60,7 @@ def pack(run: RunDir, keep: str) -> str:
 
 @contextmanager
 def readable(run: RunDir) -> Iterator[RunDir]:
-    """The run with its journals at hand, unpacked if need be; while this lasts nobody packs it."""
+    """Yield the run with its journals readable, unpacked if necessary; meanwhile it is not packed."""
     with in_use(run):
         if not run.packed_ledger.exists():
             _must_have_ledger(run)
@@ -70,13 +70,13 @@ def readable(run: RunDir) -> Iterator[RunDir]:
             _unpack(run.packed_ledger, Path(scratch))
             try:
                 yield replace(run, unpacked=Path(scratch))
-            except LedgerError as error:  # it names a file of the scratch folder, which is gone in a moment
+            except LedgerError as error:  # it names a file of the scratch folder, which is deleted soon
                 raise LedgerError(str(error).replace(scratch, str(run.packed_ledger))) from error
 
 
 @contextmanager
 def in_use(run: RunDir) -> Iterator[None]:
-    """While this lasts nobody packs the run. Where folders cannot be locked, packing leaves them alone as well."""
+    """Prevent packing of the run during the `with`. If folders cannot be locked, packing leaves them alone as well."""
     lock = _locked(run.path, fcntl.LOCK_SH)
     try:
         lock.__enter__()
@@ -97,7 +97,7 @@ def drop_tables(run: RunDir) -> None:
 
 
 def _as_expected(run: RunDir) -> bool:
-    """Whether the verdict is what the scenario expects, and is one at all: else every file may be evidence."""
+    """Return True if there is a verdict and it is the expected one; otherwise every file may be evidence."""
     verdict = read_json(run.verdict, "is the run judged?")
     return verdict.get("as_expected") is True and verdict.get("verdict") != "INCONCLUSIVE"
 
@@ -140,7 +140,9 @@ def _write(folder: Path, archive: Path) -> None:
             file.flush()
             os.fsync(file.fileno())
         if _digests(draft) != wrote:
-            raise LedgerError(f"{draft}: what was written is not what is read")
+            raise LedgerError(
+                f"{draft}: reading the archive back gave other data than was written; check the disk"
+            )
         draft.replace(archive)
         _sync(archive.parent)
     finally:
@@ -149,7 +151,7 @@ def _write(folder: Path, archive: Path) -> None:
 
 @contextmanager
 def _opened(archive: Path) -> Iterator[tarfile.TarFile]:
-    """An archive, read once from its begin to its end; the checksum behind the end is compared as well."""
+    """Yield an archive to be read once from begin to end; its checksum at the end is compared as well."""
     with gzip.open(archive, "rb") as stream:
         with tarfile.open(fileobj=stream, mode="r|") as file:
             yield file

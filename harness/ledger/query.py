@@ -37,7 +37,7 @@ class MessageIdentity(NamedTuple):
 
 
 class Position(NamedTuple):
-    """A place in a log, whoever stands there."""
+    """A place in a log, whatever message is there."""
 
     topic: int
     partition: int
@@ -58,7 +58,7 @@ class Seen:
 
     @property
     def identity(self) -> MessageIdentity | None:
-        """None: it is not intact, or from another run."""
+        """The message of the record; None if it is not intact, or from another run."""
         if not _ours(self.row):
             return None
         return MessageIdentity(int(self.row["session"]), int(self.row["seq"]))
@@ -66,21 +66,21 @@ class Seen:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One attempt and its outcome, as its producer wrote it down."""
+    """One attempt and its outcome, as its producer recorded it."""
 
     identity: MessageIdentity
     row: Row
-    answered: bool  # with acks=0 nobody answers: an offset told then is made up by the client
+    answered: bool  # with acks=0 brokers do not answer: the client makes up the offset
 
     @property
     def position(self) -> Position | None:
-        told = int(self.row["told_partition"]), int(self.row["offset"])
-        return Position(int(self.row["topic"]), *told) if self.answered and min(told) >= 0 else None
+        reported = int(self.row["told_partition"]), int(self.row["offset"])
+        return Position(int(self.row["topic"]), *reported) if self.answered and min(reported) >= 0 else None
 
     @property
     def partition(self) -> int:
-        told = int(self.row["told_partition"])
-        return told if told >= 0 else int(self.row["partition"])
+        reported = int(self.row["told_partition"])
+        return reported if reported >= 0 else int(self.row["partition"])
 
 
 @dataclass
@@ -113,7 +113,7 @@ class Journals:
 
     @cached_property
     def events(self) -> Mapping[str, list[Event]]:
-        """By kind, in order of time."""
+        """All events by kind, in order of time."""
         kinds: dict[str, list[Event]] = defaultdict(list)
         for path in self.run.journals("*.events"):
             for _, event in read_events(path):
@@ -135,12 +135,12 @@ class Journals:
 
     @cached_property
     def observers(self) -> Mapping[str, str]:
-        """What each reader that is none of the group reads."""
+        """The isolation of each observer, by its name."""
         return {str(e["writer"]): str(e["isolation"]) for e in self.of("observer")}
 
     @cached_property
     def bounds(self) -> Mapping[tuple[int, int], Event]:
-        """By topic and partition; of several readers the last."""
+        """The last bounds of each log, by topic and partition."""
         return {(int(e.get("topic", 0)), int(e["partition"])): e for e in self.of("bounds")}
 
     def name(self, identity: MessageIdentity | None) -> str:
@@ -153,13 +153,13 @@ class Journals:
         return f"{self.log_name(position.topic, position.partition)} offset {position.offset}"
 
     def log_name(self, topic: int, partition: int) -> str:
-        """Without the name of the topic under test, which is long: whoever asks about a run knows it."""
+        """Return the name of a partition, without the name of the topic under test, which is long and known."""
         return f"partition {partition}" if topic == 0 else f"topic {topic} partition {partition}"
 
     # --- questions ---
 
     def identity_of(self, text: str) -> MessageIdentity:
-        """The message that people call by this id."""
+        """Return the message with this id, as people read it."""
         sender, dash, seq = text.rpartition("-")
         if not dash or not sender or not (seq.isascii() and seq.isdigit()):
             raise UsageError(f"--message {text}: an id such as producer-1.0-42 is expected")
@@ -183,7 +183,7 @@ class Journals:
         return Position(0 if topic == self.topic else int(topic), int(numbers[0]), int(numbers[1]))
 
     def look(self, identities: set[MessageIdentity], positions: set[Position]) -> Found:
-        """All rows about these messages, and all rows that stand, or are said to stand, at these positions."""
+        """Return all rows about these messages, and all rows that were read or acked at these positions."""
         found = Found()
         for path in self.run.journals("*.attempts"):
             session = self._session_of(path)
@@ -207,7 +207,7 @@ class Journals:
         return found
 
     def _session_of(self, path: Path) -> int:
-        """Whose attempts these are; a file that was cut is refused: attempts would be missing without a word."""
+        """Return the session of a file of attempts; raise if the file was truncated, so that no attempt is missing."""
         number = path.stem.rpartition(".")[2]
         if not re.fullmatch("[0-9]{1,10}", number):
             raise LedgerError(f"{path}: the name of an attempts file is <writer>.<session>.attempts")
@@ -226,7 +226,7 @@ def _ours(row: Row) -> bool:
 
 
 def _matching(rows: npt.NDArray[np.void], **values: int) -> list[int]:
-    """Where all columns have these values. The one that tells most is compared first, the others where it fits."""
+    """Return the rows in which all columns have these values. seq or offset is compared first: few rows match."""
     order = sorted(values, key=lambda name: name not in ("seq", "offset"))
     found = np.flatnonzero(rows[order[0]] == values[order[0]])
     for name in order[1:]:

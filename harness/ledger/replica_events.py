@@ -1,4 +1,4 @@
-"""What a `replicas` event says: which replicas still have a record that was acked and is lost."""
+"""`replicas` events: the replicas that still have a record that was acked and is lost."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ NOT_LOOKED_AT = "not looked at"
 
 
 def classify(event: Mapping[str, Any] | None) -> str:
-    """Where a lost record is, in words, by its `replicas` event (None: there is none)."""
+    """Return in words where a lost record is, by its `replicas` event (None: there is none)."""
     if event is None:
         return NOT_LOOKED_AT
     if event["holders"]:
         return f"in the log of {', '.join(event['holders'])}, not read"
-    # One replica that could not be read may be the one that holds it.
+    # A replica that could not be read may have it.
     return NOT_LOOKED_AT if event.get("missed") or not event["looked"] else IN_NO_LOG

@@ -1,6 +1,6 @@
-"""Results of reconciling and judging as they are read: reconciled.json and verdict.json, every used value checked.
+"""The results of reconciling and judging, reconciled.json and verdict.json: every used value is checked.
 
-Written by this program, but read from folders that may come from a stranger, or from another version.
+This program writes them, but reads them from folders that may come from a stranger, or from another version.
 """
 
 from __future__ import annotations
@@ -108,53 +108,53 @@ _VERDICT = shape(
 
 
 def read_reconciled(run: RunDir) -> dict[str, Any]:
-    """What reconciliation found."""
-    told = _read(run, "reconciled", _RECONCILED)
-    line = told.get("timeline", {})
+    """Return the checked results of reconciliation."""
+    reconciled = _read(run, "reconciled", _RECONCILED)
+    line = reconciled.get("timeline", {})
     times = line.get("t_s") or [0]
     if (max(times) - min(times)) / line.get("bucket_s", 0.25) > MOST_BUCKETS:
         raise LedgerError(f"{run.reconciled}: a timeline of more than {MOST_BUCKETS} buckets; {_AGAIN}")
-    return told
+    return reconciled
 
 
 def read_verdict(run: RunDir, manifest: Mapping[str, Any], reconciled: Mapping[str, Any]) -> dict[str, Any]:
-    """The verdict, if it is one on these findings under this promise: a verdict is no evidence by itself."""
-    told = _read(run, "verdict", _VERDICT)
-    if (why := _contradiction(told, manifest["scenario"], reconciled)) is not None:
+    """Return the checked verdict; raise if it contradicts these findings or this promise."""
+    stored = _read(run, "verdict", _VERDICT)
+    if (why := _contradiction(stored, manifest["scenario"], reconciled)) is not None:
         raise LedgerError(f"{run.verdict}: {why}; {_AGAIN}")
-    return told
+    return stored
 
 
 def _read(run: RunDir, what: str, check: Check) -> dict[str, Any]:
     path = getattr(run, what)
-    told = read_json(path, f"{_AGAIN} first")
+    stored = read_json(path, f"{_AGAIN} first")
     try:
-        check(told)
+        check(stored)
     except Wrong as wrong:
         raise LedgerError(f"{path}: not what reconciling writes: {wrong}; {_AGAIN}") from wrong
-    return told
+    return stored
 
 
 def _contradiction(
-    told: Mapping[str, Any], scenario: Mapping[str, Any], reconciled: Mapping[str, Any]
+    stored: Mapping[str, Any], scenario: Mapping[str, Any], reconciled: Mapping[str, Any]
 ) -> str | None:
     for name, promised in (
         ("guarantee", scenario["guarantee"]),
         ("expected", scenario.get("expected", Verdict.HELD.value)),
     ):
-        if told[name] != promised:
-            return f"{name} is {told[name]}, the manifest says {promised}"
+        if stored[name] != promised:
+            return f"{name} is {stored[name]}, the manifest says {promised}"
     follows = (
         Verdict.VIOLATED
-        if told["violations"]
+        if stored["violations"]
         else Verdict.INCONCLUSIVE
-        if told["inconclusive"]
+        if stored["inconclusive"]
         else Verdict.HELD
     )
-    if told["verdict"] != follows:
-        return f"it says {told['verdict']}, but its reasons give {follows}"
+    if stored["verdict"] != follows:
+        return f"it says {stored['verdict']}, but its reasons give {follows}"
     sums: dict[str, int] = {}
-    for one in (*told["violations"], *told["counted"]):
+    for one in (*stored["violations"], *stored["counted"]):
         sums[one["anomaly"]] = sums.get(one["anomaly"], 0) + one["count"]
     for anomaly in TABLE.keys() & reconciled["compared"].keys():
         found = reconciled["counts"].get(anomaly, 0)

@@ -1,4 +1,4 @@
-"""Checks of journal rows: any bytes can be read as rows, and what no run can have written is refused. Pure numpy."""
+"""Checks of journal rows: any bytes can be read as rows, so rows that no run can have written are refused. Pure numpy."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from harness.ledger import journal
 from harness.ledger.events import MOST_OFFSET
 from harness.ledger.message import BAD_PAYLOAD, FOREIGN_RUN
 
-LONGEST_NS = 7 * 24 * 3600 * 1_000_000_000  # a run; a timeline is made of all of it
-NO_CLOCK = "the ledger's writers do not share a clock, and what it says about times proves nothing"
+LONGEST_NS = 7 * 24 * 3600 * 1_000_000_000  # a run; the timeline covers all of it
+NO_CLOCK = "the ledger's writers do not share a clock, so its times prove nothing"
 
 Rows = npt.NDArray[np.void]
 _PLACED = {"partition": (0, 1 << 15), "offset": (0, MOST_OFFSET)}
@@ -32,11 +32,11 @@ _RANGES: Mapping[Any, Mapping[str, tuple[int, int]]] = {
 
 
 def need_sound(path: Path, first: int, rows: Rows) -> Rows:
-    """The same rows, or an error that names the first one that no run can have written."""
+    """Return the same rows; raise an error that names the first row that no run can have written."""
     for name, (low, high) in _RANGES[rows.dtype].items():
         _need(path, first, rows, name, (rows[name] < low) | (rows[name] > high))
     if rows.dtype == journal.DELIVERY:
-        # What is not intact, or not of this run, may say any number about itself.
+        # A record that is not intact, or not of this run, may contain any numbers.
         intact = rows["flags"] & (BAD_PAYLOAD | FOREIGN_RUN) == 0
         _need(path, first, rows, "seq", intact & ((rows["seq"] < 0) | (rows["seq"] > MOST_OFFSET)))
     return rows
@@ -57,7 +57,7 @@ def need_whole_regions(path: Path) -> None:
     left_over = path.stat().st_size % journal.REGION_BYTES
     if left_over:
         raise LedgerError(
-            f"{path}: cut off, {left_over} bytes of its last region are there: not a whole ledger"
+            f"{path}: truncated, its last region has only {left_over} bytes: not a whole ledger"
         )
 
 
@@ -65,5 +65,5 @@ def _need(path: Path, first: int, rows: Rows, name: str, wrong: npt.NDArray[np.b
     if wrong.any():
         at = int(np.argmax(wrong))
         raise LedgerError(
-            f"{path}: row {first + at} has the {name} {rows[name][at]}, which cannot be: damaged, or not such a journal"
+            f"{path}: row {first + at} has the {name} {rows[name][at]}, which is impossible: damaged, or another kind of file"
         )

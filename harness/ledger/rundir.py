@@ -24,7 +24,7 @@ class RunDir:
 
     @classmethod
     def create(cls, root: Path, scenario: str) -> RunDir:
-        """A new run folder, named by the time of its start; two runs in one second get two folders."""
+        """Make a new run folder, named by the time of its start; two runs in one second get two folders."""
         stamp = time.strftime("%Y%m%d-%H%M%S")
         for number in range(1000):
             path = root / scenario / (stamp if number == 0 else f"{stamp}-{number}")
@@ -36,7 +36,7 @@ class RunDir:
             made.ledger.mkdir()
             made.logs.mkdir()
             return made
-        raise LedgerError(f"{root / scenario}: a thousand runs began in this second")
+        raise LedgerError(f"{root / scenario}: a thousand runs began in this second; wait a second")
 
     @property
     def run_id(self) -> str:
@@ -76,7 +76,7 @@ class RunDir:
 
     @property
     def reconciled(self) -> Path:
-        """What reconciliation found: counts, the worst findings in full, coverage, timeline."""
+        """The results of reconciliation: counts, the worst findings in full, coverage, timeline."""
         return self.path / "reconciled.json"
 
     @property
@@ -84,13 +84,13 @@ class RunDir:
         return self.path / "verdict.json"
 
     def read_manifest(self) -> dict[str, Any]:
-        """The manifest with all values that are used checked."""
+        """Return the manifest, with all values that are used checked."""
         from harness.ledger.manifest import read_manifest  # it needs this module
 
         return read_manifest(self)
 
     def keeps_results_only(self) -> bool:
-        """Whether the ledger was left out on purpose (`--keep least`)."""
+        """True if the ledger was left out on purpose (`--keep least`)."""
         return self.read_manifest().get("kept") == "least"
 
     def need_own_files(self) -> None:
@@ -112,7 +112,7 @@ class RunDir:
                 need_file(file, "remove it, reconciling makes it again")
 
     def journals(self, pattern: str) -> list[Path]:
-        """The files of the ledger with such a name, sorted; each a plain file of this folder."""
+        """Return the files of the ledger with such a name, sorted; raise unless each is a plain file of this folder."""
         found = sorted(self.ledger.glob(pattern))
         for path in found:
             if not re.fullmatch(r"[A-Za-z0-9._-]+", path.name):
@@ -146,11 +146,11 @@ def _need(path: Path, is_kind: Callable[[int], bool], kind: str, hint: str) -> N
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Whole or not at all: a reader never sees half a file."""
+    """Write the file whole or not at all: a reader never sees half a file."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     draft.unlink(missing_ok=True)
     try:
-        # "x": what lies at the draft's place, a link for example, is never written to.
+        # "x": never write to something that is already there, a link for example.
         with draft.open("x", encoding="utf-8") as file:
             file.write(dump_json(value, indent=1) + "\n")
         draft.replace(path)
@@ -160,7 +160,7 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
 
 
 def read_json(path: Path, hint: str) -> dict[str, Any]:
-    """The object in a plain JSON file, see harness.ledger.value_checks.parse_json for what is refused."""
+    """Return the object in a plain JSON file; harness.ledger.value_checks.parse_json says what is refused."""
     need_file(path, hint)
     try:
         if path.stat().st_size > MOST_JSON:
@@ -176,7 +176,7 @@ def read_json(path: Path, hint: str) -> dict[str, Any]:
 
 
 def find_runs(paths: Sequence[Path]) -> list[RunDir]:
-    """Every run folder at or beneath the paths, each once, in the order given, then by start."""
+    """Return every run folder at or beneath the paths, each once, in the order given, then by start."""
     found: dict[Path, RunDir] = {}
     for path in paths:
         manifests = sorted(_manifests(path), key=lambda p: (p.parent.name, p.parent.parent.name))
@@ -194,7 +194,7 @@ def find_runs(paths: Sequence[Path]) -> list[RunDir]:
 
 
 def _manifests(path: Path) -> Iterator[Path]:
-    if os.path.lexists(path / "manifest.json"):  # also a link to nowhere: whoever reads it says so
+    if os.path.lexists(path / "manifest.json"):  # also a broken link: reading it reports the error
         yield path / "manifest.json"
     else:
         yield from path.rglob("manifest.json")

@@ -1,4 +1,4 @@
-"""What a pipeline makes of its input: pure, so that what has to stand in the output can be told from the input alone."""
+"""The effects that a pipeline makes of its input: pure, so the expected output follows from the input alone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PARTS = 1 << 20
 
 
 def output_of(topic: str) -> str:
-    """The name of the topic that a pipeline makes of this one."""
+    """Return the name of the topic that a pipeline makes of this one."""
     return f"{topic}-output"
 
 
@@ -30,23 +30,23 @@ class Transform:
 
     def __post_init__(self) -> None:
         if not 0 <= self.most <= 100:
-            raise ValueError(f"Transform.most: effects of one input, 0 to 100, not {self.most}")
+            raise ValueError(f"Transform.most: {self.most} effects of one input; choose 0 to 100")
         if not 0 <= self.poison_share <= 1:
-            raise ValueError(f"Transform.poison_share lies between 0 and 1, not {self.poison_share}")
+            raise ValueError(f"Transform.poison_share: {self.poison_share}; choose a share from 0 to 1")
 
     def poison(self, session: npt.NDArray[Any], seq: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """Which inputs are poison."""
+        """Mark the inputs that are poison."""
         parts = (_mixed(session, seq) >> np.uint64(20)) % np.uint64(_PARTS)
         return parts < np.uint64(round(self.poison_share * _PARTS))
 
     def effects(self, session: npt.NDArray[Any], seq: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-        """How many effects each input has to have: any number, but always the same for one message."""
+        """Return the number of effects that each input must have, always the same for one message."""
         healthy = (_mixed(session, seq) >> np.uint64(44)) % np.uint64(self.most + 1)
         return np.where(self.poison(session, seq), 1, healthy.astype(np.int64))
 
 
 def _mixed(session: npt.NDArray[Any], seq: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
-    """Scattered over 64 bits; wraps on purpose."""
+    """Return a hash of each message over 64 bits; wraps on purpose."""
     state = session.astype(np.uint64) * np.uint64(0xD6E8_FEB8_6659_FD93) + seq.astype(np.uint64)
     state *= np.uint64(0x9E37_79B9_7F4A_7C15)
     state ^= state >> np.uint64(29)

@@ -34,7 +34,7 @@ class Wrong(ValueError):
         return f"{self.path or 'the value'} is {shown(self.value)}: {self.expected} is expected"
 
     def below(self, name: str) -> Wrong:
-        """The same, seen from the object or list that holds the value as `name`."""
+        """Return the same error, seen from the object or list that contains the value as `name`."""
         path = f"{name}{self.path}" if self.path.startswith("[") or not self.path else f"{name}.{self.path}"
         return type(self)(self.expected, self.value, path)
 
@@ -45,7 +45,7 @@ class Missing(Wrong):
 
 
 def shown(value: Any) -> str:
-    """A value for an error line: short, and without characters that a terminal would obey."""
+    """Return a value for an error line: short, and without control characters."""
     # Only the top of a large value: repr of all of it may take long.
     text = (
         f"{type(value).__name__} of {len(value)}" if isinstance(value, dict | list) and value else repr(value)
@@ -57,7 +57,7 @@ def shown(value: Any) -> str:
 
 
 def parse_json(data: bytes, *, wide: bool = False) -> Any:
-    """The value of a JSON text, or a ValueError that says in one line what is wrong.
+    """Return the value of a JSON text; raise a ValueError that says in one line what is wrong.
 
     Refused are also: NaN and Infinity, integers beyond 64 bits (unless `wide`), names that an object has twice, lone
     surrogates, and nesting deeper than MOST_DEPTH.
@@ -71,14 +71,14 @@ def parse_json(data: bytes, *, wide: bool = False) -> Any:
         raise ValueError(f"byte {error.start} is not UTF-8") from None
     except RecursionError:
         raise ValueError(f"nested deeper than {MOST_DEPTH} levels") from None
-    # Most texts are flat and plain: for those this is all.
+    # Most texts are flat and plain and need no further check.
     if "\\u" in text or text.count("[") + text.count("{") > MOST_DEPTH or _LONG_NUMBER.search(text):
         _look_through(value, wide=wide)
     return value
 
 
 def dump_json(value: Any, **options: Any) -> str:
-    """A JSON text that `parse_json` takes, whatever texts and numbers are in the value."""
+    """Return a JSON text that `parse_json` accepts, whatever texts and numbers are in the value."""
     try:
         made = json.dumps(value, allow_nan=False, default=str, **options)
     except ValueError:
@@ -101,9 +101,7 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) != len(pairs):
         names = [name for name, _ in pairs]
-        raise ValueError(
-            f"{shown(next(n for n in names if names.count(n) > 1))} is there twice in one object"
-        )
+        raise ValueError(f"{shown(next(n for n in names if names.count(n) > 1))} occurs twice in one object")
     return made
 
 
@@ -119,7 +117,7 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def _look_through(value: Any, *, wide: bool) -> None:
-    """With a list instead of calls: the value may be nested as deep as the parser allowed."""
+    """Check all nested values. It keeps a list instead of recursing, because they may be nested very deeply."""
     level: list[Any] = [value]
     for _ in range(MOST_DEPTH + 1):
         below: list[Any] = []
@@ -196,7 +194,7 @@ def one_of(values: Iterable[str]) -> Check:
 
 
 def optional(check: Check) -> Check:
-    """null is allowed too."""
+    """Return a check that also allows null."""
     return lambda value: None if value is None else check(value)
 
 
@@ -228,7 +226,7 @@ def list_of(check: Check, most: int = MOST_ITEMS, least: int = 0) -> Check:
 
 
 def mapping(check: Check, names: Check | None = None) -> Check:
-    """An object with any names, whose values all pass."""
+    """Return a check for an object with any names whose values all pass."""
 
     def check_all(value: Any) -> Any:
         if not isinstance(value, dict):
@@ -246,14 +244,14 @@ def mapping(check: Check, names: Check | None = None) -> Check:
 
 
 def anything(value: Any) -> Any:
-    """What is shown as it is and never counted with; JSON itself was checked."""
+    """Accept any value: it is only shown, and the JSON itself was checked."""
     return value
 
 
 def shape(
     needed: Mapping[str, Check], more: Mapping[str, Check] | None = None, *, only: bool = False
 ) -> Check:
-    """An object with these fields, and maybe with `more`. `only`: any other field is an error."""
+    """Return a check for an object with these fields, and maybe with `more`. `only`: any other field is an error."""
     allowed = more or {}
 
     def check_all(value: Any) -> Any:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 Columns = Mapping[str, npt.NDArray[Any]]
-_MIXED_AT_ONCE = 1 << 13  # rows: what is between two steps stays in the cache of a core
+_MIXED_AT_ONCE = 1 << 13  # rows: few enough to stay in the cache of a core between two steps
 
 
 def place_of(topic: Ints, partition: Ints) -> Ints:
@@ -19,7 +19,7 @@ def place_of(topic: Ints, partition: Ints) -> Ints:
 
 
 def mixed(*columns: Ints) -> Ints:
-    """A hash of each row: 64 bits, so that hashes that cancel out mean equal rows. Wraps on purpose."""
+    """Return a hash of each row: 64 bits, so that hashes that cancel out mean equal rows. Wraps on purpose."""
     words = [column.astype(np.int64, copy=False).view(np.uint64) for column in columns]
     made = np.zeros(len(columns[0]), dtype=np.uint64)
     shifted = np.empty(min(len(made), _MIXED_AT_ONCE), dtype=np.uint64)
@@ -50,7 +50,7 @@ def looked_up(wanted: Ints, known: Ints, values: Ints, otherwise: int) -> Ints:
 
 
 def unique_pairs(x: Ints, y: Ints) -> tuple[Ints, Ints, Ints]:
-    """Each pair once, in order, and how often it is there. np.unique along an axis takes ten times as long."""
+    """Return each pair once, in order, and how often it occurs. np.unique along an axis takes ten times as long."""
     order = np.lexsort((y, x))
     x, y = x[order], y[order]
     starts = np.flatnonzero(np.r_[True, (x[1:] != x[:-1]) | (y[1:] != y[:-1])][: len(x)])

@@ -1,6 +1,6 @@
 """The closer look: from blocks in doubt to findings. Few rows are judged in the driver, many inside Spark tasks.
 
-Both ways go through the same rounds: each takes the rows of its subject and gives findings and rows for later rounds.
+Both go through the same rounds: each takes the rows of its subject and returns findings and rows for later rounds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from harness.reconcile.find.findings import to_arrow
 from harness.reconcile.find.known import Known, table_of
 from harness.reconcile.find.rounds import CRASHED, FINDINGS, UNJUDGED, FinderQuestions
 from harness.reconcile.find.shares import packed
-from harness.reconcile.screen.summaries import Facts, Space, Why
+from harness.reconcile.screen.spaces import Space, Why
+from harness.reconcile.screen.summaries import Facts
 from harness.reconcile.seal.sealed import Sealed
 from harness.reconcile.select.across_tasks import Doubts
 from harness.reconcile.select.select import Picker, related, visible
@@ -33,18 +34,17 @@ FEW_BLOCKS = 1 << 13  # of 64 messages or positions: their rows are judged in th
 ROWS_A_SHARE = 1 << 17  # messages and positions, about
 STRETCH_BITS = 14  # 2 ** 14 neighbouring messages or positions are in one share
 MOST_SHARES = 1 << 10
-SHARES_AT_ONCE = 4  # whose findings come to the driver together
+SHARES_AT_ONCE = 4  # their findings come to the driver together
 
 
 @dataclass
 class Looked:
-    """What the finders found."""
+    """The results of the closer look."""
 
-    findings: Iterable[pa.Table] = ()  # in pieces; can be gone through once
+    findings: Iterable[pa.Table] = ()  # in pieces; can be iterated once
     crashed: dict[str, str] = field(default_factory=dict)  # finder -> why
-    unjudged: list[dict[str, Any]] = field(
-        default_factory=list
-    )  # run, kind, n, first: owed messages without a judgement
+    # run, kind, n, first: owed messages without a judgement
+    unjudged: list[dict[str, Any]] = field(default_factory=list)
 
 
 def look(
@@ -119,7 +119,7 @@ def _in_tasks(source: Source, questions: FinderQuestions, picked: DataFrame, sha
         if subject is Subject.TRANSACTIONS:
             rows_for[subject].append(visible(source, None, shares))
         mine = _together(rows_for[subject]).where(f"subject = '{subject}'")
-        # As many tasks as shares: left to itself, Spark would join small ones whose answers are large.
+        # As many tasks as shares: otherwise Spark joins small shares, whose answers may be large.
         mine = mine.repartition(shares.count, "share")
         answers = _on_disk(mine.groupBy("share").applyInArrow(judging(subject), PIECE))
         answered.append(answers)
@@ -138,9 +138,9 @@ def _together(frames: Sequence[DataFrame]) -> DataFrame:
 
 
 def _on_disk(frame: DataFrame) -> DataFrame:
-    """Work it out now and keep it on disk: it may be much, and is read several times.
+    """Compute the frame now and keep it on disk, because it may be large and is read several times.
 
-    Spark's cache of tables would hold ten thousand pieces at a time in memory.
+    Spark's cache of tables would keep ten thousand pieces at a time in memory.
     """
     from pyspark import StorageLevel
 
@@ -158,14 +158,14 @@ def _crashed(tables: Iterable[pl.DataFrame]) -> dict[str, str]:
 
 
 def _without(found: pa.Table, crashed: Mapping[str, str]) -> pa.Table:
-    """A finder that crashed somewhere has not said everything: none of its findings counts."""
+    """Drop the findings of finders that crashed in any share: they are not complete."""
     if not crashed:
         return found
     return found.filter(pc.invert(pc.is_in(found["anomaly"], pa.array(list(crashed), pa.string()))))
 
 
 def _unjudged(tables: Sequence[pl.DataFrame]) -> list[dict[str, Any]]:
-    """One entry a run and kind: run, kind, n, and the first one's id."""
+    """Return one entry for each run and kind: run, kind, n, and the id of the first message."""
     if not tables:
         return []
     together = pl.concat(tables).sort("session", "seq").group_by("run", "kind").agg(

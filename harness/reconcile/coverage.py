@@ -13,7 +13,7 @@ from harness.reconcile.seal.sealed import Sealed
 
 
 def coverage(sealed: Sealed, facts: Facts, screened: Screened) -> dict[str, Any]:
-    """The `coverage` of reconciled.json."""
+    """Return the `coverage` of reconciled.json."""
     lines = sealed.events
     drains = [e for e in lines if e["event"] == "drain"]
     reads = {"read_uncommitted": False, "read_committed": False}
@@ -59,7 +59,7 @@ def _started_observers(lines: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def windows(events: Iterable[Mapping[str, Any]], zero_ns: int) -> list[dict[str, Any]]:
-    """One entry a fault window, from the events of its life, in the order of their opening."""
+    """Return one entry for each fault window, from the events of its life, in the order of opening."""
     lives: dict[Any, dict[str, Any]] = {}
     for event in events:
         life = lives.setdefault(event["window"], _new_window(event["window"]))

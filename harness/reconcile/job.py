@@ -1,7 +1,7 @@
-"""The Spark entry: run folders in, findings.parquet and reconciled.json out. One run or many, in one job.
+"""The reconciliation of one run or many: run folders in, findings.parquet and reconciled.json out.
 
-First the ledgers are screened block by block in one pass (harness.reconcile.screen.screen). Where a block is not sound, its
-rows, and only those, go to the finders that its reasons wake (harness.reconcile.closer_look).
+First one pass screens the ledgers block by block (harness.reconcile.screen.screen). If blocks are not sound, their rows, and
+only those, go to the finders that the reasons wake (harness.reconcile.closer_look); each finder is asked separately.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def all_finders(asked_of: str = LEDGER) -> list[Finder]:
 
 
 def reconcile(run: RunDir, spark: SparkSession, finders: Sequence[Finder] | None = None) -> dict[str, Any]:
-    """Seal the ledger, ask every finder, write the results and give what reconciled.json holds."""
+    """Seal the ledger, ask the finders, write the results, and return the content of reconciled.json."""
     return reconcile_many([run], spark, finders)[0]
 
 
@@ -62,7 +62,10 @@ def reconcile_many(
     finders: Sequence[Finder] | None = None,
     sealed: Sequence[Sealed] | None = None,
 ) -> list[dict[str, Any]]:
-    """The same for many runs at once, in their order: the cost of a query is paid once. `sealed`: if they are already."""
+    """Reconcile many runs at once and return their results in order; a pass of Spark costs the same for one run or many.
+
+    `sealed`: the results of sealing, if the runs are sealed already.
+    """
     began = time.monotonic()
     chosen = list(all_finders() if finders is None else finders)
     sealed = sealed_together(runs, spark) if sealed is None else sealed
@@ -97,7 +100,7 @@ def reconcile_many(
 
 
 def _source(runs: Sequence[RunDir], sealed: Sequence[Sealed], spark: SparkSession) -> Source:
-    """Tables of this machine are opened by who works on them; what lies elsewhere is read by Spark."""
+    """Return the source of the rows: tasks open tables of this machine themselves; Spark reads all others."""
     if not any(isinstance(run, DistantRun) for run in runs):
         return Files(spark, {one.run: run.tables for run, one in zip(runs, sealed, strict=True)})
     frames = read(spark, {f"{place_of(run)}/tables": one for run, one in zip(runs, sealed, strict=True)})
@@ -106,7 +109,7 @@ def _source(runs: Sequence[RunDir], sealed: Sequence[Sealed], spark: SparkSessio
 
 
 def woken(finders: Sequence[Finder], doubtful: Doubts) -> list[Finder]:
-    """Those finders that have a reason to look closer."""
+    """Return the finders that a reason in the doubts wakes."""
     reasons = doubtful.reasons()
     return [x for x in finders if any(reasons[space] & why for space, why in x.woken_by.items())]
 
@@ -147,7 +150,7 @@ def _result(
         "crashed": dict(crashed),
         "unavailable_s_max": unavailable_s_max(screened),
         **latency_and_throughput(screened),
-        "findings": [_told(row, explain[row["anomaly"]], sealed.zero_ns, looked_for) for row in rows],
+        "findings": [_in_full(row, explain[row["anomaly"]], sealed.zero_ns, looked_for) for row in rows],
         "coverage": seen,
         "timeline": timeline(screened, known.bucket_ns),
     }
@@ -156,21 +159,21 @@ def _result(
 # --- finding --------------------------------------------------------------------------------------
 
 
-def _told(
+def _in_full(
     row: Mapping[str, Any],
     explain: Callable[[Mapping[str, Any]], str],
     zero_ns: int,
     looked_for: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """A finding in full, as reconciled.json has it."""
-    told = {
+    """Return a finding in full, as reconciled.json has it."""
+    finding = {
         name: row[name]
         for name in ("anomaly", "topic", "partition", "messages", "offsets", "sender", "reader")
     }
     evidence = {k: v for k, v in (row["evidence"] or {}).items() if v is not None}
-    told |= {"t_s": seconds(row["t"], zero_ns), "window": row["window"], "evidence": evidence}
+    finding |= {"t_s": seconds(row["t"], zero_ns), "window": row["window"], "evidence": evidence}
     if row["excuse"] is not None:
-        told["excuse"] = row["excuse"]
+        finding["excuse"] = row["excuse"]
     if row["anomaly"] == LOST and (event := looked_for.get(row["messages"][0])) is not None:
         evidence |= {"replicas": classify(event), "replicas_detail": str(event.get("detail", ""))}
-    return told | {"text": explain(told)}
+    return finding | {"text": explain(finding)}

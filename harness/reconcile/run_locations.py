@@ -1,7 +1,7 @@
 """Run folders wherever Spark can read them: on this machine, or on any file system that Hadoop knows.
 
 A run elsewhere (hdfs://, s3a://, file:///) has a mirror on this machine with its small files; Spark reads the tables
-and writes the findings at the run's own place. A ledger that was never sealed is copied here, sealed, and its tables
+and writes the findings in the run folder itself. A ledger that was never sealed is copied here, sealed, and its tables
 are put back. A run on this machine is its own mirror, and none of this touches the JVM.
 """
 
@@ -30,8 +30,8 @@ from harness.runtime.disk_space import room_error
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-MANY = 8  # runs from which on sealing is shared out
-SEALED = "sealed.json"  # in tables/: what sealing saw besides the tables
+MANY = 8  # runs; from here on Spark tasks seal them
+SEALED = "sealed.json"  # in tables/: the result of sealing besides the tables
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class DistantRun(RunDir):
     storage: HadoopStorage
 
     def need_own_files(self) -> None:
-        """The mirror was made by this process; the ledger may have stayed where it is."""
+        """Do nothing: this process made the mirror, and the ledger may be elsewhere only."""
 
 
 def is_url(text: str) -> bool:
@@ -51,14 +51,16 @@ def is_url(text: str) -> bool:
 
 @contextmanager
 def opened(texts: Sequence[str], spark: SparkSession | None) -> Iterator[list[RunDir]]:
-    """Every run folder at or beneath the places, in their order; mirrors last as long as the `with`."""
+    """Yield every run folder at or beneath the places, in their order; mirrors exist as long as the `with`."""
     with TemporaryDirectory(prefix="onceproof-mirror-") as scratch:
         runs: dict[str, RunDir] = {}
         for number, text in enumerate(texts):
             if not is_url(text):
                 runs |= {str(run.path): run for run in find_runs([Path(text)])}
             elif spark is None:
-                raise UsageError(f"{text}: a folder of this machine is needed")
+                raise UsageError(
+                    f"{text}: this command reads only folders of this machine; copy the run here"
+                )
             else:
                 mirrors = Path(scratch, str(number))
                 runs |= {run.url: run for run in _distant(text.rstrip("/"), HadoopStorage(spark), mirrors)}
@@ -69,22 +71,22 @@ def _distant(url: str, storage: HadoopStorage, mirrors: Path) -> Iterator[Distan
     whole = f"{url}/manifest.json"
     manifests = [whole] if storage.exists(whole) else storage.find(url, "manifest.json")
     if not manifests:
-        raise UsageError(f"{url}: no run folder is there: none has a manifest.json")
+        raise UsageError(f"{url}: no run folder found: there is no manifest.json at or below it")
     for number, manifest in enumerate(manifests):
         place = manifest.removesuffix("/manifest.json")
         scenario, name = place.split("/")[-2:]
-        # A bucket or a drive may be all that is above it.
+        # The folder above it may be a bucket or a drive.
         mirror = mirrors / str(number) / (scenario or "run") / name
         mirror.mkdir(parents=True)
         storage.fetch(manifest, mirror / "manifest.json")
         yield DistantRun(mirror, place, storage)
 
 
-# --- what the job asks ---
+# --- for the job ---
 
 
 def sealed_at(run: RunDir) -> Sealed:
-    """What sealing saw. A run of this machine is sealed anew; one elsewhere only where nobody did it before."""
+    """Return the result of sealing. A run of this machine is always sealed again; one elsewhere only if it is not sealed."""
     if not isinstance(run, DistantRun):
         return seal(run)
     need_no_links(run.url)
@@ -109,7 +111,7 @@ def sealed_at(run: RunDir) -> Sealed:
 
 
 def sealed_together(runs: Sequence[RunDir], spark: SparkSession) -> list[Sealed]:
-    """The same for many runs, in their order; raises for the first that cannot be sealed."""
+    """Seal many runs and return the results in order; raise for the first that cannot be sealed."""
     together = []
     for one in sealed_or_refused(runs, spark):
         if isinstance(one, OnceproofError):
@@ -119,9 +121,9 @@ def sealed_together(runs: Sequence[RunDir], spark: SparkSession) -> list[Sealed]
 
 
 def sealed_or_refused(runs: Sequence[RunDir], spark: SparkSession) -> list[Sealed | OnceproofError]:
-    """Of each run, in their order, what sealing saw or why it was refused: one bad run does not hide the others.
+    """Return the result of sealing each run, or why it was refused, in order: one bad run does not hide the others.
 
-    Many runs of this machine are sealed by all its cores, as tasks of Spark.
+    Many runs of this machine are sealed on all its cores, by Spark tasks.
     """
     here = [run for run in runs if not isinstance(run, DistantRun)]
     context = spark.sparkContext
@@ -133,7 +135,7 @@ def sealed_or_refused(runs: Sequence[RunDir], spark: SparkSession) -> list[Seale
 
 
 def _sealed_or_why_not(run: RunDir) -> Sealed | OnceproofError:
-    """What a task raises would come back as a page of Spark's; what seal raises tells it in a line."""
+    """Return the error of `seal` instead of raising it: Spark would turn one line into a page."""
     try:
         return sealed_at(run)
     except OnceproofError as error:
@@ -145,7 +147,7 @@ def _sealed_or_why_not(run: RunDir) -> Sealed | OnceproofError:
 
 
 def numbered(runs: Sequence[RunDir], saw: Sequence[Sealed]) -> dict[int, RunDir]:
-    """The runs by their numbers in all tables."""
+    """Return the runs by their numbers in all tables."""
     by_number: dict[int, RunDir] = {}
     for run, one in zip(runs, saw, strict=True):
         need_another(by_number, run, one)
@@ -153,13 +155,15 @@ def numbered(runs: Sequence[RunDir], saw: Sequence[Sealed]) -> dict[int, RunDir]
 
 
 def need_another(by_number: dict[int, RunDir], run: RunDir, sealed: Sealed) -> None:
-    """Add the run by its number. Raise for a second copy of one: both would be taken for one run with twice the rows."""
+    """Add the run by its number. Raise for a second copy of a run: both would count as one run with twice the rows."""
     if (same := by_number.setdefault(sealed.run, run)) is not run:
-        raise UsageError(f"{place_of(run)}: the same run as {place_of(same)}, {sealed.run_id}; give one")
+        raise UsageError(
+            f"{place_of(run)}: the same run as {place_of(same)}, {sealed.run_id}; pass only one of them"
+        )
 
 
 def need_whole(tables: Mapping[str, DataFrame], runs: Sequence[RunDir], saw: Sequence[Sealed]) -> None:
-    """Tables that were uploaded may have been uploaded in part, and would look like a smaller run."""
+    """Raise unless all rows of all tables are there: tables uploaded in part would look like a smaller run."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
     from pyspark.sql import DataFrame
@@ -181,7 +185,7 @@ def need_whole(tables: Mapping[str, DataFrame], runs: Sequence[RunDir], saw: Seq
     try:
         rows = reduce(DataFrame.unionAll, counts).collect()
     except (Py4JJavaError, PySparkException) as error:
-        raise LedgerError(f"tables elsewhere cannot be read: {first_line(error)}") from error
+        raise LedgerError(f"the tables of the runs cannot be read: {first_line(error)}") from error
     found = {(row["name"], row["run"]): row for row in rows}
     for number, (run, one) in distant.items():
         for name in tables:
@@ -190,7 +194,9 @@ def need_whole(tables: Mapping[str, DataFrame], runs: Sequence[RunDir], saw: Seq
             if row:
                 need_during(f"{place_of(run)}/tables/{name}", row["first"], row["last"], one)
             if row and (strange := row["unsound"]):
-                raise LedgerError(f"{place_of(run)}/tables/{name}: {strange} rows have values that cannot be")
+                raise LedgerError(
+                    f"{place_of(run)}/tables/{name}: {strange} rows have impossible values; upload the tables again"
+                )
             if there != expected:
                 raise LedgerError(
                     f"{place_of(run)}/tables/{name}: {there} rows, but sealing wrote {expected}: not a whole table"
@@ -198,12 +204,12 @@ def need_whole(tables: Mapping[str, DataFrame], runs: Sequence[RunDir], saw: Seq
 
 
 def place_of(run: RunDir) -> str:
-    """Where Spark finds what belongs to the run."""
+    """Return the place of the run folder as Spark reads it."""
     return run.url if isinstance(run, DistantRun) else str(run.path)
 
 
 def publish(run: RunDir, *results: Path) -> None:
-    """Put files that were written to the mirror to their place."""
+    """Copy files from the mirror to the run folder."""
     if isinstance(run, DistantRun):
         for path in results:
             run.storage.put(path, f"{run.url}/{path.name}")

@@ -51,7 +51,7 @@
       ctx.font = `${11 * r}px ${colour("sans")}`;
       ctx.textBaseline = "bottom";
       ctx.textAlign = "left";
-      let free = -Infinity; // labels stand above the plot and never over one another
+      let free = -Infinity; // labels are above the plot and never over one another
       for (const w of windows) {
         const open = across(u, w.open);
         if (w.healed < u.scales.x.min || w.open > u.scales.x.max) continue;

@@ -1,4 +1,4 @@
-"""Where and with what the runs were made: machine, cluster, broker settings, versions, seed."""
+"""The environment of the runs: machine, cluster, broker settings, versions, seed."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 from reports import words
 from reports.model import Report
 
-# Measured or named anew for each cluster: they would make every cluster look different. The JSON has them.
+# Different for each cluster, so every cluster would look different. The JSON has them.
 _OF_THE_MOMENT = ("folder", "loopback_block", "steps_s", "rss_mb")
 
 
 def section(report: Report) -> dict[str, Any]:
-    """Runs with the same cluster share one table: a thousand runs on one cluster say it once."""
+    """Return the tables of the section; runs on the same cluster share one."""
     return {
         "facts": [
             ("seed", words.NOTHING if report.seed is None else str(report.seed)),
@@ -28,7 +28,7 @@ def section(report: Report) -> dict[str, Any]:
 
 
 def _distinct(described: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Each different description once, with the numbers of the runs it is of."""
+    """Return each different description once, with the numbers of its runs."""
     groups: dict[str, dict[str, Any]] = {}
     for place, whole in enumerate(described, 1):
         values = {k: v for k, v in whole.items() if k not in _OF_THE_MOMENT}
@@ -39,12 +39,12 @@ def _distinct(described: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
         group["runs"].append(place)
     for group in groups.values():
         places = group["runs"]
-        group["told"] = "all runs" if len(places) == len(described) else f"runs {_ranges(places)}"
+        group["label"] = "all runs" if len(places) == len(described) else f"runs {_ranges(places)}"
     return list(groups.values())
 
 
 def _ranges(places: list[int]) -> str:
-    """`1-9, 12`: hundreds of numbers in a few."""
+    """Return numbers as ranges: `1-9, 12`."""
     spans: list[list[int]] = []
     for place in places:
         if spans and spans[-1][1] == place - 1:

@@ -1,4 +1,4 @@
-"""What was found: an overview over all runs, and for each run the worst few with their evidence."""
+"""Findings: an overview over all runs, and for each run the worst few with their evidence."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reports.model import Finding, Report, RunReport
 
 @dataclass(frozen=True)
 class Group:
-    """The findings of one anomaly in one run; `count` is of all, `worst` are those told in full."""
+    """The findings of one anomaly in one run; `count` is of all, `worst` are the ones shown in full."""
 
     anomaly: str
     meaning: str
@@ -21,7 +21,7 @@ class Group:
 
 
 def section(report: Report) -> dict[str, Any]:
-    """One row an anomaly that anybody looked for, those found first."""
+    """Return one row for each anomaly that was looked for; anomalies that were found come first."""
     looked_for = dict.fromkeys(a for run in report.runs for a in (*run.compared, *run.crashed))
     rows: list[dict[str, Any]] = []
     for anomaly in looked_for:
@@ -43,7 +43,7 @@ def section(report: Report) -> dict[str, Any]:
 
 
 def of_run(run: RunReport) -> list[Group]:
-    """Forbidden ones first. A kind that was counted and has no finding in full is told by its count."""
+    """Return the findings of a run by anomaly, forbidden ones first; without a finding in full only the count is shown."""
     judged = [r.anomaly for r in (*run.violations, *run.counted) if r.count]
     kinds = dict.fromkeys([*judged, *(f.anomaly for f in run.findings)])
     groups = []

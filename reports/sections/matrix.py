@@ -1,5 +1,7 @@
-"""Modes as rows, faults as columns, or the other way round where there are many faults; controls in a table of their own,
-because there VIOLATED is good news. Where runs differ in the version of brokers or clients, each pair has rows of its own.
+"""The matrix: modes as rows and faults as columns, transposed if there are many faults.
+
+Controls are in a separate table, because VIOLATED is good news there. If runs differ in the version of brokers or clients,
+each pair of versions has its own rows.
 """
 
 from __future__ import annotations
@@ -32,10 +34,10 @@ class Cell:
 
     @property
     def sentence(self) -> str:
-        """`12 runs: 11 HELD, 1 VIOLATED`"""
+        """The verdicts in words: `12 runs: 11 HELD, 1 VIOLATED`."""
         verdicts = Counter(run.verdict for _, run in self.runs)
-        told = ", ".join(f"{words.number(count)} {verdict}" for verdict, count in verdicts.most_common())
-        return f"{words.plural(len(self.runs), 'run')}: {told}"
+        counts = ", ".join(f"{words.number(count)} {verdict}" for verdict, count in verdicts.most_common())
+        return f"{words.plural(len(self.runs), 'run')}: {counts}"
 
     def total(self, name: str) -> int:
         return sum(run.count(name) or 0 for _, run in self.runs)
@@ -96,6 +98,6 @@ def _cell(runs: Sequence[Placed]) -> Cell | None:
 
 
 def _ordered(names: Iterable[str], known: Sequence[str]) -> list[str]:
-    """Known names in their order, then the others as they came."""
+    """Return known names in their order, then the others as they came."""
     found = list(dict.fromkeys(names))
     return [n for n in known if n in found] + [n for n in found if n not in known]

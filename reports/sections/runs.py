@@ -1,4 +1,4 @@
-"""Each run: its verdict with reasons, counts, timeline, windows with their proofs, and what was compared."""
+"""Each run: its verdict with reasons, counts, timeline, windows with their proofs, and numbers of comparisons."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from reports.files import texts
 from reports.model import Report, RunReport, Standing, Window
 from reports.sections import findings
 
-MOST_OPEN = 3  # runs that are not as promised stand open when the page is loaded, as long as they are few
+MOST_OPEN = 3  # so few runs that are not as promised are unfolded when the page is loaded
 FLOW = {"attempted": "attempted", "acked": "acked", "rejected": "rejected", "unknown": "unknown",
         "in_log": "in the log", "delivered": "delivered"}  # fmt: skip
 _FACTS = ("progress_before", "progress_after", "drained", "drain_detail", "reads", "not_asked", "unjudged", "transactions",
@@ -23,7 +23,7 @@ _FACTS = ("progress_before", "progress_after", "drained", "drain_detail", "reads
 
 
 def section(report: Report, beside: Path) -> dict[str, Any]:
-    """`beside`: the folder of the report, from which paths are told, so that both can move together."""
+    """Return the data of all runs. Paths are relative to `beside`, the folder of the report, so that both can be moved."""
     amiss = [r.path for r in report.runs if r.standing is not Standing.AS_PROMISED][:MOST_OPEN]
     opened = amiss or [r.path for r in report.runs if len(report.runs) == 1]
     return {
@@ -32,8 +32,8 @@ def section(report: Report, beside: Path) -> dict[str, Any]:
                 "run": run,
                 "place": place,
                 "open": run.path in opened,
-                "folder": _told_from(beside, run.path),
-                "flow": [(told, run.count(name)) for name, told in FLOW.items() if name in run.counts],
+                "folder": _relative_to(beside, run.path),
+                "flow": [(label, run.count(name)) for name, label in FLOW.items() if name in run.counts],
                 "findings": findings.of_run(run),
                 "compared": sorted(run.compared.items()),
                 "facts": [(words.words(n), _fact(run.coverage[n])) for n in _FACTS if n in run.coverage],
@@ -51,7 +51,7 @@ def section(report: Report, beside: Path) -> dict[str, Any]:
 
 
 def spark(run: RunReport, width: int = 120, height: int = 26, points: int = 80) -> dict[str, Any] | None:
-    """Acks per second as a small line with its fault windows, as coordinates of an inline SVG."""
+    """Return acks per second as a small line with its fault windows, as coordinates of an inline SVG."""
     line = run.timeline
     if len(line) < 2 or max(line.acked) <= 0:
         return None
@@ -74,14 +74,14 @@ def spark(run: RunReport, width: int = 120, height: int = 26, points: int = 80) 
 
 
 def _closed_s(w: Window, end_s: float) -> float:
-    """When nothing of the window was left; one that never healed lasts to the end."""
+    """Return the end of a window; a window that never healed lasts to the end of the run."""
     if w.healed_s is not None:
         return w.healed_s
     return w.heal_s if w.heal_s is not None and w.healed else end_s
 
 
 def _embedded(run: RunReport) -> Markup | None:
-    """The chart's numbers as JSON that cannot end its script element, whatever texts are in it."""
+    """Return the numbers of the chart as JSON that cannot end its script element, whatever texts it contains."""
     if not len(run.timeline):
         return None
     end_s = run.timeline.end_s
@@ -102,8 +102,8 @@ def _fact(value: Any) -> str:
     return words.number(value) if type(value) is int else words.plain(value)
 
 
-def _told_from(beside: Path, path: Path) -> str:
-    """Relative where both are on one drive: the report then names no folder of the machine it was made on."""
+def _relative_to(beside: Path, path: Path) -> str:
+    """Return the path relative to the report if both are on one drive, so that it names no folder of this machine."""
     try:
         return Path(os.path.relpath(path, beside)).as_posix()
     except ValueError:
@@ -111,10 +111,10 @@ def _told_from(beside: Path, path: Path) -> str:
 
 
 def shading(windows: Sequence[Window]) -> str:
-    """The windows in words, for those who cannot see the chart."""
-    told = [
+    """Return the windows in words, for screen readers."""
+    described = [
         f"{_label(w)} from {words.seconds(w.open_s)} to {words.seconds(w.healed_s)}"
         for w in windows
         if w.open_s is not None
     ]
-    return "; ".join(told) or "no fault windows"
+    return "; ".join(described) or "no fault windows"

@@ -1,4 +1,4 @@
-"""Verdict first: one sentence, what is not as promised, and the numbers that say how much was tested."""
+"""The verdict: one sentence, the runs that are not as promised, and the numbers that show how much was tested."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def section(report: Report) -> dict[str, Any]:
 
 
 def _amiss(report: Report) -> list[dict[str, Any]]:
-    """What is not as promised, worst first; runs of one scenario that stand alike share a line."""
+    """Return the runs that are not as promised, worst first; runs of one scenario with the same standing share a line."""
     groups: dict[tuple[str, str], dict[str, Any]] = {}
     for standing in BAD_NEWS:
         for place, run in enumerate(report.runs, 1):
@@ -44,7 +44,7 @@ def _why(run: RunReport) -> str:
 
 
 def _numbers(report: Report) -> list[tuple[str, str, str]]:
-    """(number, label, remark): enough to see that something was tested."""
+    """Return (number, label, remark) that show how much was tested."""
     runs = report.runs
     windows = [w for r in runs for w in r.windows]
     longest = max((r for r in runs if r.unavailable_s_max is not None), default=None,

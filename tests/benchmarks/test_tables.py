@@ -29,13 +29,13 @@ def test_the_tables_are_those_of_sealing(
             continue  # the job does not read it
         rows, same = (_sorted(run.tables / name) for run in (made.run, other.run))
         assert rows == same, name
-    told = Sealed.from_json(read_json(made.run.tables / "sealed.json", ""))
+    generated = Sealed.from_json(read_json(made.run.tables / "sealed.json", ""))
     assert len(list((made.run.tables / "deliveries").iterdir())) > 2
     for field, value in vars(sealed).items():
         if field == "rows":
-            assert told.rows == {**value, "events": 0}
+            assert generated.rows == {**value, "events": 0}
         elif field not in ("run", "run_id", "scenario"):
-            assert vars(told)[field] == value, field
+            assert vars(generated)[field] == value, field
 
 
 def _sorted(folder: Path) -> object:

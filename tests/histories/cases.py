@@ -38,7 +38,7 @@ def poll(*records: tuple[Any, int, Any]) -> list[Any]:
 
 
 def sent(*messages: str, first: int = 0, process: int = 0, partition: str = "p") -> list[dict[str, Any]]:
-    """Each message acked in an operation of its own, at offsets from `first` on."""
+    """Return events that ack each message in a separate operation, at offsets from `first` on."""
     return [
         ev("ok", "send", [send(partition, message, first + n)], process) for n, message in enumerate(messages)
     ]
@@ -123,7 +123,7 @@ CASES: dict[str, Case] = {
         [*ABCD, got(*ALL[:2]), got(*ALL), got((2, "c"), (2, "c"), process=2)],
         {("rewound", "p", "between", ("b", "a"), (4, 5)), ("rewound", "p", "within", ("c", "c"), (6, 6))}, "VIOLATED",
     ),
-    "offset gaps that nobody knows of": Case([*sent("a"), *sent("b", first=9), got((0, "a"), (9, "b"))]),
+    "offset gaps without a cause": Case([*sent("a"), *sent("b", first=9), got((0, "a"), (9, "b"))]),
     "a failed poll is compared and does not move": Case(
         [*ABCD, got(*ALL[:2]), got((3, "d"), type_="fail"), got(*ALL[2:])],
         {("skipped", "p", "between", ("b", "d", "c"), (4, 5))}, "VIOLATED",
@@ -188,7 +188,7 @@ CASES: dict[str, Case] = {
          ev("ok", "poll", [poll(("p", 0, "a"), ("p", 1, "c"))], 3), ev("ok", "poll", [poll(("q", 0, "b"))], 3)],
         {("read_cycle", None, None, (), (0, 1))}, "VIOLATED", frozenset({"ww_deps"}),
     ),
-    "read of what nobody sent": Case([got((0, "x"))]),
+    "read of a message without a send": Case([got((0, "x"))]),
     "phantom": Case([got((0, "x"))], {("phantom", "p", None, ("x",), (0,))}, "VIOLATED", frozenset({"closed"})),
     "a number is not its text": Case(
         [ev("ok", "send", [send(1, 1, 0)]), ev("ok", "send", [send("1", "1", 0)]),

@@ -38,21 +38,21 @@ def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Map
 
 @pytest.mark.parametrize("name", CASES)
 def test_exactly_what_is_there_is_found(name: str, judged: Mapping[str, Judged]) -> None:
-    told = judged[name].to_json()
+    result = judged[name].to_json()
     found = {
         (one["anomaly"], one["partition"], one["scope"], tuple(one["messages"]), tuple(one["events"]))
-        for one in told["findings"]
+        for one in result["findings"]
     }
     assert found == CASES[name].found
-    assert len(told["findings"]) == len(found)
-    assert told["verdict"] == CASES[name].verdict
+    assert len(result["findings"]) == len(found)
+    assert result["verdict"] == CASES[name].verdict
 
 
-def test_offsets_and_coverage_are_told(judged: Mapping[str, Judged]) -> None:
+def test_findings_have_offsets_and_coverage_is_counted(judged: Mapping[str, Judged]) -> None:
     duplicated = judged["duplicated"].to_json()
     assert duplicated["findings"][0]["offsets"] == [0, 4]
     assert duplicated["coverage"]["compared"]["duplicated"] == 4
-    assert judged["read of what nobody sent"].coverage["never_sent"] == 1
+    assert judged["read of a message without a send"].coverage["never_sent"] == 1
     jump = next(f for f in judged["skipped between"].findings if f["anomaly"] == "skipped")
     assert jump["offsets"] == [0, 3, 1, 2]
 
@@ -77,12 +77,12 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 def test_bad_input_is_named_by_file_and_line(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text, told = BAD[name]
+    text, message = BAD[name]
     path = tmp_path / "bad.jsonl"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(HistoryError) as error:
         read_history(path)
-    assert f"{path}{told}" in str(error.value)
+    assert f"{path}{message}" in str(error.value)
     assert cli.main(["judge", "--json", str(path)]) == 2
     out, err = capsys.readouterr()
     assert out == ""

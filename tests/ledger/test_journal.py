@@ -168,9 +168,9 @@ def test_a_torn_last_line_is_recognised_and_a_broken_one_before_is_an_error(tmp_
 
 
 def _write_until_killed(folder: Path, out: int, late: bool) -> None:
-    """Send by telling the pipe, after the attempt was recorded; tell of an ack after its outcome was recorded.
+    """Write sends to the pipe after the attempt was recorded, and acks after the outcome was recorded.
 
-    Whatever the pipe got has to be in the ledger of a killed writer. `late` is the mistake: send first.
+    Everything that the pipe got must be in the ledger of a killed writer. `late` is the mistake: send first.
     """
     journal = ledger_journal.Ledger(folder, "p").attempts(1)
     for seq in itertools.count():
@@ -193,16 +193,16 @@ def _kill_a_writer(folder: Path, after_s: float, *, late: bool = False) -> tuple
     writer.start()
     os.close(out)
     with os.fdopen(source, "rb") as pipe:
-        told = [pipe.readline()]
-        while not told[-1].startswith(b"a"):  # it has begun, and there is an ack to lose
-            told.append(pipe.readline())
+        lines = [pipe.readline()]
+        while not lines[-1].startswith(b"a"):  # it has begun, and there is an ack to lose
+            lines.append(pipe.readline())
         deadline = time.monotonic() + after_s
         while time.monotonic() < deadline:
-            told.append(pipe.readline())
+            lines.append(pipe.readline())
         writer.kill()
-        told += pipe.readlines()
+        lines += pipe.readlines()
     writer.join()
-    whole = [line for line in told if line.endswith(b"\n")]
+    whole = [line for line in lines if line.endswith(b"\n")]
     return ([int(x[1:]) for x in whole if x[:1] == b"s"], [int(x[1:]) for x in whole if x[:1] == b"a"])
 
 

@@ -82,7 +82,7 @@ def test_swapped_words_are_seen() -> None:
 
 
 @given(st.lists(st.one_of(st.none(), st.binary(max_size=200)), max_size=20))
-def test_what_is_not_ours_is_never_taken_for_ours(values: list[bytes | None]) -> None:
+def test_foreign_bytes_are_never_read_as_payloads(values: list[bytes | None]) -> None:
     _, flags = msg.read_payloads(values, RUN)
     assert all(flag & msg.BAD_PAYLOAD for flag in flags)
 
@@ -95,13 +95,13 @@ def test_payloads_of_several_lengths_are_read_together(lengths: list[int]) -> No
     assert fields["seq"].tolist() == list(range(len(lengths)))
 
 
-def test_a_message_of_another_run_is_told_apart() -> None:
+def test_a_message_of_another_run_is_flagged() -> None:
     other = msg.Builder(RUN + 1, 1, 64).build(0, [0], [0], 5)[0]
     _, flags = msg.read_payloads([other.payload], RUN)
     assert flags.tolist() == [msg.FOREIGN_RUN]
 
 
 @pytest.mark.parametrize("length", [0, 56, 65])
-def test_a_length_that_cannot_be_is_refused(length: int) -> None:
+def test_impossible_payload_lengths_raise(length: int) -> None:
     with pytest.raises(ValueError, match=f"payload length {length}"):
         msg.Builder(RUN, 1, length)

@@ -45,7 +45,7 @@ def run(tmp_path: Path) -> RunDir:
 
 
 def _judged(run: RunDir, verdict: str = "HELD", as_expected: bool = True) -> None:
-    told = {
+    verdict_json = {
         "verdict": verdict,
         "expected": "HELD",
         "as_expected": as_expected,
@@ -54,7 +54,7 @@ def _judged(run: RunDir, verdict: str = "HELD", as_expected: bool = True) -> Non
         "inconclusive": [],
         "guarantee": "at_least_once",
     }
-    write_json(run.verdict, told)
+    write_json(run.verdict, verdict_json)
     found = {"run_id": run.run_id, "findings": [], "compared": {}, "counts": {}, "coverage": {"windows": []}}
     write_json(run.reconciled, {"version": 1, **found})
 
@@ -98,7 +98,7 @@ def test_explain_reads_a_packed_run(run: RunDir, capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("verdict", "as_expected"), [("VIOLATED", False), ("HELD", False), ("INCONCLUSIVE", True)]
 )
-def test_what_is_not_as_expected_stays_whole(run: RunDir, keep: str, verdict: str, as_expected: bool) -> None:
+def test_a_run_not_as_expected_stays_whole(run: RunDir, keep: str, verdict: str, as_expected: bool) -> None:
     _judged(run, verdict, as_expected)
     before = _names(run)
     assert ledger_packing.pack(run, keep) == ""
@@ -116,9 +116,9 @@ def test_the_least_is_the_results_and_it_says_that_it_cannot_be_read_again(
 ) -> None:
     assert ledger_packing.pack(run, "least") == ""
     assert _names(run) == {"manifest.json", "verdict.json", "reconciled.json"}
-    with pytest.raises(LedgerError, match=r"--keep least.*--keep evidence") as told:
+    with pytest.raises(LedgerError, match=r"--keep least.*--keep evidence") as raised:
         seal(run)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(raised.value)
     assert main(["explain", str(run.path), "--message", "producer-1.0-7"]) == 2
     assert "--keep least" in capsys.readouterr().err
     assert main(["explain", str(run.path)]) == 0, "the findings are there"
@@ -233,9 +233,9 @@ def _file(name: str, size: int = 1, kind: bytes = tarfile.REGTYPE, link: str = "
 )
 def test_a_strange_archive_is_refused_in_one_line(run: RunDir, info: tarfile.TarInfo) -> None:
     _archive(run, lambda file: file.addfile(info, io.BytesIO(b"x")))
-    with pytest.raises(LedgerError, match="not a packed ledger") as told:
+    with pytest.raises(LedgerError, match="not a packed ledger") as raised:
         seal(run)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(raised.value)
     assert not (run.path.parent / "escaped").exists()
 
 
@@ -266,9 +266,9 @@ def test_a_damaged_archive_is_refused_in_one_line(run: RunDir, damage: str) -> N
             "flipped": bytes(flipped),
         }
         run.packed_ledger.write_bytes(contents[damage])
-    with pytest.raises(LedgerError, match=r"ledger\.tar\.gz: ") as told:
+    with pytest.raises(LedgerError, match=r"ledger\.tar\.gz: ") as raised:
         seal(run)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(raised.value)
 
 
 def test_an_error_in_a_packed_ledger_names_the_archive(run: RunDir) -> None:

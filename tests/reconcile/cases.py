@@ -73,7 +73,7 @@ def crashed_producer(root: Path) -> Case:
 
 @case
 def crashed_transaction(root: Path) -> Case:
-    """Never ended, so it cannot have been committed; its records stand only in the read_uncommitted log."""
+    """Never ended, so it cannot have been committed; its records are only in the read_uncommitted log."""
     run = transactions(root)
     run.append(run.send(1, 0, txn=4))
     run.end(1, 4, None)
@@ -117,7 +117,7 @@ def lost_behind_the_end(root: Path) -> Case:
 
 @case
 def lost_without_position(root: Path) -> Case:
-    """With acks=0 an offset that the client tells is made up, and claims nothing."""
+    """The client makes up the offset that it reports with acks=0; it claims no position."""
     run = LiteralRun(root, mode=Mode.AT_MOST_ONCE)
     run.session(1, acks="0")
     for one in run.write(1, 5, 0):
@@ -175,7 +175,7 @@ def duplicated(root: Path) -> Case:
 
 @case
 def duplicated_is_not_reordered(root: Path) -> Case:
-    """An unknown send that was retried: the second copy stands behind later ones."""
+    """An unknown send that was retried: the second copy is behind later ones."""
     run = LiteralRun(root)
     run.session(1)
     first = run.send(1, 0)
@@ -233,7 +233,7 @@ def phantom_delivered_only(root: Path) -> Case:
 
 @case
 def corrupted(root: Path) -> Case:
-    """It cannot say who it is; the ack of its position does. It is damaged, not lost and not a phantom."""
+    """Its payload is unreadable; the ack of its position names it. It is damaged, not lost and not a phantom."""
     run = plain(root)
     harmed = run.log[5]
     run.log[5] = replace(harmed, flags=BAD_PAYLOAD, session=0, seq=0, key=0, txn=0, intended_partition=0)
@@ -338,7 +338,7 @@ def undelivered_below_the_commit_only(root: Path) -> Case:
 
 @case
 def undelivered_copy(root: Path) -> Case:
-    """Of two copies of a message one was never delivered."""
+    """One of two copies of a message was never delivered."""
     run, found = duplicated(root)
     run.deliveries = [("consumer-1.0", r) for r in run.log[:-1]]
     return run, found | {("undelivered", (message(1, 4),), (10,))}
@@ -406,7 +406,7 @@ def read(root: Path, *offsets: int, apart: bool = True) -> LiteralRun:
 
 @case
 def skipped_between_polls(root: Path) -> Case:
-    """A second reader got what the first one left out: nothing is undelivered, the jump is a jump all the same."""
+    """A second reader got what the first one left out: nothing is undelivered, but the jump is still a jump."""
     run = read(root, 0, 1, 4, 5, 6, 7, 8, 9)
     run.assign(OTHER, 0)
     run.give(OTHER, run.log[2], run.log[3])
@@ -516,7 +516,7 @@ def overcommitted_before_the_first_record(root: Path) -> Case:
 
 @case
 def commits_that_are_fine(root: Path) -> Case:
-    """Behind what was given stand markers only; a commit that failed commits nothing; another member was given it."""
+    """Only markers are behind the delivered records; a commit that failed commits nothing; another member was given it."""
     run = transactions(root)
     run.append(run.send(1, 0, txn=4), gap=1)
     run.end(1, 4)
@@ -554,7 +554,7 @@ def torn(root: Path) -> Case:
 
 @case
 def torn_by_a_late_abort(root: Path) -> Case:
-    """It is in the log, and hidden from those who read what was committed."""
+    """It is in the log, and hidden from read_committed readers."""
     run = transactions(root)
     run.committed = [r for r in run.log if r.txn in (1, 3) and r.seq != 7]
     return run, {("torn", (message(1, 7),), (9,)), ("lost", (message(1, 7),), (9,))}
@@ -598,7 +598,7 @@ def key_reordered_after_an_ack(root: Path) -> Case:
 
 @case
 def keys_of_two_producers_at_once(root: Path) -> Case:
-    """Nobody can say which of them was first."""
+    """The sends are concurrent: their order is unknown."""
     run = LiteralRun(root)
     run.session(1)
     run.session(2)
@@ -639,7 +639,7 @@ def pipeline(root: Path, aborted_first: bool = False) -> tuple[LiteralRun, list[
 
 @case
 def consistent_pipeline(root: Path) -> Case:
-    """What was made in an aborted transaction is made again, and stands in the promised log once."""
+    """Effects of an aborted transaction are made again, and are in the promised log once."""
     return pipeline(root, aborted_first=True)[0], set()
 
 
@@ -675,12 +675,12 @@ def missing_effect(root: Path) -> Case:
 
 @case
 def missing_effect_of_the_second_only(root: Path) -> Case:
-    """Of two effects one is there."""
+    """One of two effects is missing."""
     run, made = pipeline(root)
     number = next(number for number, effects in enumerate(made) if len(effects) == 2)
     second = made[number][1]
     at = (second.topic, second.partition, second.offset)
-    del run.origins[at]  # another record stands there, that was made of nothing
+    del run.origins[at]  # another record is there, which was made of no input
     return run, {("missing_effect", (message(1, number),), (run.log[number].offset,))}
 
 
@@ -705,7 +705,7 @@ def two_lives(root: Path, *, late: bool) -> LiteralRun:
         run.end(1, 1)
     run.event("ready", "producer-2.0", session=2)
     if late:
-        run.end(1, 1)  # and it is told that all is well
+        run.end(1, 1)  # and its commit is acked
     run.write(2, 3, 0, txn=1)
     run.end(2, 1)
     return run
@@ -713,7 +713,7 @@ def two_lives(root: Path, *, late: bool) -> LiteralRun:
 
 @case
 def aborted_read_of_a_fenced_producer(root: Path) -> Case:
-    """A zombie: whatever it is told, what it asks for after it was fenced must not be seen."""
+    """A zombie: whatever its client reports, a transaction committed after fencing must not be visible."""
     run = two_lives(root, late=True)
     run.committed = [r for r in run.log if r.session == 2]
     run.give(READER, *run.log)
@@ -800,7 +800,7 @@ def observed_pipeline(root: Path) -> Case:
 
 @case
 def observed_in_part(root: Path) -> Case:
-    """One came late, the other one went early, and a second life of it began anew."""
+    """One came late, the other one went early, and its second life began again."""
     run = plain(root)
     observe(run, STRICT, *run.log[3:10], *run.log[12:])
     observe(run, LAX, *run.log[:5])
@@ -831,7 +831,7 @@ def observed_premature_read(root: Path) -> Case:
 
 @case
 def observed_before_the_log_was_cut_back(root: Path) -> Case:
-    """What an observer saw at the end was cut off, unacked, and another message took its place."""
+    """The last record of an observer was truncated, unacked, and another message took its place."""
     run = plain(root)
     gone = run.send(1, 0)
     observe(run, LAX, *in_partition(run, 0), gone.at(0, 10))
@@ -841,7 +841,7 @@ def observed_before_the_log_was_cut_back(root: Path) -> Case:
 
 @case
 def observed_before_it_was_lost(root: Path) -> Case:
-    """Nobody knows what became of its transaction, but an observer of read_committed got a record of it (E2)."""
+    """The end of its transaction is unknown, but an observer of read_committed got a record of it (E2)."""
     run = transactions(root)
     run.append(run.send(1, 0, txn=4), gap=1)
     run.end(1, 4, outcome=None)
@@ -870,7 +870,7 @@ def skipped_by_an_observer(root: Path) -> Case:
 
 @case
 def skipped_in_the_output(root: Path) -> Case:
-    """Where the group reads nothing."""
+    """An observer skips a record of a topic that the group does not read."""
     run, _ = pipeline(root)
     output = [r for r in run.log if r.topic == OUTPUT]
     observe(run, LAX, *output[:2], *output[3:])
@@ -887,7 +887,7 @@ def rewound_by_an_observer(root: Path) -> Case:
 
 @case
 def undelivered_but_observed(root: Path) -> Case:
-    """What observers get, the group has not got."""
+    """Deliveries to observers are not deliveries to the group."""
     run = read(root, *(n for n in range(10) if n != 9))
     observe(run, STRICT, *run.log)
     return run, {("undelivered", (message(1, 9),), (9,))}

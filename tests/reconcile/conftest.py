@@ -48,7 +48,7 @@ def cut_readings(histories: Mapping[str, History]) -> Mapping[str, tuple[History
 
 @pytest.fixture(scope="session")
 def runs_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the runs of `outcomes` are, each in a folder of its name."""
+    """The folder with the runs of `outcomes`, each in a folder of its name."""
     return tmp_path_factory.mktemp("runs")
 
 
@@ -59,7 +59,7 @@ def outcomes(
     cut_readings: Mapping[str, tuple[History, tuple[str, int], int]],
     runs_root: Path,
 ) -> Mapping[str, Outcome]:
-    """What was found in every literal case and every random history, by name: all of them in one Spark job."""
+    """The findings of every literal case and every random history, by name: all of them in one Spark job."""
     runs = {name: replace(make(runs_root)[0], name=name) for name, make in CASES.items()}
     runs |= {name: Built(history, runs_root, name).run for name, history in histories.items()}
     for name, (history, what, reached) in cut_readings.items():

@@ -1,4 +1,4 @@
-"""Literal ledgers whose evidence is not whole, each with what has to be found all the same, and what must not be.
+"""Literal ledgers whose evidence is not whole, each with the expected findings and doubts.
 
 DOUBTS has what the judge has to say about each: a part of one line, or nothing where the evidence is whole.
 """
@@ -79,7 +79,7 @@ def a_committed_reading_that_stopped(root: Path) -> Case:
 
 
 @doubted("lost, torn were not asked of orders/0: the final read_uncommitted reading stopped at 12 of 13")
-def late_cannot_be_told_from_lost_without_the_uncommitted_reading(root: Path) -> Case:
+def late_and_lost_look_alike_without_the_uncommitted_reading(root: Path) -> Case:
     run = transactions(root)
     run.append(run.send(1, 0, txn=4), gap=1)
     run.end(1, 4)
@@ -120,7 +120,7 @@ def torn_where_it_was_read_although_another_partition_was_not(root: Path) -> Cas
 
 
 def without_partitions(root: Path) -> tuple[LiteralRun, Sent]:
-    """acks=0, keyed: the client does not tell the partition, and one is gone."""
+    """acks=0, keyed: the client does not report the partition, and one message is gone."""
     run = LiteralRun(root, mode=Mode.AT_MOST_ONCE)
     run.session(1, acks="0")
     run.write(1, 6, 0, key=3, chosen=True)
@@ -199,7 +199,7 @@ def killed_commit(root: Path, *, by: str) -> LiteralRun:
 
 
 def below(run: LiteralRun, start: int) -> LiteralRun:
-    """Somebody deletes what stands below this offset of partition 0."""
+    """Delete the records below this offset of partition 0."""
     end = run._next[0]
     run.log = [r for r in run.log if r.partition or r.offset >= start]
     run.committed = [r for r in run.committed or run.log if r.partition or r.offset >= start]
@@ -223,10 +223,10 @@ def deleted_after_a_killed_commit_that_an_observer_read(root: Path) -> Case:
 @doubted(
     "1 owed messages are missing whose position is not known, in partitions whose oldest records were deleted"
 )
-def deleted_or_lost_nobody_can_say(root: Path) -> Case:
-    """No ack and no reader tells where it was, and the start of the log has moved."""
+def deleted_or_lost_is_unknown(root: Path) -> Case:
+    """Its position is in no ack and no delivery, and the start of the log has moved."""
     run = killed_commit(root, by=READER)
-    run.deliveries = [(who, r) for who, r in run.deliveries or [] if (r.session, r.seq) != (1, 2)]
+    run.deliveries = [(reader, r) for reader, r in run.deliveries or [] if (r.session, r.seq) != (1, 2)]
     run.drained_to[0] = 0
     run.commits = False
     return below(run, 3), {("expired", (message(1, n),), (n,)) for n in range(2)}
@@ -236,7 +236,7 @@ def deleted_or_lost_nobody_can_say(root: Path) -> Case:
 def lost_without_a_position_where_nothing_was_deleted(root: Path) -> Case:
     run = killed_commit(root, by=READER)
     gone = next(r for r in run.log if (r.session, r.seq) == (1, 2))
-    run.deliveries = [(who, r) for who, r in run.deliveries or [] if (r.session, r.seq) != (1, 2)]
+    run.deliveries = [(reader, r) for reader, r in run.deliveries or [] if (r.session, r.seq) != (1, 2)]
     run.log.remove(gone)
     run.committed = list(run.log)
     return run, {("lost", (message(1, 2),), ()), ("torn", (message(1, 2),), ())}
@@ -322,7 +322,7 @@ def a_few_that_expired(root: Path) -> Case:
 
 @case
 def keys_may_move_when_the_final_reader_found_more_partitions(root: Path) -> Case:
-    """Nobody told that partitions were added, but the final reader had more of them to read than the topic began with."""
+    """No event says that partitions were added, but the final reader had more to read than the topic began with."""
     run = LiteralRun(root)
     run.session(1)
     run.write(1, 3, 0, key=7, chosen=True)

@@ -1,7 +1,7 @@
 """Random histories with planted anomalies, and exactly what has to be found in them.
 
 A history is plain data: what was sent, what then happened to the log, and what the group did, step by step. `Built`
-plays it on a literal run. Whoever plants something writes down at once what it has to be found as; nothing is looked up
+plays it on a literal run. The code that plants an anomaly records the expected finding at once; nothing is looked up
 in the tables, so the expectation is a third opinion beside the Spark job and the oracle.
 """
 
@@ -42,7 +42,7 @@ class Send:
 
 @dataclass(frozen=True)
 class SameKey:
-    """Messages with one key of their own."""
+    """Messages with one key that no other message has."""
 
     how: str  # one of SAME_KEY
     partition: int
@@ -91,9 +91,7 @@ class History:
     isolation: str = "read_committed"
     partitions_added: bool = False
     drained: bool = True
-    before: int = (
-        0  # ordinary messages before all that, so that it stands across a border of the job's blocks
-    )
+    before: int = 0  # ordinary messages before all others, so that these cross a border of the job's blocks
 
 
 PLAIN_ENDS = ("acked", "acked", "acked", "unknown and written", "unknown and gone", "rejected")
@@ -190,9 +188,9 @@ class Built:
             self._log.plant(plant)
         self._log.close()
         self._group.play(self, history, self._log)
-        self._tell_reads()
-        self._tell_missing()
-        self._tell_keys(history.partitions_added)
+        self._expect_reads()
+        self._expect_missing()
+        self._expect_keys(history.partitions_added)
 
     @property
     def expected(self) -> set[Finding]:
@@ -210,8 +208,8 @@ class Built:
     def expect(self, anomaly: str, messages: tuple[str, ...], offsets: tuple[int, ...]) -> None:
         self.rows[anomaly, messages, offsets] += 1
 
-    def _tell_reads(self) -> None:
-        """What follows from how often, by whom and when each position was given."""
+    def _expect_reads(self) -> None:
+        """Expect the findings that follow from the deliveries of each position: count, readers and times."""
         times: Counter[tuple[int, int]] = Counter()
         by: dict[tuple[Record, str], int] = {}
         for reader, record in self._group.gave:
@@ -237,7 +235,7 @@ class Built:
             elif t < self._producers.asked[txn]:
                 self.expect("premature_read", (named(record.session, record.seq),), (record.offset,))
 
-    def _tell_missing(self) -> None:
+    def _expect_missing(self) -> None:
         """Lost, expired and late ones, as far as they are owed at all; transactions that lost some of theirs."""
         lost: dict[tuple[int, int], list[Sent]] = defaultdict(list)
         committed = self._committed()
@@ -249,7 +247,7 @@ class Built:
                 continue
             offset = one.offset if one.outcome is Outcome.ACKED else place
             if kind == "expired" and offset is None:
-                offset = self._log.gone[session, seq].offset  # as its readers tell
+                offset = self._log.gone[session, seq].offset  # as its readers recorded it
             self.expect(kind, (named(session, seq),), () if offset is None else (offset,))
             if kind == "lost" and one.txn:
                 lost[session, one.txn].append(one)
@@ -259,7 +257,7 @@ class Built:
                 self.expect("torn", tuple(named(one.session, one.seq) for one in gone), acked)
 
     def _can_be_judged(self, one: Sent, kind: str, place: int | None) -> bool:
-        """Whether its partition was read whole, and whether its position is known where older records were deleted."""
+        """Return True if its partition was read whole, and its position is known if older records were deleted."""
         partition = self._log.gone[one.session, one.seq].partition
         placed = one.outcome is Outcome.ACKED or place is not None
         placed = placed or self._group.first_given(self._log.gone[one.session, one.seq]) is not None
@@ -270,20 +268,20 @@ class Built:
         return placed or kind == "late" or all(start_of(self.run, p) == 0 for p in may_be_in)
 
     def _committed(self) -> set[tuple[int, int]]:
-        """Transactions that are committed: told so, or unknown and read by somebody who reads committed (E2)."""
+        """Return the committed transactions: acked, or unknown and read by a read_committed reader (E2)."""
         assert self.run.committed is not None
         seen = {(r.session, r.txn) for r in self.run.committed}
         if self.run.isolation == "read_committed":
             seen |= {(r.session, r.txn) for _, r in self._group.gave if not r.flags & BAD_PAYLOAD}
         return self._producers.told_committed | (self._producers.unknown & seen)
 
-    def _tell_keys(self, partitions_added: bool) -> None:
+    def _expect_keys(self, partitions_added: bool) -> None:
         places = {(r.session, r.seq): r for r in reversed(self.run.log)}
         for same in self._producers.same_key:
-            stand = [places[one.session, one.seq] for one in same.sent if (one.session, one.seq) in places]
-            if len(stand) < 2:
+            placed = [places[one.session, one.seq] for one in same.sent if (one.session, one.seq) in places]
+            if len(placed) < 2:
                 continue
-            first, last = stand[0], stand[-1]
+            first, last = placed[0], placed[-1]
             came = [self._group.first_given(r) for r in (first, last)]
             if same.moved:
                 if not partitions_added:
@@ -300,12 +298,12 @@ class Built:
 @dataclass(frozen=True)
 class _Same:
     sent: tuple[Sent, ...]  # in order of sending
-    overtaken: bool  # the first one stands behind all others, and was certainly sent before them
-    moved: bool  # the two stand in different partitions
+    overtaken: bool  # the first one is behind all others, and was certainly sent before them
+    moved: bool  # the two are in different partitions
 
 
 def start_of(run: LiteralRun, partition: int) -> int:
-    """Where the log starts: the higher one of before and after its reading."""
+    """Return the start of the log: the higher one of before and after its reading."""
     return max(bounds.get(partition, (0, 0, 0))[0] for bounds in (run.bounds, run.bounds_after))
 
 
@@ -356,7 +354,7 @@ class _Producers:
             one.outcome = Outcome.REJECTED
 
     def _key(self, send: Send) -> tuple[int]:
-        # A key of its own for each session and partition: it neither moves nor is it sent by anybody else.
+        # One key for each session and partition: it neither moves nor does another session send it.
         return (10 * send.session + send.partition if send.keyed else -1,)
 
     def _transact(self, send: Send, number: int) -> None:
@@ -397,7 +395,7 @@ class _Producers:
             sent.append(self._attempt(1, there, key, chosen=True))
             run.append(sent[1], there)
         else:
-            # Both places are told before the second is sent, since the ack of the first has to come before that.
+            # Both places are chosen before the second is sent, because the ack of the first has to come before that.
             behind = run._next.get(same.partition, 0) + (0 if how == "in order" else 2)
             run.ack(sent[0], same.partition, behind)
             run.tick(0.15 if how in ("concurrent", "next incarnation") else APART_S)
@@ -422,7 +420,7 @@ class _Producers:
 
 
 class _Log:
-    """What happens to the log, planted. Bearers are messages that nothing else was planted on."""
+    """Anomalies planted in the log. Bearers are messages that nothing else was planted on."""
 
     def __init__(self, built: Built, producers: _Producers) -> None:
         self._built, self._run, self._producers = built, built.run, producers
@@ -438,9 +436,7 @@ class _Log:
         self._whole: dict[Record, Record] = {}  # and what it was before
         self._expired: list[Record] = []
         self._leaked: list[Record] = []
-        self.missing: dict[
-            Message, tuple[str, int | None]
-        ] = {}  # the anomaly, and where it stands all the same
+        self.missing: dict[Message, tuple[str, int | None]] = {}  # the anomaly, and its position nevertheless
         self.gone: dict[Message, Record] = {}  # those of `missing`, where they are or were
         self.visible: set[Message] = set()
         self.names: dict[tuple[int, int], tuple[str, ...]] = {}  # of all positions
@@ -483,8 +479,8 @@ class _Log:
             self.visible.add((whole.session, whole.seq))
 
     def self_named(self, partition: int, offsets: list[int]) -> tuple[str, ...]:
-        stand = {r.offset: r for r in self._run.log if r.partition == partition}
-        return tuple(name for offset in offsets for name in self_named(stand[offset]))
+        records = {r.offset: r for r in self._run.log if r.partition == partition}
+        return tuple(name for offset in offsets for name in self_named(records[offset]))
 
     def _expect(self, anomaly: str, r: Record, *offsets: int) -> None:
         self._touched.add((r.session, r.seq))
@@ -522,7 +518,7 @@ class _Log:
             self._miss(r, "expired", None)
 
     def _hang(self, at: int) -> None:
-        """A transaction of somebody else is still open: the last stable offset stays where it began."""
+        """A transaction of another producer is still open: the last stable offset stays where it began."""
         partition = at % PARTITIONS
         line = [r for r in self._run.log if r.partition == partition]
         if self._run.mode is not Mode.EXACTLY_ONCE or not line or partition in self._stable:
@@ -535,7 +531,7 @@ class _Log:
             if r.offset >= stable:
                 if r in self._committed:
                     self._committed.remove(r)
-                # Of a transaction that was never committed nothing is owed, so nothing is told of this then.
+                # Nothing is owed of a transaction that was never committed, so nothing is expected then.
                 self._miss(r, "late", r.offset)
 
     def _miss(self, r: Record, kind: str, stands_at: int | None) -> None:
@@ -555,7 +551,7 @@ class _Log:
             self._miss(r, "lost", None)
 
     def _hide(self, at: int) -> None:
-        """It stands in the log, and the read_committed reading passes over it."""
+        """It is in the log, and the read_committed reading passes over it."""
         r = self._bearer(at)
         if r is not None and self._run.mode is Mode.EXACTLY_ONCE:
             self._committed.remove(r)
@@ -574,7 +570,7 @@ class _Log:
         self._expect("duplicated", r, r.offset, copy.offset)
 
     def _line_from(self, r: Record, length: int) -> list[Record]:
-        """This many messages that stand behind each other among those of their session, and can bear something."""
+        """Return this many bearers that follow each other among the messages of their session."""
         line = sorted(
             (c for c in self._run.log if (c.session, c.partition) == (r.session, r.partition)),
             key=lambda c: c.offset,
@@ -584,7 +580,7 @@ class _Log:
         return cut if len(cut) == length and all(c in bearers for c in cut) else []
 
     def _exchange(self, line: list[Record], order: list[Record]) -> None:
-        """The places of `line` are taken by these in this order; acks tell the new places."""
+        """Put these messages at the places of `line` in this order; acks have the new places."""
         new = {r: replace(r, offset=place.offset) for r, place in zip(order, line, strict=True)}
         for places in self._both:
             places[:] = [new.get(c, c) for c in places]
@@ -594,7 +590,7 @@ class _Log:
                 self._sent(record).offset = record.offset
 
     def _swap(self, at: int) -> None:
-        """With the next one of its session in its partition."""
+        """Swap it with the next one of its session in its partition."""
         r = self._bearer(at)
         if r is not None and (line := self._line_from(r, 2)):
             self._exchange(line, line[::-1])
@@ -623,14 +619,14 @@ class _Log:
         )
 
     def _misplace(self, at: int) -> None:
-        """A new message that stands in another partition than its sender named."""
+        """A new message that is in another partition than its sender named."""
         meant, place = at % PARTITIONS, (at + 1) % PARTITIONS
         if place not in self._full:
             record = self._run.append(self._producers._attempt(1 + at % 2, meant), partition=place, gap=2)
             self._committed.append(record)
             self._expect("misplaced", record)
 
-    # --- what nobody sent ---
+    # --- messages without a send ---
 
     def _appended(self, record: Record) -> Record | None:
         if record.partition in self._full:
@@ -653,7 +649,7 @@ class _Log:
             self._built.expect("phantom", (), (made.offset,))
 
     def _stray(self, at: int) -> None:
-        """Given to a reader, and neither sent by anybody nor in the log."""
+        """A record that a reader got, without a send and not in the log."""
         partition, seq = at % PARTITIONS, 2000 + len(self._built.group.gave)
         self._built.group.give(f"stray-{seq}.0", Record(1 + at % 2, seq, partition, 5000 + seq))
         self._built.expect("phantom", (named(1 + at % 2, seq),), ())
@@ -674,11 +670,11 @@ class _Log:
             self._harm(r, harmed, harmed if at % 2 else r)
 
     def _damage(self, at: int) -> None:
-        """It cannot say who it is; the ack of its position does."""
+        """Its payload is unreadable; the ack of its position names it."""
         r = self._bearer(at)
         if r is not None and self._sent(r).outcome is Outcome.ACKED:
-            nobody = Record(0, 0, r.partition, r.offset, 0, 0, 0, BAD_PAYLOAD)
-            self._harm(r, nobody, nobody if at % 2 else r)
+            unreadable = Record(0, 0, r.partition, r.offset, 0, 0, 0, BAD_PAYLOAD)
+            self._harm(r, unreadable, unreadable if at % 2 else r)
 
     def _alter(self, at: int) -> None:
         """Intact by its own checksum, but sent with another key."""
@@ -700,14 +696,12 @@ class _Log:
 
 
 class _Group:
-    """Plays what the group did. What a step has to be found as is told while it is made."""
+    """The moves of the group, played; the expected finding of a step is recorded when the step is made."""
 
     def __init__(self, run: LiteralRun) -> None:
         self._run = run
         self.gave: list[tuple[str, Record]] = []
-        self._touches: Counter[tuple[str, int]] = (
-            Counter()
-        )  # assignments that a reader was told of, by partition
+        self._touches: Counter[tuple[str, int]] = Counter()  # assignments that a reader got, by partition
         self._last: dict[tuple[str, int], tuple[Record, int]] = {}  # and how many of these there had been
         self._owner = dict.fromkeys(range(PARTITIONS), READERS[0])
         self._next = dict.fromkeys(range(PARTITIONS), 0)  # where its owner is in the stream
@@ -767,7 +761,7 @@ class _Group:
             self.give(reader, *records)
 
     def _step(self, reader: str, record: Record) -> None:
-        """From the one that this reader got of this partition before."""
+        """Expect the findings about the step from the previous delivery of this partition to this reader."""
         partition = record.partition
         last, touches = self._last.get((reader, partition), (None, 0))
         self._last[reader, partition] = record, self._touches[reader, partition]

@@ -33,13 +33,13 @@ _ASKED = ("runs", "sessions", "readers", "attempts", "deliveries", "log", "effec
 # Steps on the way, each a table. Names of columns are those of the sealed tables where they mean the same.
 _STEPS = {
     "handing": "SELECT run, t, reader, how, topic, unnest(partitions) AS partition FROM assignments",
-    # Observers are none of the group; one of read_uncommitted is meant to see what is not committed.
+    # Observers are not members of the group; an observer of read_uncommitted gets uncommitted records by design.
     "to_group": """
         SELECT * FROM deliveries SEMI JOIN (SELECT run, reader FROM readers WHERE NOT observer) USING (run, reader)""",
     "promised": """
         SELECT * FROM deliveries ANTI JOIN (
             SELECT run, reader FROM readers WHERE observer AND isolation = 'read_uncommitted') USING (run, reader)""",
-    # Who says that a message stands at a position.
+    # Claims that a message is at a position.
     "claim": f"""
         SELECT run, topic, told_partition AS partition, "offset", session, seq FROM attempts WHERE "offset" IS NOT NULL
         UNION ALL SELECT run, topic, partition, "offset", session, seq FROM log WHERE {_OURS}
@@ -53,18 +53,18 @@ _STEPS = {
         FROM holder h LEFT JOIN sessions s ON s.run = h.run AND s.session = h.message.session""",
     "place": f"""
         SELECT DISTINCT run, session, seq, topic, partition, "offset" FROM log WHERE {_OURS}""",
-    # A payload that cannot be read is still the message that others say stands there.
+    # A payload that cannot be read is still the message that others claim to be there.
     "recognised": f"""
         SELECT DISTINCT h.run, h.message.session AS session, h.message.seq AS seq
         FROM log l JOIN holder h USING (run, topic, partition, "offset") WHERE l.flags & {BAD_PAYLOAD} <> 0""",
-    # In the account of a step or a commit a record is named when it says itself who it is.
+    # Steps and commits name a record only if its payload is readable.
     "readable": f"""
         SELECT l.run, l.topic, l.partition, l."offset",
                CASE WHEN {_OURS} THEN named(s.sender, l.session, l.seq) END AS id
         FROM log l JOIN runs r USING (run) LEFT JOIN sessions s USING (run, session)
         WHERE CASE r.group_isolation WHEN 'read_committed' THEN l.committed ELSE l.uncommitted END""",
-    # The transaction of a message: as attempted; of one that nobody attempted, as its record says.
-    "told_txn": f"""
+    # The transaction of a message: as attempted; without an attempt, as its record says.
+    "txn_of_message": f"""
         SELECT run, session, seq, txn FROM attempts
         UNION SELECT run, session, seq, max(txn) FROM (
             SELECT run, session, seq, txn FROM log WHERE {_OURS}
@@ -94,15 +94,15 @@ _STEPS = {
         FROM attempts a
         LEFT JOIN fate f ON f.run = a.run AND f.session = a.session AND f.txn = a.txn
         LEFT JOIN sessions s ON s.run = a.run AND s.session = a.session""",
-    # Where it first stands in the log.
+    # Its first place in the log.
     "first_place": """
         SELECT run, session, seq, min("offset") AS "offset",
                min(topic) AS topic, min(partition) AS partition,
                count(DISTINCT (topic, partition)) AS partitions,
                list(struct_pack(topic, partition, o := "offset") ORDER BY topic, partition, "offset") AS places
         FROM place GROUP BY ALL""",
-    "standing": """
-        SELECT s.*, p.topic AS stands_topic, p.partition AS stands, p."offset" AS stands_at, p.partitions
+    "placed": """
+        SELECT s.*, p.topic AS place_topic, p.partition AS place_partition, p."offset" AS place_offset, p.partitions
         FROM sent s JOIN first_place p USING (run, session, seq)""",
     # Where readers got it, and whether that is below the start of the log by now.
     "seen_at": f"""
@@ -129,7 +129,7 @@ _STEPS = {
                          WHERE l.run = m.run AND l.session = m.session AND l.seq = m.seq AND l.uncommitted
                                AND {_OURS.replace("flags", "l.flags")} AND l."offset" >= lb.stable) THEN 'late'
             WHEN m."offset" IS NULL AND v.below IS NULL AND p."offset" IS NULL AND b.start > 0 THEN 'unplaced'
-            ELSE 'lost' END AS kind, p."offset" AS stands_at, v."offset" AS seen_offset
+            ELSE 'lost' END AS kind, p."offset" AS place_offset, v."offset" AS seen_offset
         FROM sent m JOIN sought b USING (run, session, seq)
         LEFT JOIN seen_at v ON v.run = m.run AND v.session = m.session AND v.seq = m.seq
         LEFT JOIN first_place p ON p.run = m.run AND p.session = m.session AND p.seq = m.seq
@@ -140,7 +140,7 @@ _STEPS = {
                lag(CASE WHEN {_OURS} THEN named(s.sender, d.session, d.seq) END) OVER steps AS previous_id
         FROM deliveries d LEFT JOIN sessions s USING (run, session)
         WINDOW steps AS (PARTITION BY d.run, d.reader, d.topic, d.partition ORDER BY d.file_row_number)""",
-    # Who had a partition from when to when, and how that ended; until is null for one that nothing ended.
+    # Owners of a partition: from when to when, and how it ended; until is null if it did not end.
     "owned": """
         SELECT g.run, g.topic, g.partition, g.reader, g.t AS since, min(e.t) AS until, arg_min(e.how, e.t) AS ended
         FROM handing g LEFT JOIN handing e ON e.run = g.run AND e.topic = g.topic AND e.partition = g.partition
@@ -152,47 +152,47 @@ _STEPS = {
                TRY_CAST(regexp_extract(s.sender, '^(.*)\\.([0-9]+)$', 2) AS BIGINT) AS incarnation,
                (SELECT min(d.t) FROM to_group d WHERE d.run = s.run AND d.session = s.session AND d.seq = s.seq
                                                         AND {_OURS.replace("flags", "d.flags")}) AS came
-        FROM standing s WHERE s.key >= 0 AND s.partition < 0 AND s.partitions = 1""",
+        FROM placed s WHERE s.key >= 0 AND s.partition < 0 AND s.partitions = 1""",
     "overtaken": f"""
-        SELECT a.run, a.session, a.seq, a.id, a.stands_at, b.id AS other, b.stands_at AS other_at, b.t AS other_sent,
-               b.stands_at AS came_first
-        FROM keyed a JOIN keyed b ON a.run = b.run AND a.key = b.key AND a.stands_topic = b.stands_topic
-        WHERE a.session <> b.session AND a.stands = b.stands AND b.stands_at < a.stands_at
+        SELECT a.run, a.session, a.seq, a.id, a.place_offset, b.id AS other, b.place_offset AS other_at, b.t AS other_sent,
+               b.place_offset AS came_first
+        FROM keyed a JOIN keyed b ON a.run = b.run AND a.key = b.key AND a.place_topic = b.place_topic
+        WHERE a.session <> b.session AND a.place_partition = b.place_partition AND b.place_offset < a.place_offset
               AND (a.producer = b.producer AND a.incarnation < b.incarnation
                    OR a.outcome = {_ACKED} AND a.t_outcome + {CONCURRENT_NS} <= b.t)
         UNION ALL
-        SELECT a.run, a.session, a.seq, a.id, a.stands_at, b.id, b.stands_at, b.t, b.came
-        FROM keyed a JOIN keyed b ON a.run = b.run AND a.key = b.key AND a.stands_topic = b.stands_topic
-        WHERE a.session = b.session AND a.stands <> b.stands AND a.seq < b.seq AND b.came < a.came""",
+        SELECT a.run, a.session, a.seq, a.id, a.place_offset, b.id, b.place_offset, b.t, b.came
+        FROM keyed a JOIN keyed b ON a.run = b.run AND a.key = b.key AND a.place_topic = b.place_topic
+        WHERE a.session = b.session AND a.place_partition <> b.place_partition AND a.seq < b.seq AND b.came < a.came""",
 }  # fmt: skip
 
 # Each gives run, messages, offsets: one row a finding.
 _QUESTIONS = {
     "lost, expired, late": """
         SELECT run, kind AS anomaly, [id] AS messages,
-               known([coalesce("offset", stands_at, CASE kind WHEN 'expired' THEN seen_offset END)]) AS offsets
+               known([coalesce("offset", place_offset, CASE kind WHEN 'expired' THEN seen_offset END)]) AS offsets
         FROM missing WHERE kind IN ('lost', 'expired', 'late')""",
     "duplicated": """
         SELECT p.run, [named(s.sender, p.session, p.seq)] AS messages,
                list_transform(places, lambda x: x.o) AS offsets
         FROM first_place p LEFT JOIN sessions s USING (run, session) WHERE len(places) > 1""",
     "reordered": """
-        SELECT a.run, [a.id, arg_max(b.id, b.seq)] AS messages, [a.stands_at, arg_max(b.stands_at, b.seq)] AS offsets
-        FROM standing a JOIN standing b USING (run, session, stands_topic, stands)
-        WHERE a.partitions = 1 AND b.partitions = 1 AND b.stands_at < a.stands_at AND b.seq > a.seq
-        GROUP BY a.run, a.session, a.seq, a.id, a.stands_at""",
+        SELECT a.run, [a.id, arg_max(b.id, b.seq)] AS messages, [a.place_offset, arg_max(b.place_offset, b.seq)] AS offsets
+        FROM placed a JOIN placed b USING (run, session, place_topic, place_partition)
+        WHERE a.partitions = 1 AND b.partitions = 1 AND b.place_offset < a.place_offset AND b.seq > a.seq
+        GROUP BY a.run, a.session, a.seq, a.id, a.place_offset""",
     "key_reordered": """
-        SELECT run, [id, other] AS messages, [stands_at, other_at] AS offsets FROM overtaken
+        SELECT run, [id, other] AS messages, [place_offset, other_at] AS offsets FROM overtaken
         QUALIFY row_number() OVER (PARTITION BY run, session, seq ORDER BY other_sent DESC, came_first) = 1""",
     "misplaced": """
-        SELECT s.run, [s.id] AS messages, [s.stands_at] AS offsets FROM standing s
+        SELECT s.run, [s.id] AS messages, [s.place_offset] AS offsets FROM placed s
         WHERE EXISTS (FROM place p WHERE p.run = s.run AND p.session = s.session AND p.seq = s.seq
                       AND (p.topic <> s.topic OR s.partition >= 0 AND p.partition <> s.partition))
         UNION ALL
-        SELECT run, list(id ORDER BY stands), list(stands_at ORDER BY stands) FROM (
-            SELECT s.run, s.key, p.topic, p.partition AS stands, arg_min(s.id, p."offset") AS id,
-                   min(p."offset") AS stands_at
-            FROM standing s JOIN place p ON p.run = s.run AND p.session = s.session AND p.seq = s.seq
+        SELECT run, list(id ORDER BY place_partition), list(place_offset ORDER BY place_partition) FROM (
+            SELECT s.run, s.key, p.topic, p.partition AS place_partition, arg_min(s.id, p."offset") AS id,
+                   min(p."offset") AS place_offset
+            FROM placed s JOIN place p ON p.run = s.run AND p.session = s.session AND p.seq = s.seq
             JOIN runs r ON r.run = s.run
             WHERE s.key >= 0 AND s.partition < 0 AND r.topic_unchanged GROUP BY ALL
         ) GROUP BY run, key, topic HAVING count(*) > 1""",
@@ -257,13 +257,13 @@ _QUESTIONS = {
                run, [named(sender, session, seq)] AS messages, ["offset"] AS offsets
         FROM (SELECT run, session, seq, topic, partition, "offset", reader FROM promised WHERE {_OURS}
               UNION ALL SELECT run, session, seq, topic, partition, "offset", -1 FROM log WHERE committed AND {_OURS})
-        JOIN told_txn USING (run, session, seq) JOIN fate USING (run, session, txn)
+        JOIN txn_of_message USING (run, session, seq) JOIN fate USING (run, session, txn)
         LEFT JOIN sessions USING (run, session) WHERE fate = 'aborted'""",
     "premature_read": f"""
         SELECT DISTINCT ON (run, session, seq, topic, partition, "offset", reader)
                run, [named(sender, session, seq)] AS messages, ["offset"] AS offsets
         FROM (SELECT run, t, session, seq, topic, partition, "offset", reader FROM promised WHERE {_OURS}) d
-        JOIN told_txn USING (run, session, seq) JOIN fate USING (run, session, txn)
+        JOIN txn_of_message USING (run, session, seq) JOIN fate USING (run, session, txn)
         LEFT JOIN sessions USING (run, session) WHERE fate <> 'aborted' AND d.t < asked""",
     "torn": """
         SELECT run, list(id ORDER BY seq) FILTER (kind = 'lost') AS messages,
@@ -298,12 +298,12 @@ ANOMALIES = frozenset(name for names in _QUESTIONS for name in names.split(", ")
 
 
 def oracle(run: RunDir) -> set[Finding]:
-    """What a sealed run holds."""
+    """Return the anomalies of a sealed run."""
     return set(oracle_rows([run])[run])
 
 
 def oracle_rows(runs: Sequence[RunDir]) -> dict[RunDir, Counter[Finding]]:
-    """What each of the sealed runs holds, and how often: two readers may have got the same aborted record.
+    """Return the anomalies of each sealed run, counted: two readers may have got the same aborted record.
 
     All runs are asked at once: a question costs as much for one small run as for a hundred.
     """
@@ -327,17 +327,17 @@ def _load(db: duckdb.DuckDBPyConnection, runs: Iterable[RunDir]) -> None:
     db.execute("CREATE MACRO known(items) AS list_filter(items, lambda x: x IS NOT NULL)")
     for table in _ASKED:
         files = [str(path) for run in runs for path in sorted((run.tables / table).glob("*.parquet"))]
-        # Rows of one reader stand in one file, in the order in which it got them.
+        # Rows of one reader are in one file, in the order in which it got them.
         db.execute(
             f"CREATE TEMP TABLE {table} AS SELECT * FROM read_parquet($files, file_row_number = true)",
             {"files": files},
         )
-    _tell_owed_effects(db, runs)
+    _add_owed_effects(db, runs)
     for name, step in _STEPS.items():
         db.execute(f"CREATE TEMP TABLE {name} AS {step}")
 
 
-def _tell_owed_effects(db: duckdb.DuckDBPyConnection, runs: Iterable[RunDir]) -> None:
+def _add_owed_effects(db: duckdb.DuckDBPyConnection, runs: Iterable[RunDir]) -> None:
     """One row for each effect that an input which its group has passed has to have."""
     db.execute(
         'CREATE TEMP TABLE owed_effect (run BIGINT, partition INT, "offset" BIGINT, session BIGINT, seq BIGINT, number INT)'
@@ -347,14 +347,14 @@ def _tell_owed_effects(db: duckdb.DuckDBPyConnection, runs: Iterable[RunDir]) ->
             "SELECT count(*) FROM bounds WHERE run = $run AND topic > 0 AND NOT (whole AND start = 0)",
             {"run": number},
         ).fetchall()
-        if not (told := run.read_manifest().get("transform")) or unread != [(0,)]:
+        if not (settings := run.read_manifest().get("transform")) or unread != [(0,)]:
             continue
         inputs = db.execute(
             f"""SELECT DISTINCT partition, "offset", session, seq FROM log
                 WHERE run = $run AND topic = 0 AND passed AND {_OURS}""",
             {"run": number},
         ).fetchall()
-        effects = Transform(**told).effects(*(np.array([row[i] for row in inputs]) for i in (2, 3)))
+        effects = Transform(**settings).effects(*(np.array([row[i] for row in inputs]) for i in (2, 3)))
         owed = [(number, *row, n) for row, count in zip(inputs, effects, strict=True) for n in range(count)]
         db.executemany("INSERT INTO owed_effect VALUES (?, ?, ?, ?, ?, ?)", owed)
 

@@ -1,6 +1,6 @@
 """The same runs on a real Spark cluster, by spark-submit and through Hadoop's file systems: the same verdicts.
 
-A standalone master and two workers from the pyspark package, each on a loopback address of its own. Opt-in
+A standalone master and two workers from the pyspark package, each on its own loopback address. Opt-in
 (`./onceproof tox -e cluster`): eight JVMs take their time.
 """
 
@@ -44,8 +44,8 @@ HELPED_S = 900.0  # on a busy machine; half a minute on an idle one
 Results = Mapping[str, Mapping[str, Any]]
 
 
-def test_what_is_planted_is_found_in_local_mode(local: Results) -> None:
-    """What the others are compared with has to be something."""
+def test_planted_anomalies_are_found_in_local_mode(local: Results) -> None:
+    """The other modes are compared with these results, so they must not be empty."""
     anomalies = {name: {row["anomaly"] for row in result["findings"]} for name, result in local.items()}
     assert anomalies["consistent"] == anomalies["consistent_transactions"] == set()
     for name in ("lost", "duplicated", "reordered", "undelivered", "aborted_read"):
@@ -53,7 +53,9 @@ def test_what_is_planted_is_found_in_local_mode(local: Results) -> None:
     assert {result["verdict"]["verdict"] for result in local.values()} >= {"HELD", "VIOLATED"}
 
 
-def test_on_a_master(local: Results, ledgers: Path, tmp_path: Path, master: str) -> None:
+def test_a_standalone_master_finds_the_same(
+    local: Results, ledgers: Path, tmp_path: Path, master: str
+) -> None:
     runs = copied(ledgers, tmp_path)
     ended = onceproof("reconcile", str(runs), "--master", master, "--memory", "1g", cwd=tmp_path)
     assert ended.returncode == 1, ended.stderr
@@ -65,7 +67,7 @@ def test_on_a_master(local: Results, ledgers: Path, tmp_path: Path, master: str)
     assert all(int(tasks) > 0 for _, tasks in work), "one of the workers did nothing"
 
 
-def test_by_spark_submit_with_nothing_but_the_zip(
+def test_spark_submit_with_only_the_zip_finds_the_same(
     local: Results, ledgers: Path, tmp_path: Path, master: str
 ) -> None:
     runs = copied(ledgers, tmp_path)
@@ -80,15 +82,17 @@ def test_by_spark_submit_with_nothing_but_the_zip(
         cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=HELPED_S, check=False,
     )  # fmt: skip
     assert ended.returncode == 1, ended.stderr
-    told = [json.loads(line) for line in ended.stdout.splitlines() if line.startswith("{")]
-    assert {Path(one["run"]).parent.name: one["verdict"] for one in told} == {
+    rows = [json.loads(line) for line in ended.stdout.splitlines() if line.startswith("{")]
+    assert {Path(one["run"]).parent.name: one["verdict"] for one in rows} == {
         name: result["verdict"]["verdict"] for name, result in local.items()
     }
     assert read(runs) == local
 
 
-def test_through_a_hadoop_file_system(local: Results, ledgers: Path, tmp_path: Path, master: str) -> None:
-    """Half of the folders hold only tables, as uploaded after sealing; the other half only ledgers."""
+def test_runs_on_a_hadoop_file_system_give_the_same_results(
+    local: Results, ledgers: Path, tmp_path: Path, master: str
+) -> None:
+    """Half of the folders have only tables, as uploaded after sealing; the other half only ledgers."""
     runs = copied(ledgers, tmp_path)
     sealed = [next((runs / name).iterdir()) for name in CHOSEN[::2]]
     ended = onceproof("reconcile", "--seal-only", *map(str, sealed), cwd=tmp_path)
@@ -109,14 +113,14 @@ def test_through_a_hadoop_file_system(local: Results, ledgers: Path, tmp_path: P
     assert left == [], "drafts or checksums were left"
 
 
-def test_a_hadoop_file_system_without_a_cluster(local: Results, ledgers: Path, tmp_path: Path) -> None:
+def test_a_hadoop_file_system_needs_no_cluster(local: Results, ledgers: Path, tmp_path: Path) -> None:
     runs = copied(ledgers, tmp_path)
     ended = onceproof("reconcile", runs.as_uri(), cwd=tmp_path)
     assert ended.returncode == 1, ended.stderr
     assert read(runs) == local
     again = onceproof("reconcile", f"{runs.as_uri()}/nowhere", "no-such-kind://x/y", cwd=tmp_path)
     assert again.returncode == 2
-    assert "nowhere: no run folder is there" in again.stderr
+    assert "nowhere: no run folder found" in again.stderr
 
 
 def test_a_listener_that_is_no_master_is_one_line_and_no_hang(ledgers: Path, tmp_path: Path) -> None:
@@ -223,7 +227,7 @@ def onceproof(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def read(runs: Path) -> Results:
-    """Everything that reconciling wrote but how long it took; findings in an order of their own."""
+    """Return everything that reconciling wrote except durations; findings sorted."""
     results = {}
     for folder in sorted(runs.glob("*/*")):
         reconciled = json.loads((folder / "reconciled.json").read_text(encoding="utf-8"))

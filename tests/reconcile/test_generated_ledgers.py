@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 HIGH = 1 << 40
 
 
-def test_what_was_planted_is_found_at_low_and_high_offsets(spark: SparkSession, tmp_path: Path) -> None:
+def test_planted_anomalies_are_found_at_low_and_high_offsets(spark: SparkSession, tmp_path: Path) -> None:
     made = [
         generate(tmp_path, 10_000, base_offset=base, plants=plants, scenario=f"{plants}-from-{base}")
         for base in (0, HIGH)
@@ -59,7 +59,7 @@ def test_memory_follows_the_records_not_their_offsets(spark: SparkSession, tmp_p
 
 
 def _summary_rows(spark: SparkSession, made: Made) -> Counter[str]:
-    """How many rows the kernels make of attempts and log, and how many the driver gets."""
+    """Return the number of rows that the kernels make of attempts and log, and the number that the driver gets."""
     sealed = seal(made.run)
     own = Files(spark, {sealed.run: made.run.tables})
     facts = screen.facts(stored_tables.read_small({made.run.tables: sealed}), [sealed])

@@ -59,7 +59,7 @@ def test_spark_finds_exactly_what_was_planted(
 
 
 def _smallest(history: History, root: Path) -> str:
-    """What is left of a history when nothing more can be taken out and the oracle still disagrees."""
+    """Return the smallest part of a history on which the oracle still disagrees."""
     shrunk = True
     while shrunk:
         shrunk = False

@@ -44,7 +44,9 @@ def reconciled(violated: RunDir, spark: SparkSession) -> Mapping[str, Any]:
     return reconcile(violated, spark)
 
 
-def test_what_is_returned_is_what_is_written(violated: RunDir, reconciled: Mapping[str, Any]) -> None:
+def test_the_result_is_the_content_of_reconciled_json(
+    violated: RunDir, reconciled: Mapping[str, Any]
+) -> None:
     assert json.loads(violated.reconciled.read_text(encoding="utf-8")) == reconciled
 
 
@@ -57,7 +59,7 @@ def test_counts(reconciled: Mapping[str, Any]) -> None:
     assert reconciled["compared"]["lost"] == 40
 
 
-def test_a_finding_tells_sender_place_time_and_window(reconciled: Mapping[str, Any]) -> None:
+def test_a_finding_has_sender_place_time_and_window(reconciled: Mapping[str, Any]) -> None:
     lost = next(x for x in reconciled["findings"] if x["anomaly"] == "lost")
     assert (lost["topic"], lost["partition"], lost["offsets"], lost["sender"]) == (
         "orders",
@@ -116,7 +118,7 @@ class HasOtherColumns(Lost):
         return super().of_messages(tables).drop("sender")
 
 
-def test_a_finder_that_raises_is_named_and_hides_nobody(violated: RunDir, spark: SparkSession) -> None:
+def test_a_finder_that_raises_is_named_and_hides_no_other(violated: RunDir, spark: SparkSession) -> None:
     finders: list[Finder] = [Breaks(), HasOtherColumns(), Lost(), Duplicated()]
     result = reconcile(violated, spark, finders)
     assert set(result["crashed"]) == {"broken", "other"}

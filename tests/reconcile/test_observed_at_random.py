@@ -38,14 +38,14 @@ def _another(rows: Rows, at: int, run: LiteralRun) -> Rows:
     return [*rows[:at], one.at(rows[at].partition, rows[at].offset), *rows[at + 1 :]]
 
 
-def _nobodys(rows: Rows, at: int, run: LiteralRun) -> Rows:
+def _unreadable(rows: Rows, at: int, run: LiteralRun) -> Rows:
     return [*rows, replace(rows[-1], seq=900 + at, offset=rows[-1].offset + 40)]
 
 
 def _flagged(rows: Rows, at: int, run: LiteralRun) -> Rows:
     flag = (BAD_HEADER, BAD_PAYLOAD, FOREIGN_RUN)[at % 3]
-    nobody = dict.fromkeys(("session", "seq", "txn", "key"), 0) if flag == BAD_PAYLOAD else {}
-    return [*rows[:at], replace(rows[at], flags=flag, **nobody), *rows[at + 1 :]]
+    fields = dict.fromkeys(("session", "seq", "txn", "key"), 0) if flag == BAD_PAYLOAD else {}
+    return [*rows[:at], replace(rows[at], flags=flag, **fields), *rows[at + 1 :]]
 
 
 def _other_key(rows: Rows, at: int, run: LiteralRun) -> Rows:
@@ -56,7 +56,7 @@ WRONGS: list[Callable[[Rows, int, LiteralRun], Rows]] = [
     _drop,
     _repeat,
     _another,
-    _nobodys,
+    _unreadable,
     _flagged,
     _other_key,
 ]
@@ -97,7 +97,7 @@ def _observed(root: Path, seed: int) -> LiteralRun:
 
 
 def run_rows(run: LiteralRun, reader: str) -> Rows:
-    """What it was given already."""
+    """Return the records that the observer has got already."""
     return [replace(r, t=0) for r in run.observed.get(reader, ())]
 
 

@@ -50,7 +50,7 @@ def ten(root: Path, mode: Mode = Mode.AT_LEAST_ONCE) -> LiteralRun:
 
 
 def spread(run: LiteralRun, *distances_ms: float) -> LiteralRun:
-    """For each distance a key: acked to one producer, and so much later sent by another one, which stands before it."""
+    """A key for each distance: acked to one producer, and so much later sent by another one, which is before it in the log."""
     for key, distance in enumerate(distances_ms):
         first = run.send(1, 0, key=key, chosen=True)
         behind = run._next.get(0, 0) + 1
@@ -185,7 +185,7 @@ def committed_over_strangers(root: Path) -> LiteralRun:
 
 @edge
 def contested_and_given_twice(root: Path) -> LiteralRun:
-    """Of two messages of different sessions that claim a position."""
+    """Two messages of different sessions claim a position."""
     run = ten(root)
     run.ack(run.send(2, 0), 0, 5)
     run.send(2, 0)
@@ -219,7 +219,7 @@ def keyed_message_in_two_partitions(root: Path) -> LiteralRun:
 
 
 @edge
-def transaction_that_nobody_told_of(root: Path) -> LiteralRun:
+def transaction_without_events(root: Path) -> LiteralRun:
     run = ten(root, Mode.EXACTLY_ONCE)
     run.append(run.send(1, 0, txn=5))
     run.committed = list(run.log)
@@ -227,7 +227,7 @@ def transaction_that_nobody_told_of(root: Path) -> LiteralRun:
 
 
 @edge
-def transaction_told_of_at_its_end_only(root: Path) -> LiteralRun:
+def transaction_with_an_event_of_its_end_only(root: Path) -> LiteralRun:
     run = LiteralRun(root, mode=Mode.EXACTLY_ONCE)
     run.session(1)
     record = run.append(run.send(1, 0, txn=1))
@@ -259,7 +259,7 @@ def torn_between_partitions(root: Path) -> LiteralRun:
 
 @edge
 def late_and_lost_together(root: Path) -> LiteralRun:
-    """Of one transaction: one visible, one behind the last stable offset, one gone."""
+    """A transaction with three records: one visible, one behind the last stable offset, one gone."""
     run = LiteralRun(root, mode=Mode.EXACTLY_ONCE)
     run.session(1)
     made = [run.append(run.send(1, n, txn=1)) for n in (0, 0, 1)]
@@ -296,7 +296,7 @@ def key_given_from_two_partitions_at_once(root: Path) -> LiteralRun:
 
 @edge
 def key_overtaken_in_both_ways(root: Path) -> LiteralRun:
-    """By another session in its partition, and by its own session in another one: one finding, with the latest sent."""
+    """Overtaken by another session in its partition, and by its own in another: one finding, with the latest sent."""
     run = LiteralRun(root)
     run.manifest["topic_unchanged"] = False
     run.session(1)
@@ -347,7 +347,7 @@ def _opinions(names: Sequence[str], root: Path) -> Opinions:
 
 @pytest.fixture(scope="module")
 def opinions(outcomes: Mapping[str, Outcome], runs_root: Path) -> Opinions:
-    """On all that was reconciled in the one large job."""
+    """Compare everything that was reconciled in the one large job."""
     return _opinions(list(outcomes), runs_root)
 
 

@@ -24,7 +24,7 @@ class Outcome:
 
 
 def reconcile_together(spark: SparkSession, runs: Mapping[str, LiteralRun]) -> dict[str, Outcome]:
-    """What was found in every run, by the run's name."""
+    """The findings of every run, by the run's name."""
     folders = {name: run.finish() for name, run in runs.items()}
     results = reconcile_many(list(folders.values()), spark)
     outcomes = {}

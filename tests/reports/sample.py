@@ -1,6 +1,6 @@
 """SAMPLE run folders, for tests of the report only: the numbers are made up, nothing here was measured.
 
-`python -m tests.reports.sample FOLDER` writes them for somebody who works on the look of the page.
+`python -m tests.reports.sample FOLDER` writes them for work on the look of the page.
 """
 
 from __future__ import annotations

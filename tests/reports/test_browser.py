@@ -27,7 +27,7 @@ pytestmark = [
 
 
 def opened(page: Path, fragment: str, tmp_path: Path) -> str:
-    """The page's elements after its scripts have run. No name resolves: Chromium can ask nobody either."""
+    """Return the page's elements after its scripts have run. No host name resolves, so Chromium cannot load anything."""
     assert CHROMIUM is not None
     arguments = [
         str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
@@ -72,10 +72,10 @@ def test_a_run_without_acks_says_so(sample: list[RunDir], tmp_path: Path) -> Non
     run = RunDir.create(tmp_path, "silent")
     shutil.copy(sample[0].manifest, run.manifest)
     shutil.copy(sample[0].verdict, run.verdict)
-    told = json.loads(sample[0].reconciled.read_text(encoding="utf-8"))
-    empty = [None] * len(told["timeline"]["t_s"])
-    told["timeline"].update(latency_p50_ms=empty, latency_p99_ms=empty, acked=[0] * len(empty))
-    run.reconciled.write_text(json.dumps(told), encoding="utf-8")
+    reconciled = json.loads(sample[0].reconciled.read_text(encoding="utf-8"))
+    empty = [None] * len(reconciled["timeline"]["t_s"])
+    reconciled["timeline"].update(latency_p50_ms=empty, latency_p99_ms=empty, acked=[0] * len(empty))
+    run.reconciled.write_text(json.dumps(reconciled), encoding="utf-8")
     out = build([run], tmp_path / "report.html", title="sample", command="", seed=7, versions={},
                 started=None, seconds=None)  # fmt: skip
     shown = opened(out, "#run-1", tmp_path)

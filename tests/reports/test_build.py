@@ -108,24 +108,24 @@ def test_a_crashed_run_is_on_the_page(hostile_page: Path) -> None:
     assert "A promise was violated" in text
 
 
-def test_what_hangs_is_told_with_the_reasons(hostile_page: Path) -> None:
+def test_open_transactions_are_listed_with_the_reasons(hostile_page: Path) -> None:
     text = "".join(Page(hostile_page.read_text(encoding="utf-8")).text)
     assert "stalled a transaction of producer id 6 is open" in text
 
 
 def test_the_json_says_the_same(hostile_page: Path) -> None:
-    told = json.loads(hostile_page.with_suffix(".json").read_text(encoding="utf-8"))
-    assert told["headline"] == "A promise was violated"
-    assert (told["exit_code"], told["seed"], len(told["runs"])) == (1, 7, 13)
-    crashed = next(r for r in told["runs"] if r["scenario"] == "at_least_once-sever-leader")
+    written = json.loads(hostile_page.with_suffix(".json").read_text(encoding="utf-8"))
+    assert written["headline"] == "A promise was violated"
+    assert (written["exit_code"], written["seed"], len(written["runs"])) == (1, 7, 13)
+    crashed = next(r for r in written["runs"] if r["scenario"] == "at_least_once-sever-leader")
     assert (crashed["verdict"], crashed["standing"]) == (INCONCLUSIVE, "proves nothing")
-    first = told["runs"][0]
+    first = written["runs"][0]
     assert first["windows"][0]["bit"] is True
     assert len(first["timeline"]["acked"]) == 64
     assert Path(first["run_dir"]).is_dir()
 
 
-def test_paths_are_told_from_the_report(hostile_page: Path) -> None:
+def test_paths_are_relative_to_the_report(hostile_page: Path) -> None:
     html = hostile_page.read_text(encoding="utf-8")
     assert str(hostile_page.parent) not in html
     assert "runs/exactly_once-kill-leader/" in html

@@ -78,7 +78,7 @@ def test_a_whole_run_is_read(tmp_path: Path) -> None:
     )
     assert (shown.verdict, shown.standing, shown.inconclusive) == ("HELD", Standing.AS_PROMISED, ())
     assert shown.count("acked") == 9
-    assert shown.count("duplicated") is None, "nobody looked for it: that is not 0"
+    assert shown.count("duplicated") is None, "it was not looked for: that is not 0"
     assert shown.bite == "moved"
     assert shown.command == "./onceproof prove --only 'a b'"
     assert shown.started == 1.5
@@ -111,7 +111,7 @@ def test_an_empty_folder_is_still_a_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damaged", ["{", "[]", "", "\x00\xff", "{}", "[" * 100_000, '{"run_id": NaN}'])
 @pytest.mark.parametrize("verdict", ["HELD", "VIOLATED"])
-def test_no_verdict_stands_on_damaged_evidence(tmp_path: Path, damaged: str, verdict: str) -> None:
+def test_damaged_evidence_gives_no_verdict(tmp_path: Path, damaged: str, verdict: str) -> None:
     shown = RunReport.read(folder(tmp_path, manifest=MANIFEST, reconciled=damaged, verdict=judged(verdict)))
     assert (shown.verdict, shown.standing) == (UNREADABLE, Standing.UNREADABLE)
     assert shown.error.startswith("reconciled.json: ")

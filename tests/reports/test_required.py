@@ -39,8 +39,8 @@ def rejudged(
     manifest = read_json(run.manifest, "")
     manifest["scenario"] |= {"guarantee": guarantee, "expected": settings.expected}
     write_json(run.manifest, manifest)
-    told = {name: found[name] for name in ("counts", "compared", "crashed")}
-    write_json(run.reconciled, {**read_json(run.reconciled, ""), **told, "findings": []})
+    results = {name: found[name] for name in ("counts", "compared", "crashed")}
+    write_json(run.reconciled, {**read_json(run.reconciled, ""), **results, "findings": []})
     write_json(run.verdict, judge(found, guarantee, settings).to_json())
     return run
 
@@ -57,10 +57,15 @@ def test_the_table_of_controls_shows_required_and_found(sample: list[RunDir], tm
 
 def test_the_terminal_shows_required_and_found(sample: list[RunDir]) -> None:
     lines = table(read(sample)).splitlines()
-    told = {line.split()[1]: line for line in lines if "required:" in line}
-    assert told["acks0_loss"].endswith("required: lost >= 1; found: lost 532")
-    assert told["at_most_once-kill-leader"].endswith("required: lost >= 1; found: lost 214")
-    assert set(told) == {"acks0_loss", "retry_duplicates", "aborted_uncommitted", "at_most_once-kill-leader"}
+    by_scenario = {line.split()[1]: line for line in lines if "required:" in line}
+    assert by_scenario["acks0_loss"].endswith("required: lost >= 1; found: lost 532")
+    assert by_scenario["at_most_once-kill-leader"].endswith("required: lost >= 1; found: lost 214")
+    assert set(by_scenario) == {
+        "acks0_loss",
+        "retry_duplicates",
+        "aborted_uncommitted",
+        "at_most_once-kill-leader",
+    }
     assert max(map(len, lines)) <= WIDTH
 
 
@@ -82,9 +87,9 @@ def test_a_missed_control_is_shown_and_fails(tmp_path: Path, changes: dict[str, 
     assert headline([shown]).sentence == "1 control did not catch what was planted"
     assert says in page([run], tmp_path)
     assert says in table([shown])
-    told = json.loads(json.dumps(row(shown)))
-    assert told["as_expected"] is False
-    assert any(says in reason for reason in told["shortfalls"])
+    as_json = json.loads(json.dumps(row(shown)))
+    assert as_json["as_expected"] is False
+    assert any(says in reason for reason in as_json["shortfalls"])
 
 
 def test_a_violation_that_was_not_planted_is_a_violation(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What each fault did, and the matrix that turns when there are many of them."""
+"""The section about faults, and the matrix, which is transposed when there are many faults."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ def with_recovery(run: RunReport, recovered_s: float | None) -> RunReport:
     return replace(run, windows=tuple(replace(w, recovered_s=recovered_s, way="mesh") for w in run.windows))
 
 
-def test_each_fault_is_told_over_all_its_windows(tmp_path: Path) -> None:
+def test_each_fault_has_one_row_for_all_its_windows(tmp_path: Path) -> None:
     runs = tuple(read(sample_runs(tmp_path, quiet=["exactly_once-sever-leader"])))
     cut = [run for run in runs if any(w.fault == "sever" for w in run.windows) and not run.control]
     assert len(cut) == 3
     times = dict(zip([run.run_id for run in cut], (1.0, 5.0, None), strict=True))
-    told = tuple(with_recovery(run, times[run.run_id]) if run.run_id in times else run for run in runs)
-    rows = {row.fault: row for row in faults.section(report_of(told))["rows"]}
+    shown = tuple(with_recovery(run, times[run.run_id]) if run.run_id in times else run for run in runs)
+    rows = {row.fault: row for row in faults.section(report_of(shown))["rows"]}
     row = rows["sever"]
-    mine = [(run, w) for run in told for w in run.windows if w.fault == "sever"]
+    mine = [(run, w) for run in shown for w in run.windows if w.fault == "sever"]
     assert len(row.held) == len(mine)
     assert row.bit == sum(w.bit for _, w in mine)
     assert row.bit < len(mine), "one of them did not bite"
@@ -38,7 +38,7 @@ def test_each_fault_is_told_over_all_its_windows(tmp_path: Path) -> None:
     assert "mesh" in row.ways
 
 
-def test_a_time_without_acks_is_told_of_runs_with_one_fault_only(tmp_path: Path) -> None:
+def test_the_time_without_acks_counts_runs_with_one_fault_only(tmp_path: Path) -> None:
     run = next(r for r in read(sample_runs(tmp_path)) if r.windows)
     fault = run.windows[0].fault
     alone = replace(run, unavailable_s_max=3.0)

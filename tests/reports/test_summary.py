@@ -24,10 +24,10 @@ def runs(sample: list[RunDir]) -> tuple[RunReport, ...]:
 
 
 def test_the_keys_of_the_summary(runs: tuple[RunReport, ...]) -> None:
-    told = summary(runs, Path("report.html"), 7, {"kafka": "4.3.1"})
-    assert list(told) == ["runs", "report", "seed", "versions"]
-    assert (told["report"], told["seed"], told["versions"]) == ("report.html", 7, {"kafka": "4.3.1"})
-    assert [list(row) for row in told["runs"]] == [KEYS] * 13
+    result = summary(runs, Path("report.html"), 7, {"kafka": "4.3.1"})
+    assert list(result) == ["runs", "report", "seed", "versions"]
+    assert (result["report"], result["seed"], result["versions"]) == ("report.html", 7, {"kafka": "4.3.1"})
+    assert [list(row) for row in result["runs"]] == [KEYS] * 13
 
 
 def test_a_row_says_what_was_measured(runs: tuple[RunReport, ...]) -> None:
@@ -37,7 +37,7 @@ def test_a_row_says_what_was_measured(runs: tuple[RunReport, ...]) -> None:
     assert "moved from broker 2" in row["bite"]
 
 
-def test_what_nobody_counted_is_null(tmp_path: Path) -> None:
+def test_a_count_that_was_not_taken_is_null(tmp_path: Path) -> None:
     runs = read(sample_runs(tmp_path, crashed=["no_fault"]))
     row = next(r for r in summary(runs, Path("r"), 7, {})["runs"] if r["scenario"] == "no_fault")
     assert row["verdict"] == "INCONCLUSIVE"
@@ -100,7 +100,7 @@ def test_the_closing_sentence_names_what_is_amiss(runs: tuple[RunReport, ...]) -
     assert closing([]) == "No runs: nothing was proven."
 
 
-def test_the_headline_tells_the_worst(runs: tuple[RunReport, ...]) -> None:
+def test_the_headline_names_the_worst(runs: tuple[RunReport, ...]) -> None:
     broken, missed = replace(runs[0], verdict="VIOLATED"), replace(runs[9], verdict="HELD")
     unproven = replace(runs[1], verdict="INCONCLUSIVE")
     assert headline(runs).sentence == "All 9 promises held"

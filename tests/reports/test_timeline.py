@@ -39,7 +39,7 @@ def test_nothing_is_an_empty_timeline() -> None:
     assert len(Timeline.read({"t_s": [None, "x"], "acked": [1, 2]})) == 0
 
 
-def test_what_is_not_a_number_is_left_out() -> None:
+def test_values_that_are_not_numbers_are_left_out() -> None:
     line = Timeline.read(
         {"bucket_s": 1.0, "t_s": [0.0, 1.0], "acked": [None, 2], "latency_p99_ms": [float("nan"), 1]}
     )

@@ -14,11 +14,11 @@ from tests.reports.sample import sample_runs
 
 
 @pytest.mark.parametrize(
-    ("value", "told"), [(None, words.NOTHING), (0, "0.0 s"), (0.34, "340 ms"), (3.42, "3.4 s"),
+    ("value", "text"), [(None, words.NOTHING), (0, "0.0 s"), (0.34, "340 ms"), (3.42, "3.4 s"),
                         (251.3, "4 min 11 s"), (0.9999, "1.0 s"), (7300, "2 h 1 min")]
 )  # fmt: skip
-def test_seconds(value: float | None, told: str) -> None:
-    assert words.seconds(value) == told
+def test_seconds(value: float | None, text: str) -> None:
+    assert words.seconds(value) == text
 
 
 def test_numbers() -> None:
@@ -43,7 +43,7 @@ def test_runs_on_one_cluster_say_it_once_and_a_full_cell_sums_up(tmp_path: Path)
     runs = read(sample_runs(tmp_path, copies=3, broken=["exactly_once-kill-leader"]))
     report = Report("t", "", 7, {}, None, None, runs)
     clusters = environment.section(report)["clusters"]
-    assert [c["told"] for c in clusters] == ["all runs"]
+    assert [c["label"] for c in clusters] == ["all runs"]
     rows = dict(matrix.section(report)["rows"])
     cell = rows["exactly-once"][0]
     assert cell.sentence == "3 runs: 3 VIOLATED"

@@ -71,7 +71,7 @@ def broken(root: Path, mode: Mode = Mode.AT_LEAST_ONCE) -> RunDir:
 
 
 def judged(run: RunDir, lost: int = 0) -> RunDir:
-    """With results as reconciling would write them, as far as reports and explanations need them."""
+    """Write the results of reconciliation, as far as reports and explanations need them."""
     window = {
         "window": 0, "fault": "kill", "target": "leader", "nodes": ["broker-1"], "bit": True, "proof": "moved",
         "measured": {"ms": 12.5}, "way": "", "healed": True, "heal_proof": "in sync", "open_s": 0.1, "bite_s": 0.2,

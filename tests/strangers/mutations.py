@@ -1,7 +1,7 @@
 """Random damage to run folders, as data that Hypothesis draws and that a failing test prints.
 
 Each mutation knows whether it is *structural* damage, after which a verdict has to be right or absent, or *forgery*: a
-change that leaves every file well formed and consistent in itself. No reader can tell a forged row from a true one, so
+change that leaves every file well formed and consistent in itself. No reader can distinguish a forged row from a true one, so
 after forgery only this is asked: no traceback, one clear line, and nothing outside of the folder is touched.
 """
 
@@ -142,8 +142,8 @@ class _Damage:
         lines = path.read_bytes().split(b"\n") if _kind(path) == "events" else [path.read_bytes()]
         at = m.other % len(lines)
         try:
-            told = json.loads(lines[at])
-            places = list(_places(told))
+            value = json.loads(lines[at])
+            places = list(_places(value))
             holder, name = places[m.where % len(places)]
         except (ValueError, ZeroDivisionError, RecursionError):
             return True  # damaged before, or the empty end of the file
@@ -155,7 +155,7 @@ class _Damage:
         else:
             holder[name] = new
             structural = type(new) is not type(old)
-        lines[at] = json.dumps(told).encode()
+        lines[at] = json.dumps(value).encode()
         _put(path, b"\n".join(lines))
         return structural
 
@@ -195,13 +195,15 @@ def _kind(path: Path) -> str:
 
 
 def _put(path: Path, content: bytes) -> None:
-    """As a new file: the old one may be shared with the run that was copied."""
+    """Write a new file: the old one may be shared with the run that was copied."""
     path.unlink(missing_ok=True)
     path.write_bytes(content)
 
 
-def _places(told: Any) -> Iterator[tuple[Any, Any]]:
+def _places(value: Any) -> Iterator[tuple[Any, Any]]:
     """Every value inside a JSON value, as its holder and its name there."""
-    for name in list(told) if isinstance(told, dict) else range(len(told)) if isinstance(told, list) else ():
-        yield told, name
-        yield from _places(told[name])
+    for name in (
+        list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+    ):
+        yield value, name
+        yield from _places(value[name])

@@ -40,7 +40,7 @@ def raw(run: RunDir, text: str) -> None:
 
 
 def rename_value(run: RunDir, old: str, new: str) -> None:
-    """As text: for values that a JSON writer refuses to write."""
+    """Write the manifest as text: for values that a JSON writer refuses to write."""
     text = run.manifest.read_text(encoding="utf-8")
     assert old in text
     raw(run, text.replace(old, new))
@@ -77,7 +77,7 @@ MANIFESTS: dict[str, tuple[Callable[[RunDir], object], str]] = {
     "clock beyond 64 bits": (lambda run: change(run, clock={"monotonic_ns": 1 << 70}), "64 bits"),
     "run_id a lone surrogate": (lambda run: rename_value(run, '"run_id": "', '"run_id": "\\ud800'), "surrogate"),
     "run_id a list": (lambda run: change(run, run_id=[1]), "run_id is list of 1"),
-    "a name twice": (lambda run: rename_value(run, '"run_id"', '"topic": "x", "run_id"'), "'topic' is there twice"),
+    "a name twice": (lambda run: rename_value(run, '"run_id"', '"topic": "x", "run_id"'), "'topic' occurs twice"),
     "another version": (lambda run: change(run, version=99), "ledger version 99, this onceproof reads"),
     "version true": (lambda run: change(run, version=True), "ledger version True"),
     "deep": (lambda run: raw(run, "[" * 100_000), "nested deeper"),
@@ -131,7 +131,7 @@ EVENTS: dict[str, tuple[str, str]] = {
     "a partition with a sign": (line(event="commit", offsets={"-1": 7}, outcome=1), "'-1'"),
     "outcome unknown": (line(event="commit", offsets={}, outcome=7), "outcome is 7"),
     "partitions a text": (line(event="assignment", how="assigned", partitions="012"), "partitions is '012'"),
-    "an assignment that nobody knows": (
+    "an unknown kind of assignment": (
         line(event="assignment", how="taken", partitions=[]),
         "how is 'taken'",
     ),
@@ -149,7 +149,7 @@ EVENTS: dict[str, tuple[str, str]] = {
     "another writer": (line(event="step", writer="../../etc/passwd"), "writer is '../../etc/passwd'"),
     "a number": ("7", "not a ledger line"),
     "deep": ("[" * 100_000, "nested deeper"),
-    "a name twice": ('{"t": 5, "t": 6, "event": "step"}', "'t' is there twice"),
+    "a name twice": ('{"t": 5, "t": 6, "event": "step"}', "'t' occurs twice"),
     "a lone surrogate": ('{"t": 5, "event": "\\udfff"}', "surrogate"),
 }
 
@@ -236,7 +236,7 @@ OTHER_KINDS: dict[str, tuple[str, Callable[[Path], object]]] = {
 
 
 @pytest.mark.parametrize(("name", "make"), OTHER_KINDS.values(), ids=OTHER_KINDS)
-def test_what_is_no_plain_file_is_refused(
+def test_only_plain_files_are_read(
     name: str, make: Callable[[Path], object], tmp_path: Path, capsys: Capture
 ) -> None:
     run = clean(tmp_path)
@@ -272,22 +272,22 @@ def test_no_ledger_is_one_line(tmp_path: Path, capsys: Capture) -> None:
 # --- results ---
 
 RESULTS: dict[str, tuple[str, Callable[[dict[str, Any]], object]]] = {
-    "reconciled empty": ("reconciled", lambda told: {}),
-    "verdict empty": ("verdict", lambda told: {}),
-    "counts with texts": ("reconciled", lambda told: told | {"counts": {"lost": "many"}}),
-    "counts negative": ("reconciled", lambda told: told | {"counts": {"lost": -1}}),
-    "compared a list": ("reconciled", lambda told: told | {"compared": []}),
-    "findings without texts": ("reconciled", lambda told: told | {"findings": [{"anomaly": "lost"}]}),
+    "reconciled empty": ("reconciled", lambda stored: {}),
+    "verdict empty": ("verdict", lambda stored: {}),
+    "counts with texts": ("reconciled", lambda stored: stored | {"counts": {"lost": "many"}}),
+    "counts negative": ("reconciled", lambda stored: stored | {"counts": {"lost": -1}}),
+    "compared a list": ("reconciled", lambda stored: stored | {"compared": []}),
+    "findings without texts": ("reconciled", lambda stored: stored | {"findings": [{"anomaly": "lost"}]}),
     "a finding in another time": (
-        "reconciled", lambda told: told | {"findings": [{"anomaly": "lost", "text": "", "t_s": "x"}]},
+        "reconciled", lambda stored: stored | {"findings": [{"anomaly": "lost", "text": "", "t_s": "x"}]},
     ),
     "an endless timeline": (
-        "reconciled", lambda told: told | {"timeline": {"bucket_s": 0.001, "t_s": [0, 9e6], "acked": [1, 1]}},
+        "reconciled", lambda stored: stored | {"timeline": {"bucket_s": 0.001, "t_s": [0, 9e6], "acked": [1, 1]}},
     ),
-    "counted with texts": ("verdict", lambda told: told | {"counted": ["lost"]}),
-    "violations a text": ("verdict", lambda told: told | {"violations": "lost"}),
-    "inconclusive a number": ("verdict", lambda told: told | {"inconclusive": 3}),
-    "verdict a list": ("verdict", lambda told: told | {"verdict": ["HELD"]}),
+    "counted with texts": ("verdict", lambda stored: stored | {"counted": ["lost"]}),
+    "violations a text": ("verdict", lambda stored: stored | {"violations": "lost"}),
+    "inconclusive a number": ("verdict", lambda stored: stored | {"inconclusive": 3}),
+    "verdict a list": ("verdict", lambda stored: stored | {"verdict": ["HELD"]}),
 }  # fmt: skip
 
 
@@ -321,7 +321,7 @@ def test_findings_behind_a_link_are_not_read(tmp_path: Path, capsys: Capture) ->
 # --- attempts that were cut ---
 
 
-def test_explain_refuses_attempts_that_were_cut(tmp_path: Path, capsys: Capture) -> None:
+def test_explain_refuses_truncated_attempts(tmp_path: Path, capsys: Capture) -> None:
     run = clean(tmp_path)
     path = run.ledger / "producer-1.0.1.attempts"
     path.write_bytes(path.read_bytes()[:480])

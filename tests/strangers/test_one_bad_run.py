@@ -88,7 +88,7 @@ def test_sealing_alone_goes_on_behind_a_bad_run(tmp_path: Path, capsys: Capture)
 # --- reconcile ---
 
 
-def _told(out: str) -> list[dict[str, Any]]:
+def _rows(out: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in out.splitlines()]
 
 
@@ -102,7 +102,7 @@ def test_reconcile_judges_the_good_runs_and_names_the_bad_ones(
     texts = [str(run.path) for run in (held, wrong, violated)] + [str(copy)]
     assert judge_runs(texts, spark, as_json=True) == 1
     said = capsys.readouterr()
-    rows = _told(said.out)
+    rows = _rows(said.out)
     assert [row["verdict"] for row in rows] == ["HELD", "UNREADABLE", "VIOLATED"]
     assert "topics is 'orders'" in rows[1]["error"]
     assert [line for line in said.err.splitlines() if line.startswith("onceproof: ")] == [
@@ -121,7 +121,7 @@ def test_many_runs_are_sealed_by_tasks_and_the_bad_one_is_named(
     write_json(runs[3].manifest, {})
     assert judge_runs([str(tmp_path)], spark, as_json=True) == 2
     said = capsys.readouterr()
-    assert sorted(row["verdict"] for row in _told(said.out)) == ["HELD"] * (len(runs) - 1) + ["UNREADABLE"]
+    assert sorted(row["verdict"] for row in _rows(said.out)) == ["HELD"] * (len(runs) - 1) + ["UNREADABLE"]
     assert said.err.count("onceproof: ") == 1
 
 
@@ -129,7 +129,7 @@ def test_many_runs_are_sealed_by_tasks_and_the_bad_one_is_named(
 
 
 def uploaded(run: RunDir) -> str:
-    """As `reconcile --seal-only` and an upload without the ledger leave it."""
+    """Leave a run as `reconcile --seal-only` and an upload without the ledger do."""
     from harness.reconcile.seal.seal import seal
 
     seal(run)
@@ -142,7 +142,7 @@ def uploaded(run: RunDir) -> str:
 def test_tables_from_elsewhere_are_judged(spark: SparkSession, tmp_path: Path, capsys: Capture) -> None:
     urls = [uploaded(clean(tmp_path / "a")), uploaded(broken(tmp_path / "b"))]
     assert judge_runs(urls, spark, as_json=True) == 1
-    assert [row["verdict"] for row in _told(capsys.readouterr().out)] == ["HELD", "VIOLATED"]
+    assert [row["verdict"] for row in _rows(capsys.readouterr().out)] == ["HELD", "VIOLATED"]
 
 
 SEALED: dict[str, dict[str, Any]] = {
@@ -169,7 +169,7 @@ def test_a_sealed_file_of_a_stranger_is_refused_in_one_line(
     write_json(path, {**read_json(path, ""), **change})
     assert judge_runs([url, str(good.path)], spark, as_json=True) == 2
     said = capsys.readouterr()
-    assert [row["verdict"] for row in _told(said.out)] == ["UNREADABLE", "HELD"]
+    assert [row["verdict"] for row in _rows(said.out)] == ["UNREADABLE", "HELD"]
     assert "tables/sealed.json: " in said.err
     assert said.err.count("\n") == 2  # with the line of progress
 
@@ -192,7 +192,7 @@ def test_tables_of_a_stranger_with_impossible_numbers_are_refused(
         good = clean(tmp_path / f"good-{number}", "good")
         assert judge_runs([url, str(good.path)], spark, as_json=True) == 2
         said = capsys.readouterr()
-        assert [row["verdict"] for row in _told(said.out)] == ["UNREADABLE", "HELD"], table
+        assert [row["verdict"] for row in _rows(said.out)] == ["UNREADABLE", "HELD"], table
         assert table in said.err
 
 

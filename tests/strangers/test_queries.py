@@ -20,7 +20,7 @@ from harness.reconcile.find.known import (
     table_of,
     without_rows,
 )
-from harness.reconcile.screen.transaction_fates import told
+from harness.reconcile.screen.transaction_fates import fates_by_events
 from harness.reconcile.seal.schema import SCHEMAS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,7 +34,7 @@ def test_names_of_a_run_are_data_and_never_part_of_an_expression() -> None:
         readers_table([(1, 3, CODE, "read_committed", False)]),
         runs_table([(1, True, True)]),
         without_rows("bounds"),
-        fates_of(table_of(told(SCHEMAS["transactions"].empty_table())), None),
+        fates_of(table_of(fates_by_events(SCHEMAS["transactions"].empty_table())), None),
     )
     rows = pl.DataFrame({"run": [1, 1], "session": [7, 8], "seq": [0, 1], "t": [0, 0]})
     found = finding(
@@ -93,7 +93,7 @@ HISTORIES: dict[str, tuple[str, str]] = {
     "time infinite": (json.dumps(OK).replace('"time": 1', '"time": 1e999'), "1e999 is too large"),
     "time a text": (json.dumps(OK | {"time": "1"}), "\"time\" is '1': a number is expected"),
     "a lone surrogate": (json.dumps(OK | {"process": "\ud800"}), "a lone surrogate"),
-    "a name twice": (json.dumps(OK)[:-1] + ', "time": 2}', "'time' is there twice"),
+    "a name twice": (json.dumps(OK)[:-1] + ', "time": 2}', "'time' occurs twice"),
     "deep": ("[" * 100_000, "nested deeper"),
     "an escape sequence": (json.dumps(OK | {"f": "\x1b[2J"}), "\"f\" is '\\x1b[2J'"),
     "a number of many digits": (json.dumps(OK).replace('"time": 1', '"time": ' + "9" * 5000), "not JSON"),

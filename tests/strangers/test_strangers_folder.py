@@ -77,9 +77,9 @@ class Bench:
         (base, mode), self._made = sorted(self._bases)[self._made % len(self._bases)], self._made + 1
         run = RunDir(self._root / "copies" / base / f"case-{self._made}")
         shutil.copytree(self._bases[base, mode].path, run.path, copy_function=os.link)
-        told = read_json(run.manifest, "")
+        manifest = read_json(run.manifest, "")
         run.manifest.unlink()
-        write_json(run.manifest, {**told, "run_id": f"{base}/{run.path.name}"})
+        write_json(run.manifest, {**manifest, "run_id": f"{base}/{run.path.name}"})
         structural = [one.apply(run, self.outside) for one in mutations]
         return Case(base, mode, mutations, all(structural), run)
 
@@ -114,7 +114,7 @@ def tried(times: int, check: Callable[[list[Mutation]], None]) -> None:
 
 
 def answer(case: Case, words: Sequence[str], out: Path) -> str:
-    """What a command said to a damaged folder: `shown` or `refused`, or the test fails."""
+    """Return `shown` or `refused`, the answer of a command to a damaged folder; fail on any other."""
     more = ["--out", str(out)] if words[0] == "report" else []
     code, said, errors = call(*words, *more, str(case.run.path))
     assert all(line.isprintable() for line in (said + errors).split("\n")), (words, said, errors)
@@ -182,7 +182,7 @@ def test_damaged_folders_are_read_safely_without_spark(
         "the damage is too gentle to prove anything"
     )
     assert outcomes["reconcile shown"] > outcomes["cases"] // 20, "the damage is too hard to prove anything"
-    tell(capsys, outcomes)
+    print_outcomes(capsys, outcomes)
 
 
 def test_damaged_folders_are_judged_safely(
@@ -215,9 +215,9 @@ def test_damaged_folders_are_judged_safely(
                 assert row["verdict"] in RIGHT[case.base], (case, row)
         assert [row["verdict"] for row in rows[-len(MODES) :]] == ["HELD"] * len(MODES), rows[-len(MODES) :]
     assert bench.untouched()
-    tell(capsys, outcomes)
+    print_outcomes(capsys, outcomes)
 
 
-def tell(capsys: pytest.CaptureFixture[str], outcomes: Counter[str]) -> None:
+def print_outcomes(capsys: pytest.CaptureFixture[str], outcomes: Counter[str]) -> None:
     with capsys.disabled():
         print("\ndamaged run folders: " + ", ".join(f"{name} {n}" for name, n in sorted(outcomes.items())))

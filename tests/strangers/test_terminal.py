@@ -32,7 +32,7 @@ def test_each_character_that_a_terminal_obeys_is_escaped(code: int) -> None:
     assert printable(f"a{chr(code)}b").isascii()
 
 
-def test_what_people_write_stays() -> None:
+def test_ordinary_text_is_unchanged() -> None:
     assert printable("größe 数 ✓ … – key=k1") == "größe 数 ✓ … – key=k1"
 
 

@@ -1,7 +1,7 @@
 """aborted_read: a reader got a record of a transaction that was certainly aborted or rejected.
 
-A read_committed reader must not. What a group that chose read_uncommitted got is excused by that choice: it
-is found and counted all the same, with the excuse `read_uncommitted`. An observer of read_uncommitted is not asked.
+A read_committed reader must not get one. A group that chose read_uncommitted may: its reads are found and counted with the
+excuse `read_uncommitted`. Reads of an observer of read_uncommitted are not examined.
 """
 
 from __future__ import annotations
@@ -16,14 +16,12 @@ from harness.reconcile.find.findings import (
     LEDGER,
     READ_UNCOMMITTED,
     finding,
-    first,
-    place,
+    reader_got,
     sql,
-    when,
 )
 from harness.reconcile.find.known import ABORTED
 from harness.reconcile.find.tables import MESSAGE, MessageTables
-from harness.reconcile.screen.summaries import Space, Why
+from harness.reconcile.screen.spaces import Space, Why
 
 _ABORTED = f"txn > 0 AND fate = '{ABORTED}'"
 
@@ -57,10 +55,7 @@ class AbortedRead:
 
     def explain(self, row: Mapping[str, Any]) -> str:
         evidence = row.get("evidence") or {}
-        return (
-            f"{row.get('reader')} ({evidence.get('isolation')}) got {first(row)} from {place(row)} {when(row)}. "
-            f"It belongs to transaction {evidence.get('txn')} of {row.get('sender')}, which was certainly not committed."
-        )
+        return f"{reader_got(row)} It belongs to transaction {evidence.get('txn')} of {row.get('sender')}, which was certainly not committed."
 
 
 finder_class = AbortedRead

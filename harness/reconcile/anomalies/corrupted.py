@@ -10,7 +10,7 @@ import polars as pl
 from harness.ledger.message import BAD_HEADER, BAD_KEY, BAD_PAYLOAD, BAD_TIMESTAMP
 from harness.reconcile.find.findings import LEDGER, finding, place, sql
 from harness.reconcile.find.tables import MessageTables, PositionTables
-from harness.reconcile.screen.summaries import Space, Why
+from harness.reconcile.screen.spaces import Space, Why
 
 _BAD = {"payload": BAD_PAYLOAD, "key": BAD_KEY, "header": BAD_HEADER, "timestamp": BAD_TIMESTAMP}
 # Intact by its own checksum, but not what the ledger says was sent under this id.
@@ -30,7 +30,7 @@ class Corrupted:
         flags = pl.col("flags")
         harmed = tables.positions.filter((flags & sum(_BAD.values())) != 0)
         what = [pl.when((flags & bit) != 0).then(pl.lit(name)) for name, bit in _BAD.items()]
-        # The sender is known from the ack of this position, or from a reader that could read the record.
+        # The ack of this position names the sender, or a reader that could read the record.
         return finding(
             tables.known.named(harmed), self.anomaly,
             t="t_seen",
@@ -50,7 +50,7 @@ class Corrupted:
     def explain(self, row: Mapping[str, Any]) -> str:
         whose = ", ".join(row.get("messages") or []) or "An unknown message"
         return (
-            f"{whose} from {row.get('sender') or 'an unknown sender'} stands in {place(row)}. "
+            f"{whose} from {row.get('sender') or 'an unknown sender'} is in {place(row)}. "
             f"What arrived is not what was sent: its {(row.get('evidence') or {}).get('bad')} differs."
         )
 

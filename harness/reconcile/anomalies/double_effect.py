@@ -1,4 +1,4 @@
-"""double_effect: an input whose effect stands in the output more than once, by provenance."""
+"""double_effect: an effect of an input is in the output more than once, by provenance."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import polars as pl
 
 from harness.reconcile.find.findings import PIPELINE, finding, sql
 from harness.reconcile.find.tables import ORIGIN, PositionTables
-from harness.reconcile.screen.summaries import Space, Why
+from harness.reconcile.screen.spaces import Space, Why
 
 
 class DoubleEffect:
@@ -19,8 +19,8 @@ class DoubleEffect:
     woken_by: ClassVar[Mapping[Space, Why]] = {Space.EFFECT: Why.REPEATED}
 
     def of_positions(self, tables: PositionTables) -> pl.DataFrame:
-        """One finding for each effect of an input that is there more than once; one that was copied by a retry of
-        the producer (the same message at two offsets) is `duplicated` instead."""
+        """Return a finding for each effect that several messages made. The same message at two offsets, copied by a retry
+        of the producer, is `duplicated` instead."""
         first = [pl.col(name).min() for name in ("topic", "partition", "offset")]
         made = (
             tables.effects.filter(pl.col("late") == 0)

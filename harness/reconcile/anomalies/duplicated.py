@@ -9,7 +9,7 @@ import polars as pl
 
 from harness.reconcile.find.findings import HISTORY, LEDGER, finding, first, sql, when
 from harness.reconcile.find.tables import MESSAGE, MessageTables
-from harness.reconcile.screen.summaries import Space, Why
+from harness.reconcile.screen.spaces import Space, Why
 
 _ELSEWHERE = "offset_min != offset_max OR partition_min != partition_max OR topic_min != topic_max"
 
@@ -39,7 +39,7 @@ class Duplicated:
     def explain(self, row: Mapping[str, Any]) -> str:
         offsets = row.get("offsets") or []
         return (
-            f"{row.get('sender')} sent {first(row)} once, {when(row)}. It stands {len(offsets)} times in {row['topic']}, "
+            f"{row.get('sender')} sent {first(row)} once, {when(row)}. It is {len(offsets)} times in {row['topic']}, "
             f"first in partition {row['partition']}, at offsets {', '.join(map(str, offsets))}."
         )
 

@@ -1,4 +1,4 @@
-"""expired: owed, and below the log start offset: retention or DeleteRecords took it (E8). Counted, never forbidden."""
+"""expired: owed, and below the log start offset: deleted by retention or DeleteRecords (E8). Counted, never forbidden."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import polars as pl
 from harness.reconcile.find.findings import LEDGER, first, when
 from harness.reconcile.find.missing import EXPIRED, missing
 from harness.reconcile.find.tables import MessageTables
-from harness.reconcile.screen.summaries import Space, Why
+from harness.reconcile.screen.spaces import Space, Why
 
 
 class Expired:

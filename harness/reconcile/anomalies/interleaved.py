@@ -9,7 +9,7 @@ import polars as pl
 
 from harness.reconcile.find.findings import HISTORY, finding, sql
 from harness.reconcile.find.tables import PARTITION, HistoryTables
-from harness.reconcile.screen.summaries import Space, Why
+from harness.reconcile.screen.spaces import Space, Why
 
 _BETWEEN = "offset > least(first_offset, second_offset) AND offset < greatest(first_offset, second_offset)"
 
@@ -36,7 +36,7 @@ class Interleaved:
         first, second = row["messages"]
         return (
             f"{first} and {second} were sent one after the other in one transaction. "
-            f"{(row.get('evidence') or {}).get('strangers')} records of others stand between them."
+            f"{(row.get('evidence') or {}).get('strangers')} records of others are between them."
         )
 
 

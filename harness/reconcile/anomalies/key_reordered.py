@@ -1,7 +1,7 @@
 """key_reordered: two messages with one key in the opposite order of their sends, across sessions or partitions.
 
-Within one session and partition that is `reordered`. Across sessions of one partition the log shows it; across
-partitions there is no order in the log, and what the key's readers were given first decides. See docs/anomalies.md.
+Within one session and partition that is `reordered`. Across sessions of one partition the order of the log
+decides. Across partitions the log has no order, and the order of deliveries to the group decides. See docs/anomalies.md.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import polars as pl
 from harness.contracts import Outcome
 from harness.reconcile.find.findings import LEDGER, finding, sql, when
 from harness.reconcile.find.tables import KeyTables
-from harness.reconcile.screen.summaries import CONCURRENT_NS, Space, Why
+from harness.reconcile.screen.spaces import Space, Why
+from harness.reconcile.screen.summaries import CONCURRENT_NS
 
 _KEY = ["run", "topic", "key"]
 _KEPT = ["session", "seq", "sender", "producer", "incarnation", "t", "partition", "offset", "given"]
@@ -40,7 +41,7 @@ class KeyReordered:
         as_read = both.filter(sql(
             "partition != later_partition AND session = later_session AND seq < later_seq AND later_given < given"
         )).with_columns(rule=pl.lit("two partitions"), tie=-pl.col("later_given"))  # fmt: skip
-        # Of several later ones the one that was sent last is told.
+        # If several later ones overtook it, the finding names the one that was sent last.
         found = pl.concat([in_log, as_read]).sort("later_t", "tie").unique(
             [*_KEY, "session", "seq"], keep="last", maintain_order=True
         )  # fmt: skip
@@ -54,9 +55,9 @@ class KeyReordered:
         first, second = row["messages"]
         evidence = row.get("evidence") or {}
         how = (
-            f"stands before it in {row['topic']}/{row['partition']}: offset {row['offsets'][1]} against {row['offsets'][0]}"
+            f"is before it in {row['topic']}/{row['partition']}: offset {row['offsets'][1]} against {row['offsets'][0]}"
             if evidence.get("rule") == "two sessions"
-            else f"was given to the group first: it stands in partition {evidence.get('later_partition')}, the other one in "
+            else f"was given to the group first: it is in partition {evidence.get('later_partition')}, the other one in "
             f"partition {row['partition']} of {row['topic']}"
         )
         return f"{first} and {second} have key k{evidence.get('key')}. {first} was sent first, {when(row)}; {second} {how}."

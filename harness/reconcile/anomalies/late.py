@@ -10,7 +10,7 @@ import polars as pl
 from harness.reconcile.find.findings import LEDGER, first, place, when
 from harness.reconcile.find.missing import LATE, missing
 from harness.reconcile.find.tables import MessageTables
-from harness.reconcile.screen.summaries import Space, Why
+from harness.reconcile.screen.spaces import Space, Why
 
 
 class Late:
@@ -25,7 +25,7 @@ class Late:
     def explain(self, row: Mapping[str, Any]) -> str:
         stable = (row.get("evidence") or {}).get("last_stable")
         return (
-            f"{row.get('sender')} sent {first(row)} {when(row)} in a committed transaction; it stands in {place(row)}. "
+            f"{row.get('sender')} sent {first(row)} {when(row)} in a committed transaction; it is in {place(row)}. "
             f"The last stable offset is {stable}, below it: read_committed readers will get it later."
         )
 

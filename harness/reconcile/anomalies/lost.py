@@ -10,7 +10,7 @@ import polars as pl
 from harness.reconcile.find.findings import HISTORY, LEDGER, first, when
 from harness.reconcile.find.missing import LOST, missing
 from harness.reconcile.find.tables import MessageTables
-from harness.reconcile.screen.summaries import Space, Why
+from harness.reconcile.screen.spaces import Space, Why
 
 
 class Lost:
@@ -25,19 +25,19 @@ class Lost:
     def explain(self, row: Mapping[str, Any]) -> str:
         evidence = row.get("evidence") or {}
         if evidence.get("fate"):
-            told = f"its transaction {evidence.get('txn')} is {evidence['fate']}"
+            reported = f"its transaction {evidence.get('txn')} is {evidence['fate']}"
         elif row.get("offsets"):
-            told = f"it was acked as {row['topic']}/{row['partition']} offset {row['offsets'][0]}"
+            reported = f"it was acked as {row['topic']}/{row['partition']} offset {row['offsets'][0]}"
         else:
-            told = "its success was reported, without a position"
-        return f"{row.get('sender')} sent {first(row)}, and {told}, {when(row)}. {_where(evidence)}."
+            reported = "its success was reported, without a position"
+        return f"{row.get('sender')} sent {first(row)}, and {reported}, {when(row)}. {_where(evidence)}."
 
 
 def _where(evidence: Mapping[str, Any]) -> str:
     if (hidden_at := evidence.get("hidden_at")) is not None:
-        return f"It stands in the log at offset {hidden_at} as aborted: read_committed readers do not get it"
-    told = evidence.get("replicas")
-    looked = f"it is {told}" if told else "the replicas' logs were not looked at for it"
+        return f"It is in the log at offset {hidden_at} as aborted: read_committed readers do not get it"
+    found = evidence.get("replicas")
+    looked = f"it is {found}" if found else "the replicas' logs were not looked at for it"
     return f"The final reader found it nowhere in the log; {looked}"
 
 

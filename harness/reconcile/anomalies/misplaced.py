@@ -13,7 +13,7 @@ import polars as pl
 
 from harness.reconcile.find.findings import ID, LEDGER, finding, first, sql, when
 from harness.reconcile.find.tables import KeyTables, MessageTables
-from harness.reconcile.screen.summaries import Space, Why
+from harness.reconcile.screen.spaces import Space, Why
 
 _ELSEWHERE = (
     "attempted AND (topic_min != intended_topic OR topic_max != intended_topic OR intended_partition >= 0 "
@@ -28,7 +28,7 @@ class Misplaced:
     woken_by: ClassVar[Mapping[Space, Why]] = {Space.MESSAGE: Why.MISPLACED, Space.KEY: Why.MISPLACED}
 
     def of_messages(self, tables: MessageTables) -> pl.DataFrame:
-        # Of two places the wrong one is shown.
+        # If it is in two places, the finding shows the wrong one.
         wrong = "CASE WHEN partition_min != intended_partition THEN partition_min ELSE partition_max END"
         return finding(
             tables.known.named(tables.messages.filter(sql(_ELSEWHERE))), self.anomaly,
@@ -38,7 +38,7 @@ class Misplaced:
         )  # fmt: skip
 
     def of_keys(self, tables: KeyTables) -> pl.DataFrame:
-        """One finding a key, with the first message of each of its partitions."""
+        """Return one finding for each key, with the first message in each of its partitions."""
         unchanged = tables.known.runs.filter("unchanged").select("run")
         ends = tables.keyed.join(unchanged, on="run", how="semi").group_by("run", "topic", "key").agg(
             pl.col("partition_min").min(), pl.col("partition_max").max()
@@ -68,13 +68,13 @@ class Misplaced:
         evidence = row.get("evidence") or {}
         if evidence.get("rule") == "one key, one partition":
             return (
-                f"Messages with key k{evidence.get('key')} stand in partitions {evidence.get('partitions')} of "
+                f"Messages with key k{evidence.get('key')} are in partitions {evidence.get('partitions')} of "
                 f"{row['topic']}, whose number of partitions did not change. The first of each are "
                 f"{' and '.join(row.get('messages') or [])}, the second one sent {when(row)}."
             )
         return (
             f"{row.get('sender')} sent {first(row)} {when(row)} to partition {evidence.get('intended_partition')}. "
-            f"It stands in {row['topic']}/{row['partition']}."
+            f"It is in {row['topic']}/{row['partition']}."
         )
 
 

@@ -1,4 +1,4 @@
-"""missing_effect: an input whose effect does not stand in the output, by provenance, although its group has passed it."""
+"""missing_effect: an effect of an input that its group has passed is not in the output, by provenance."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import polars as pl
 
 from harness.reconcile.find.findings import PIPELINE, finding, first
 from harness.reconcile.find.tables import ORIGIN, PositionTables
-from harness.reconcile.screen.summaries import Space, Why
+from harness.reconcile.screen.spaces import Space, Why
 
 
 class MissingEffect:
@@ -28,11 +28,11 @@ class MissingEffect:
         )
         found = tables.effects.select(*ORIGIN, "number")
         missing = owed.join(found, on=[*ORIGIN, "number"], how="anti").sort("number")
-        told = missing.group_by(*ORIGIN, "effects").agg(
+        by_input = missing.group_by(*ORIGIN, "effects").agg(
             pl.col("number").cast(pl.String).str.join(",").alias("missing")
         )
         return finding(
-            tables.known.named(told, "origin_session"), self.anomaly,
+            tables.known.named(by_input, "origin_session"), self.anomaly,
             messages=["sender || '-' || origin_seq"], offsets=["origin_offset"],
             topic="origin_topic", partition="origin_partition", t="NULL",
             evidence={"effects": "effects", "missing": "missing"},
@@ -43,7 +43,7 @@ class MissingEffect:
         at = next(iter(row.get("offsets") or []), None)
         return (
             f"Input {first(row)} in {row['topic']}/{row['partition']} at offset {at} was passed by its group and has "
-            f"{evidence.get('effects')} effect(s), of which number {evidence.get('missing')} stands nowhere in the output."
+            f"{evidence.get('effects')} effect(s), of which number {evidence.get('missing')} is nowhere in the output."
         )
 
 

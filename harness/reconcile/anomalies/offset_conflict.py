@@ -9,18 +9,18 @@ import polars as pl
 
 from harness.reconcile.find.findings import HISTORY, ID, LEDGER, finding, place, sql, when
 from harness.reconcile.find.tables import POSITION, PositionTables
-from harness.reconcile.screen.summaries import Space, Why
+from harness.reconcile.screen.spaces import Space, Why
 
 
 class OffsetConflict:
     anomaly: ClassVar[str] = "offset_conflict"
     asked_of: ClassVar[tuple[str, ...]] = (LEDGER, HISTORY)
     compared: ClassVar[tuple[str, ...]] = ("CLAIMED", "LOG_ROWS", "DELIVERIES")
-    # The log holds one record a position. Where two messages claim one, at least one of them is claimed to stand
-    # where the log has it not.
+    # The log has one record at each position. If two messages claim a position, the log does not have at least one of
+    # them there.
     woken_by: ClassVar[Mapping[Space, Why]] = {
         Space.MESSAGE: Why.PLACE,
-        Space.POSITION: Why.PLACE | Why.CONTENT | Why.NOBODYS | Why.OBSERVED,
+        Space.POSITION: Why.PLACE | Why.CONTENT | Why.UNEXPECTED | Why.OBSERVED,
     }
 
     def of_positions(self, tables: PositionTables) -> pl.DataFrame:

@@ -10,9 +10,9 @@ import polars as pl
 from harness.reconcile.find.between import between
 from harness.reconcile.find.findings import ID, LEDGER, finding, sql, when
 from harness.reconcile.find.tables import PARTITION, StepTables
-from harness.reconcile.screen.summaries import Space, Why
+from harness.reconcile.screen.spaces import Space, Why
 
-TOLD_AT_MOST = 10  # of the records that were not given yet
+LISTED_AT_MOST = 10  # records that the group had not been given yet
 
 
 class Overcommitted:
@@ -27,7 +27,7 @@ class Overcommitted:
             pl.col("given").fill_null(0).alias("unread_from")
         )
         records = tables.known.named(tables.readable).with_columns(sql(ID).alias("id"))
-        unread = between(commits, records, "unread_from", "offset", TOLD_AT_MOST)
+        unread = between(commits, records, "unread_from", "offset", LISTED_AT_MOST)
         return finding(
             unread, self.anomaly,
             messages=pl.col("between_ids"), offsets=["offset", pl.coalesce("given", "start", 0)], sender="NULL",

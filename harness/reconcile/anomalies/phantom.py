@@ -1,4 +1,4 @@
-"""phantom: in the log or delivered, but attempted by nobody in this run."""
+"""phantom: in the log or delivered, but attempted by no producer of this run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import polars as pl
 from harness.ledger.message import FOREIGN_RUN
 from harness.reconcile.find.findings import HISTORY, LEDGER, finding, first, place, sql
 from harness.reconcile.find.tables import MessageTables, PositionTables
-from harness.reconcile.screen.summaries import Space, Why
+from harness.reconcile.screen.spaces import Space, Why
 
 
 class Phantom:
@@ -18,8 +18,8 @@ class Phantom:
     asked_of: ClassVar[tuple[str, ...]] = (LEDGER, HISTORY)
     compared: ClassVar[tuple[str, ...]] = ("LOGGED",)
     woken_by: ClassVar[Mapping[Space, Why]] = {
-        Space.MESSAGE: Why.NOBODYS,
-        Space.POSITION: Why.NOBODYS | Why.FLAGGED | Why.OBSERVED,
+        Space.MESSAGE: Why.UNEXPECTED,
+        Space.POSITION: Why.UNEXPECTED | Why.FLAGGED | Why.OBSERVED,
     }
 
     def of_messages(self, tables: MessageTables) -> pl.DataFrame:
@@ -38,7 +38,7 @@ class Phantom:
 
     def explain(self, row: Mapping[str, Any]) -> str:
         if (row.get("evidence") or {}).get("origin") == "another run":
-            return f"A record in {place(row)} is intact but was sent by another run. Nobody of this run attempted it."
+            return f"A record in {place(row)} is intact but was sent by another run. No producer of this run attempted it."
         return (
             f"{first(row)} was found in {place(row)}. It claims to come from {row.get('sender')}, "
             "which never attempted it."

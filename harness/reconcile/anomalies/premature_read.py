@@ -12,15 +12,13 @@ from harness.reconcile.find.findings import (
     LEDGER,
     READ_UNCOMMITTED,
     finding,
-    first,
-    place,
+    reader_got,
     seconds,
     sql,
-    when,
 )
 from harness.reconcile.find.known import ABORTED
 from harness.reconcile.find.tables import MESSAGE, MessageTables
-from harness.reconcile.screen.summaries import Space, Why
+from harness.reconcile.screen.spaces import Space, Why
 from harness.reconcile.screen.transaction_fates import TRANSACTION
 
 _TOO_EARLY = f"t < asked_at AND fate != '{ABORTED}'"
@@ -51,8 +49,7 @@ class PrematureRead:
     def explain(self, row: Mapping[str, Any]) -> str:
         evidence = row.get("evidence") or {}
         return (
-            f"{row.get('reader')} ({evidence.get('isolation')}) got {first(row)} from {place(row)} {when(row)}. "
-            f"Its transaction {evidence.get('txn')} of {row.get('sender')} was asked to commit only "
+            f"{reader_got(row)} Its transaction {evidence.get('txn')} of {row.get('sender')} was asked to commit only "
             f"{evidence.get('seconds_before')} s later."
         )
 

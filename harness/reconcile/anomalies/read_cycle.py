@@ -10,7 +10,7 @@ import polars as pl
 from harness.reconcile.find.cycles import cycles, edges_of, findings_of
 from harness.reconcile.find.findings import HISTORY
 from harness.reconcile.find.tables import HistoryTables
-from harness.reconcile.screen.summaries import Space, Why
+from harness.reconcile.screen.spaces import Space, Why
 
 
 class ReadCycle:

@@ -9,7 +9,7 @@ import polars as pl
 
 from harness.reconcile.find.findings import LEDGER, finding, place, seconds, sql, when
 from harness.reconcile.find.tables import POSITION, PositionTables
-from harness.reconcile.screen.summaries import Space, Why
+from harness.reconcile.screen.spaces import Space, Why
 
 
 class Redelivered:

@@ -1,8 +1,8 @@
-"""reordered: a message stands in its partition behind one that its producer session sent later.
+"""reordered: a message is behind one in its partition that its producer session sent later.
 
-First occurrences are compared: a late copy of a message is `duplicated`, not reordered. Messages that nobody
-attempted are left out (one phantom with a high number would accuse thousands), and so are those in several
-partitions, which are findings already.
+First occurrences are compared: a late copy of a message is `duplicated`, not reordered. Messages without an attempt are
+left out (one phantom with a high number would accuse thousands), and so are messages in several partitions, which are
+findings already.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import polars as pl
 
 from harness.reconcile.find.findings import HISTORY, LEDGER, finding, sql, when
 from harness.reconcile.find.tables import OrderTables
-from harness.reconcile.screen.summaries import Space, Why
+from harness.reconcile.screen.spaces import Space, Why
 
 _OPPOSITE = "first_offset > second_offset"
 
@@ -41,7 +41,7 @@ class Reordered:
         after, before = row["offsets"]
         return (
             f"{row.get('sender')} sent {first} {when(row)}, before {second}. In {row['topic']}/{row['partition']} they "
-            f"stand the other way round: {second} at offset {before}, {first} at offset {after}."
+            f"are the other way round: {second} at offset {before}, {first} at offset {after}."
         )
 
 

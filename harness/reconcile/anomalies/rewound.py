@@ -1,7 +1,7 @@
 """rewound: a reader saw a partition repeat or go backwards.
 
-After a rebalance it is excused, and counted (E5-E7). So it is after a rewind that the reader itself asked for and told
-of, as an application does after an aborted transaction.
+After a rebalance it is excused, and counted (E5-E7). The same applies after a rewind that the reader itself requested and
+recorded, as an application does after an aborted transaction.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import polars as pl
 
 from harness.reconcile.find.findings import HISTORY, LEDGER, STEP_MESSAGES, finding, when
 from harness.reconcile.find.tables import StepTables
-from harness.reconcile.screen.summaries import Space, Why
+from harness.reconcile.screen.spaces import Space, Why
 
 _BACK = "to_offset <= from_offset"
 

@@ -10,9 +10,9 @@ import polars as pl
 from harness.reconcile.find.between import between
 from harness.reconcile.find.findings import HISTORY, ID, LEDGER, STEP_MESSAGES, finding, sql, when
 from harness.reconcile.find.tables import PARTITION, StepTables
-from harness.reconcile.screen.summaries import Space, Why
+from harness.reconcile.screen.spaces import Space, Why
 
-TOLD_AT_MOST = 100  # of those left out, in a ledger; there may be millions
+LISTED_AT_MOST = 100  # records left out, in a ledger; there may be millions
 
 _FORWARD = "to_offset > from_offset AND NOT excused"
 
@@ -27,7 +27,7 @@ class Skipped:
         records = tables.known.named(tables.readable).with_columns(sql(ID).alias("id"))
         there = records.unique([*PARTITION, "offset", "id"])
         jumps = tables.steps_named(_FORWARD).with_columns(after=pl.col("from_offset") + 1)
-        missed = between(jumps, there, "after", "to_offset", None if tables.list_all else TOLD_AT_MOST)
+        missed = between(jumps, there, "after", "to_offset", None if tables.list_all else LISTED_AT_MOST)
         ends = pl.concat_list(sql(text) for text in STEP_MESSAGES).list.drop_nulls()
         return finding(
             missed, self.anomaly,

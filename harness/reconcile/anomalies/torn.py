@@ -1,4 +1,4 @@
-"""torn: some records of a committed transaction are visible, and others, whose places were passed, are not."""
+"""torn: some records of a committed transaction are visible, and others, in partitions that were read whole, are not."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import polars as pl
 
 from harness.reconcile.find.findings import ID, LEDGER, finding, sql, when
 from harness.reconcile.find.tables import TransactionTables
-from harness.reconcile.screen.summaries import Space, Why
+from harness.reconcile.screen.spaces import Space, Why
 from harness.reconcile.screen.transaction_fates import TRANSACTION
 
 
@@ -24,7 +24,7 @@ class Torn:
             sql(ID).alias("ids"), pl.col("acked_offset").drop_nulls().alias("offsets"), pl.col("topic", "partition").first(),
             pl.len().alias("missing"), pl.col("t").min(),
         )  # fmt: skip
-        # The rest of the transaction may be in sound blocks: it was counted in the whole log.
+        # `visible` counts the whole log: other records of the transaction may be in sound blocks.
         return finding(
             gone.join(tables.visible, on=TRANSACTION, how="inner"), self.anomaly,
             messages=pl.col("ids"), offsets=pl.col("offsets"),

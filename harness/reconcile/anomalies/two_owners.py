@@ -1,4 +1,4 @@
-"""two_owners: a partition was given to a member of the group before the one that had it gave it back."""
+"""two_owners: a partition was given to a member of the group before the member that had it gave it back."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import polars as pl
 
 from harness.reconcile.find.findings import LEDGER, finding, seconds, when
 from harness.reconcile.find.tables import StepTables
-from harness.reconcile.screen.summaries import Space, Why
+from harness.reconcile.screen.spaces import Space, Why
 
 
 class TwoOwners:

@@ -9,7 +9,7 @@ import polars as pl
 
 from harness.reconcile.find.findings import LEDGER, finding, first, place, when
 from harness.reconcile.find.tables import MESSAGE, MessageTables
-from harness.reconcile.screen.summaries import Space, Why
+from harness.reconcile.screen.spaces import Space, Why
 
 
 class Undelivered:
@@ -27,7 +27,7 @@ class Undelivered:
 
     def explain(self, row: Mapping[str, Any]) -> str:
         return (
-            f"{first(row)} from {row.get('sender')}, written {when(row)}, stands in {place(row)}. The group has "
+            f"{first(row)} from {row.get('sender')}, written {when(row)}, is in {place(row)}. The group has "
             "committed or drained beyond it and was never given it."
         )
 

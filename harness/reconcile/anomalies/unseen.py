@@ -1,4 +1,4 @@
-"""unseen: acked and never read, in a history without a final read: lost or late, it cannot tell."""
+"""unseen: acked and never read, in a history without a final read: it may be lost or late."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import polars as pl
 
 from harness.reconcile.find.findings import HISTORY, finding, first, sql
 from harness.reconcile.find.tables import ACKED, MessageTables
-from harness.reconcile.screen.summaries import Space, Why
+from harness.reconcile.screen.spaces import Space, Why
 
 _NEVER_READ = f"attempted AND outcome = {ACKED} AND NOT visible"
 

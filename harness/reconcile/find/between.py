@@ -11,11 +11,11 @@ from harness.reconcile.find.tables import PARTITION
 def between(
     ranges: pl.DataFrame, records: pl.DataFrame, first: str, below: str, at_most: int | None
 ) -> pl.DataFrame:
-    """The ranges that have a record in `first` <= offset < `below`, with how many (n), and of the first `at_most` (None: of all)
-    the offsets (between_offsets) and ids (between_ids, without those of records that cannot say which message they are).
+    """Return the ranges that have a record at `first` <= offset < `below`, with the number of records (n).
 
-    Records have `id` besides their position. Both sides are sorted once and cut by search, so that the cost follows the
-    number of ranges plus what they list, not the product of both sides.
+    Of the first `at_most` records (None: of all) also the offsets (between_offsets) and the ids (between_ids; a record whose
+    message is unknown has none). Both sides are sorted once and cut by binary search, so the cost grows with the number of
+    ranges plus the listed records, not with the product of both sides.
     """
     listed = records.sort(*PARTITION, "offset", "id", nulls_last=True)
     parts = listed.partition_by(PARTITION, as_dict=True)

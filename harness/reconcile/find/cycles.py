@@ -12,7 +12,7 @@ from harness.reconcile.find.findings import finding
 
 Edge = tuple[int, int]
 
-LIMIT = 2_000_000  # edges; more than that and the question stays open
+LIMIT = 2_000_000  # edges; a larger graph is not searched
 
 
 class TooManyEdges(Exception):
@@ -20,7 +20,7 @@ class TooManyEdges(Exception):
 
 
 def components(edges: Sequence[Edge]) -> list[set[int]]:
-    """The strongly connected components with more than one node."""
+    """Return the strongly connected components with more than one node."""
     if len(edges) > LIMIT:
         raise TooManyEdges(
             f"{len(edges):,} edges between operations, more than {LIMIT:,}: cycles were not looked for"
@@ -45,7 +45,7 @@ def components(edges: Sequence[Edge]) -> list[set[int]]:
 
 
 def cycles(edges: Sequence[Edge], must_use: Iterable[Edge] | None = None) -> Iterator[list[int]]:
-    """The shortest cycle of each component, from its least node on; through one of `must_use`, if they are given."""
+    """Yield the shortest cycle of each component, from its least node on; if `must_use` is given, through one of these."""
     after: dict[int, list[int]] = defaultdict(list)
     for source, target in sorted(set(edges)):
         after[source].append(target)
@@ -65,9 +65,9 @@ def cycles(edges: Sequence[Edge], must_use: Iterable[Edge] | None = None) -> Ite
 
 
 def _closed(after: Mapping[int, Sequence[int]], edge: Edge, at_most: int) -> list[int] | None:
-    """The shortest way from the edge's target back to its source, as a cycle that begins with its least node.
+    """Return the shortest way from the edge's target back to its source, as a cycle that begins with its least node.
 
-    None when it has more than `at_most` nodes: a longer one than is known already is not wanted.
+    None if it has more than `at_most` nodes, because a shorter cycle is known already.
     """
     source, target = edge
     came_from, border = {target: target}, [target]
@@ -95,7 +95,7 @@ def _closed(after: Mapping[int, Sequence[int]], edge: Edge, at_most: int) -> lis
 
 
 def edges_of(table: pl.DataFrame) -> dict[int, dict[str, list[Edge]]]:
-    """By run and kind (ww, wr)."""
+    """Return the edges by run and kind (ww, wr)."""
     found: dict[int, dict[str, list[Edge]]] = defaultdict(lambda: {"ww": [], "wr": []})
     for row in table.iter_rows(named=True):
         found[row["run"]][row["kind"]].append((row["source"], row["target"]))

@@ -1,4 +1,4 @@
-"""How the tables that finders ask are made of the rows in doubt."""
+"""Derivation of the tables that finders ask from the rows in doubt."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ Rows = Mapping[str, pl.DataFrame]  # attempts, log and deliveries
 
 
 def prepared(rows: Rows, known: Known) -> dict[str, pl.DataFrame]:
-    """The rows with what several questions need.
+    """Return the rows with columns that several questions need.
 
-    `ours`: its payload is intact and of this run, so that its fields can be believed. Of deliveries also reader_name, isolation and observes of its reader, and `shown_all`: to an observer of
-    read_uncommitted, which is shown aborted records by design.
+    `ours`: the payload is intact and of this run, so its fields can be trusted. Deliveries also get reader_name, isolation and
+    observes of their reader, and `shown_all`: the reader is an observer of read_uncommitted, which gets aborted records by
+    design.
     """
     deliveries = rows["deliveries"].join(known.readers, on=["run", "reader"], how="left")
     return {
@@ -53,7 +54,7 @@ _CLAIMANT = [pl.when("ours").then(pl.col(name)).alias(name) for name in ("sessio
 
 
 def readable_of(records: pl.DataFrame, known: Known) -> pl.DataFrame:
-    """Records of the log that the group could get."""
+    """Return the records of the log that the group could get."""
     log = records.join(known.runs, on="run", how="left").with_columns(_OURS.alias("ours"))
     readable = log.filter(sql("CASE WHEN reads_committed THEN committed ELSE uncommitted END"))
     return readable.select(*POSITION, *_CLAIMANT)
@@ -68,7 +69,7 @@ def positions_of(rows: Rows) -> pl.DataFrame:
             pl.lit(True).alias("ack"),
         )
     )  # fmt: skip
-    # A damaged or foreign record has a position all the same, but cannot say which message it is.
+    # A damaged or foreign record has a position too, but its message is unknown.
     found = rows["log"].select(
         *POSITION, *_CLAIMANT, "flags", "promised", "passed", "uncommitted", "committed"
     )
@@ -99,7 +100,7 @@ def positions_of(rows: Rows) -> pl.DataFrame:
 
 
 def harmed_of(positions: pl.DataFrame) -> pl.DataFrame:
-    """run, session, seq: a payload that cannot be read is still the message that was acked there, or that others read there."""
+    """Return run, session, seq of damaged messages: the message that was acked at the position, or that others read there."""
     harmed = positions.filter((pl.col("flags") & BAD_PAYLOAD) != 0)
     return harmed.filter(sql("(in_log OR in_committed) AND session IS NOT NULL")).select(MESSAGE)
 
@@ -164,7 +165,7 @@ _ONE_PLACE = (
 
 
 def placed_of(messages: pl.DataFrame) -> pl.DataFrame:
-    """run, session, topic, partition, seq, offset, t of messages whose order can be compared, by their first places.
+    """Return run, session, topic, partition, seq, offset, t of messages whose order can be compared, by their first places.
 
     A late copy of a message is `duplicated`. A message in several partitions is a finding already and has no one place to
     compare. Messages without an attempt are left out: one phantom with a high number would accuse thousands.
@@ -176,7 +177,7 @@ def placed_of(messages: pl.DataFrame) -> pl.DataFrame:
 
 
 def pairs_of(placed: pl.DataFrame) -> pl.DataFrame:
-    """Each message with the latest-sent one before it in its partition, if that was sent later than it."""
+    """Return each message with the latest-sent one before it in its partition, if that was sent later than it."""
     lane = ["run", "session", "topic", "partition"]
     # seq     1 4 2 3 5      highest  1 4 4 4 5      ahead  - 1 4 4 4: 2 and 3 are behind 4
     highest = pl.col("seq").cum_max()
@@ -211,6 +212,9 @@ def keyed_of(messages: pl.DataFrame, deliveries: pl.DataFrame, known: Known) -> 
 
 
 def keyed_places_of(keyed: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
-    """One message may be in several partitions, and in another topic: each place with the key's first topic and its own."""
+    """Return every place of keyed messages, with the first topic of the key and its own.
+
+    One message may be in several partitions, and in another topic.
+    """
     about = keyed.select(*MESSAGE, pl.col("topic").alias("key_topic"), "key", "sender", "t")
     return about.join(places, on=MESSAGE, how="inner")

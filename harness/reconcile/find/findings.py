@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-LEDGER, HISTORY = "ledger", "history"  # what a finder can be asked of
+LEDGER, HISTORY = "ledger", "history"  # inputs that a finder can be asked about
 PIPELINE = "pipeline"  # ledgers of runs whose workload makes an output of its input
 
 _TYPES: Mapping[str, pl.DataType | type[pl.DataType]] = {
@@ -25,7 +25,7 @@ ARROW = pa.schema([
     ("t", pa.int64()), ("evidence", pa.map_(pa.string(), pa.string())),
 ])  # fmt: skip
 
-# An SQL expression over the columns of a table, such as "coalesce(t_outcome, t)"; or one that SQL has no words for.
+# An SQL expression over the columns of a table, such as "coalesce(t_outcome, t)"; or one that SQL cannot express.
 Value = str | pl.Expr
 
 ID = "sender || '-' || seq"  # the id that people read; as harness.ledger.message.message_id
@@ -39,7 +39,7 @@ _TEXT_OR_COLUMN = re.compile(r"'[^']*'|\b[a-z_][a-z0-9_]*\b(?!\()")
 
 
 def sql(text: str) -> pl.Expr:
-    """An SQL expression over columns. Keywords are in capitals: a lower-case word is a column, even `offset` or `end`."""
+    """Return an SQL expression over columns. Keywords are in capitals: a lower-case word is a column, even `offset` or `end`."""
     quoted = _TEXT_OR_COLUMN.sub(lambda m: m[0] if m[0].startswith("'") else f'"{m[0]}"', text)
     return pl.sql_expr(quoted)
 
@@ -58,7 +58,7 @@ def finding(
     excuse: Value = "NULL",
     evidence: Mapping[str, Value],
 ) -> pl.DataFrame:
-    """A finding for each row. `t` is in ns; unknown values are null, and left out of `messages` and `offsets`."""
+    """Return a finding for each row. `t` is in ns; unknown values are null, and left out of `messages` and `offsets`."""
     values: dict[str, pl.Expr] = {
         "run": pl.col("run"),
         "anomaly": pl.lit(anomaly),
@@ -76,7 +76,10 @@ def finding(
 
 
 def _evidence(rows: pl.DataFrame, evidence: Mapping[str, Value]) -> pl.Series:
-    """A list of names and values for each row. Made at once: an expression of lists of structs takes twenty times as long."""
+    """Return a list of names and values for each row.
+
+    All lists are made at once: an expression of lists of structs takes twenty times as long.
+    """
     if rows.is_empty():
         return pl.Series(dtype=COLUMNS["evidence"])
     exprs = {name: as_expr(value).cast(pl.String) for name, value in evidence.items()}
@@ -100,12 +103,12 @@ def _list(values: Sequence[Value] | pl.Expr) -> pl.Expr:
 
 
 def seconds(nanoseconds: str, digits: int = 6) -> pl.Expr:
-    """A time span in seconds, for evidence."""
+    """Return a time span in seconds, for evidence."""
     return (sql(nanoseconds) / 1e9).round(digits)
 
 
 def to_arrow(found: pl.DataFrame) -> pa.Table:
-    """The same findings with the types of findings.parquet."""
+    """Return the same findings with the types of findings.parquet."""
     table = found.select(COLUMNS.names()).to_arrow().combine_chunks()
     arrays = []
     for field in ARROW:
@@ -124,7 +127,7 @@ def to_arrow(found: pl.DataFrame) -> pa.Table:
 
 
 def place(row: Mapping[str, Any]) -> str:
-    """The position in words: `orders/2 at offset 17`, as far as it is known."""
+    """Return the position in words: `orders/2 at offset 17`, as far as it is known."""
     if row.get("partition") is None:
         return f"topic {row.get('topic')}"
     at = next(iter(row.get("offsets") or []), None)
@@ -132,7 +135,7 @@ def place(row: Mapping[str, Any]) -> str:
 
 
 def when(row: Mapping[str, Any]) -> str:
-    """The time in words, with the fault window it falls into."""
+    """Return the time in words, with the fault window it falls into."""
     if row.get("t_s") is None:
         return "at an unknown time"
     inside = "outside any fault window" if row.get("window") is None else f"in fault window {row['window']}"
@@ -141,3 +144,9 @@ def when(row: Mapping[str, Any]) -> str:
 
 def first(row: Mapping[str, Any]) -> str:
     return next(iter(row.get("messages") or []), "an unknown message")
+
+
+def reader_got(row: Mapping[str, Any]) -> str:
+    """Return the sentence that a reader got a record, with the reader's isolation, the position and the time."""
+    isolation = (row.get("evidence") or {}).get("isolation")
+    return f"{row.get('reader')} ({isolation}) got {first(row)} from {place(row)} {when(row)}."

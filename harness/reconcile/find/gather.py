@@ -1,6 +1,6 @@
-"""Findings of all finders put together: counted, written to their runs, and the worst few of each kind kept in full.
+"""Findings of all finders together: counted, written to their runs, and the worst few of each kind kept in full.
 
-Findings come in pieces, one from the driver or many from Spark tasks. Memory follows the largest piece.
+Findings come in pieces, one from the driver or many from Spark tasks. Memory depends on the largest piece.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from harness.reconcile.find.findings import ARROW
 from harness.reconcile.seal.rows import windows
 from harness.reconcile.seal.sealed import Sealed
 
-WORST = 5  # findings of each kind that are told in full
+WORST = 5  # findings of each kind that reconciled.json has in full
 MOST = 1_000_000  # findings of each anomaly that are kept; all of them are counted
 
 Kind = tuple[int, str, str | None]  # run, anomaly, excuse
@@ -58,7 +58,7 @@ class Gathered:
         self._files.close()
 
     def add(self, found: pa.Table) -> None:
-        """One piece of findings, with the columns of harness.reconcile.find.findings."""
+        """Add one piece of findings, with the columns of harness.reconcile.find.findings."""
         if not found.num_rows:
             return
         for row in found.group_by(_KIND).aggregate([([], "count_all")]).to_pylist():
@@ -70,16 +70,16 @@ class Gathered:
             self._writers[number].write_table(kept.filter(pc.equal(kept["run"], number)))
 
     def worst(self) -> list[dict[str, Any]]:
-        """The first few of each kind, with the number `n` of its kind."""
+        """Return the first few of each kind, with the number `n` of findings of that kind."""
         rows = [] if self._worst is None else self._worst.drop_columns(["at"]).to_pylist()
         ranks: Counter[Kind] = Counter()
-        told = []
+        worst = []
         for row in rows:
             kind = row["run"], row["anomaly"], row["excuse"]
             ranks[kind] += 1
             evidence = dict(row["evidence"] or ())
-            told.append({**row, "evidence": evidence, "n": self.counts[kind], "rank": ranks[kind]})
-        return sorted(told, key=lambda row: (row["anomaly"], row["excuse"] or "", row["rank"]))
+            worst.append({**row, "evidence": evidence, "n": self.counts[kind], "rank": ranks[kind]})
+        return sorted(worst, key=lambda row: (row["anomaly"], row["excuse"] or "", row["rank"]))
 
     def _keep_worst(self, found: pa.Table) -> None:
         together = found if self._worst is None else pa.concat_tables([self._worst, found]).sort_by(_ORDER)
@@ -96,7 +96,7 @@ class Gathered:
 
 
 def _first(lists: pa.ChunkedArray) -> Any:
-    """The first element of each list; null where there is none."""
+    """Return the first element of each list; null if it is empty."""
     together = lists.combine_chunks()
     lengths = pc.fill_null(pc.list_value_length(together), 0).to_numpy(zero_copy_only=False)
     first = pa.array(np.asarray(together.offsets)[:-1], mask=lengths == 0)
@@ -104,7 +104,7 @@ def _first(lists: pa.ChunkedArray) -> Any:
 
 
 def _rank_in_kind(table: pa.Table) -> Any:
-    """The place of each row among those of its kind; the table is sorted."""
+    """Return the rank of each row among the rows of its kind; the table is sorted."""
     count = table.num_rows
     new = np.zeros(count, dtype=np.bool_)
     new[:1] = True
@@ -116,7 +116,7 @@ def _rank_in_kind(table: pa.Table) -> Any:
 
 
 def _dressed(table: pa.Table, sealed: Sequence[Sealed]) -> pa.Table:
-    """With the run's and the topic's name, and the fault window that the finding's time falls into."""
+    """Add the names of run and topic, and the fault window that the time of the finding falls into."""
     run = table["run"].to_numpy()
     t = table["t"].fill_null(-1).to_numpy()
     topic = table["topic"].fill_null(0).to_numpy()
@@ -129,7 +129,7 @@ def _dressed(table: pa.Table, sealed: Sequence[Sealed]) -> pa.Table:
         run_id[mine] = one.run_id
         for number, name in enumerate(one.topic_names):
             topic_name[mine & (topic == number)] = name
-        # Of several windows the one that opened first counts.
+        # If several windows contain the time, the one that opened first counts.
         for life in reversed(windows([e for e in one.events if e["event"] == "window"])):
             window[mine & (life["opened"] <= t) & (t <= life["closed"])] = life["window"]
     unknown = topic_name == None  # noqa: E711  # of each
@@ -143,7 +143,7 @@ def _dressed(table: pa.Table, sealed: Sequence[Sealed]) -> pa.Table:
 
 
 def gathered(runs: Mapping[int, RunDir], sealed: Sequence[Sealed], pieces: Iterable[pa.Table]) -> Gathered:
-    """All pieces written and counted."""
+    """Write and count all pieces."""
     with Gathered(runs, sealed) as all_of_them:
         for piece in pieces:
             all_of_them.add(piece)

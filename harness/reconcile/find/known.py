@@ -1,4 +1,4 @@
-"""What is known of runs besides the rows in doubt: names, isolations, bounds and transactions, as small tables."""
+"""Small tables about runs that finders need besides the rows in doubt: names, isolations, bounds and transactions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 
 from harness.reconcile.find.findings import sql
-from harness.reconcile.screen.transaction_fates import TRANSACTION, told
+from harness.reconcile.screen.transaction_fates import TRANSACTION, fates_by_events
 from harness.reconcile.seal.schema import SCHEMAS
 from harness.reconcile.seal.sealed import Sealed
 
@@ -18,7 +18,7 @@ COMMITTED, ABORTED, UNKNOWN = "committed", "aborted", "unknown"
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of the runs besides the rows in doubt; small, and the same for every share."""
+    """Small tables about the runs besides the rows in doubt, the same for every share."""
 
     senders: pl.DataFrame  # run, session, sender (<producer>.<incarnation>), producer, incarnation
     readers: (
@@ -27,12 +27,12 @@ class Known:
     runs: pl.DataFrame  # run, reads_committed (its group does), unchanged (its number of partitions)
     bounds: pl.DataFrame  # as in harness.reconcile.seal.schema
     # run, session, txn, fate: committed (reported, or proven by E2), aborted (certainly not committed) or unknown; asked_at:
-    # before that it cannot have been committed (0: unknown).
+    # when its commit was requested, so it cannot have been committed before (0: unknown).
     fates: pl.DataFrame
 
     @classmethod
     def of(cls, sealed: Sequence[Sealed], small: Mapping[str, pa.Table], proven: pa.Table | None) -> Known:
-        """`proven`: run, session, txn of transactions that a read_committed reader got a record of."""
+        """Make the tables. `proven`: run, session, txn of transactions of which a read_committed reader got a record."""
         return cls(
             senders_table(
                 (one.run, s.session, s.producer, s.incarnation) for one in sealed for s in one.sessions
@@ -42,11 +42,14 @@ class Known:
                 (one.run, one.group_isolation == "read_committed", one.topic_unchanged) for one in sealed
             ),
             table_of(small["bounds"]),
-            fates_of(table_of(told(small["transactions"])), table_of(proven) if proven is not None else None),
+            fates_of(
+                table_of(fates_by_events(small["transactions"])),
+                table_of(proven) if proven is not None else None,
+            ),
         )
 
     def named(self, rows: pl.DataFrame, session: str = "session", sender: str = "sender") -> pl.DataFrame:
-        """The rows with the sender's name; a session without a session event is called by its number."""
+        """Return the rows with the name of their sender; a session without a session event is named by its number."""
         names = self.senders.select("run", pl.col("session").alias(session), pl.col("sender").alias(sender))
         number = pl.format("session {}", pl.col(session))
         return rows.join(names, on=["run", session], how="left").with_columns(
@@ -61,15 +64,15 @@ _FATE = (
 
 
 def fates_of(transactions: pl.DataFrame, proven: pl.DataFrame | None) -> pl.DataFrame:
-    """What became of each transaction. Never asked to commit, or an acked abort: certainly aborted."""
-    # E2: a record of it that a read_committed reader got proves an unknown transaction committed.
+    """Return the fate of each transaction: aborted if its commit was never requested, or an abort was acked."""
+    # E2: a transaction of unknown end is committed if a read_committed reader got a record of it.
     found = transactions.select(TRANSACTION).clear() if proven is None else proven.unique()
     asked = transactions.join(found.with_columns(proven=pl.lit(True)), on=TRANSACTION, how="left")
     return asked.select(*TRANSACTION, sql(_FATE).alias("fate"), "asked_at")
 
 
 def senders_table(rows: Iterable[tuple[int, int, str, int]]) -> pl.DataFrame:
-    """run, session, sender, producer, incarnation of (run, session, producer, incarnation)."""
+    """Return run, session, sender, producer, incarnation for (run, session, producer, incarnation)."""
     schema = {"run": pl.Int64, "session": pl.Int64, "producer": pl.String, "incarnation": pl.Int32}
     made = pl.DataFrame(list(rows), schema=schema, orient="row")
     return made.with_columns(sender=pl.format("{}.{}", "producer", "incarnation"))

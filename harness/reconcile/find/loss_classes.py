@@ -1,4 +1,4 @@
-"""Losses by class: where a message went that is not in the log, as far as it is known."""
+"""Classes of losses: where a message that is not in the log went, as far as it is known."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NEVER_ACKED = "never acked"
 
 
 def replicas(sealed: Sealed) -> dict[str, Mapping[str, Any]]:
-    """The `replicas` events by the id of the message that was looked for."""
+    """Return the `replicas` events by the id of the message that was looked for."""
     senders = {one.session: (one.producer, one.incarnation) for one in sealed.sessions}
     return {
         message_id(*senders[int(e["session"])], int(e["seq"])): e
@@ -28,16 +28,16 @@ def replicas(sealed: Sealed) -> dict[str, Mapping[str, Any]]:
 
 
 def loss_classes(sealed: Sealed, screened: Screened, counts: Mapping[str, int]) -> dict[str, int]:
-    """How many messages that are not in the log belong to each class; classes without any are left out.
+    """Count the messages that are not in the log by class; empty classes are left out.
 
     At most a few losses of a run are looked for in the replicas' logs; the others are `not looked at`.
     """
     looked = Counter(classify(event) for event in replicas(sealed).values())
-    held = sum(n for told, n in looked.items() if told not in (IN_NO_LOG, NOT_LOOKED_AT))
+    in_replica = sum(n for found, n in looked.items() if found not in (IN_NO_LOG, NOT_LOOKED_AT))
     found = {
         IN_NO_LOG: looked[IN_NO_LOG],
-        IN_A_REPLICA: held,
-        NOT_LOOKED_AT: max(0, counts.get(LOST, 0) - looked[IN_NO_LOG] - held),
+        IN_A_REPLICA: in_replica,
+        NOT_LOOKED_AT: max(0, counts.get(LOST, 0) - looked[IN_NO_LOG] - in_replica),
         EXPIRED: counts.get(EXPIRED, 0),
         LATE: counts.get(LATE, 0),
         NEVER_ACKED: screened.count(Count.NEVER_ACKED),

@@ -16,10 +16,10 @@ UNPLACED = "unplaced"  # its position is not known, and older records of its par
 _NOT_THERE = "owed AND NOT visible"
 _WHERE = "coalesce(acked_partition, partition_min, seen_partition, CASE WHEN intended_partition >= 0 THEN intended_partition END)"
 
-# It stands in the log behind a transaction that is still open: a read_committed reader will get it later. An acked
-# offset alone is no proof of that: a log cut back by a failover ends below the acks it gave.
+# It is in the log behind a transaction that is still open: a read_committed reader will get it later. An acked offset alone
+# does not prove that: a log that a failover has truncated ends below acked offsets.
 _BEHIND_OPEN = "in_log AND offset_min >= stable"
-# What a reader got tells its position as well as an ack does.
+# A delivery proves a position as well as an ack does.
 _BELOW_START = "acked_offset < start OR acked_offset IS NULL AND seen_below"
 _UNPLACED = "acked_offset IS NULL AND seen_offset IS NULL AND NOT in_log AND start > 0"
 _KIND = (
@@ -29,11 +29,11 @@ _KIND = (
 
 
 def classed(messages: pl.DataFrame, bounds: pl.DataFrame) -> pl.DataFrame:
-    """Owed messages that are not in the log that is owed, each with its kind."""
+    """Return the owed messages that are not in the log that is owed, each with its kind."""
     gone = messages.filter(sql(_NOT_THERE)).with_columns(
         pl.col("intended_topic").alias("topic"), sql(_WHERE).alias("partition")
     )
-    # A message that may be in any partition is asked about when all of its topic were read.
+    # A message that may be in any partition is judged only if all partitions of its topic were read.
     topics = bounds.group_by("run", "topic").agg(
         pl.col("whole").all().alias("all_whole"), pl.col("start").max().alias("latest_start")
     )
@@ -46,7 +46,7 @@ def classed(messages: pl.DataFrame, bounds: pl.DataFrame) -> pl.DataFrame:
 
 
 def missing(tables: MessageTables, kind: str) -> pl.DataFrame:
-    """Findings of one kind."""
+    """Return the findings of one kind."""
     known = tables.known
     of_kind = tables.missing.filter(pl.col("kind") == kind)
     at = (
@@ -59,7 +59,7 @@ def missing(tables: MessageTables, kind: str) -> pl.DataFrame:
         offsets=[at], t="coalesce(t_outcome, t)",
         evidence={
             "t_attempt": "t", "t_outcome": "t_outcome", "outcome": "outcome", "txn": "txn", "fate": "fate",
-            # In the log as of a transaction that was aborted: readers of read_committed pass over it.
+            # In the log, in a transaction that was aborted: read_committed readers do not get it.
             "hidden_at": "CASE WHEN in_log THEN offset_min END",
             "log_start": "start", "log_end": pl.col("end"), "last_stable": "stable",
         },
@@ -67,7 +67,7 @@ def missing(tables: MessageTables, kind: str) -> pl.DataFrame:
 
 
 def unjudged(missing: pl.DataFrame, known: Known) -> pl.DataFrame:
-    """How many owed messages could not be judged: run, kind, n, and session, seq and sender of the first."""
+    """Count the owed messages that could not be judged: run, kind, n, and session, seq and sender of the first."""
     gone = missing.filter(pl.col("kind").is_in([NOT_ASKED, UNPLACED]))
     return known.named(gone).sort("session", "seq").group_by("run", "kind").agg(
         pl.len().cast(pl.Int64).alias("n"), pl.col("session", "seq", "sender").first()
@@ -75,7 +75,7 @@ def unjudged(missing: pl.DataFrame, known: Known) -> pl.DataFrame:
 
 
 def gone_of(missing: pl.DataFrame, known: Known) -> pl.DataFrame:
-    """Lost records of transactions, as in TransactionTables."""
+    """Return the lost records of transactions, as in TransactionTables."""
     lost = missing.filter(sql(f"kind = '{LOST}' AND txn > 0"))
     return known.named(lost).select(
         *TRANSACTION,

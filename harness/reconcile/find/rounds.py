@@ -1,6 +1,6 @@
-"""Asking the finders, subject by subject: a round takes the tables of a share and returns tables.
+"""Rounds of questions to the finders, subject by subject: a round takes the tables of a share and returns tables.
 
-Each round gives findings, finders that crashed, and rows for later rounds. Few rows are one share in the driver; many are
+Each round returns findings, finders that crashed, and rows for later rounds. Few rows are one share in the driver; many are
 shares of Spark tasks, by the same functions (harness.reconcile.closer_look).
 """
 
@@ -47,7 +47,7 @@ _ONWARD: Mapping[str, Mapping[str, type[pl.DataType]]] = {
 
 @dataclass(frozen=True)
 class Answers:
-    """What a round gives: `results` for the driver, `onward` for later rounds by subject and name of the table."""
+    """The answers of a round: `results` for the driver, `onward` for later rounds by subject and name of the table."""
 
     results: Mapping[str, pl.DataFrame]
     onward: Mapping[tuple[Subject, str], pl.DataFrame] = field(default_factory=dict)
@@ -55,15 +55,15 @@ class Answers:
 
 @dataclass(frozen=True)
 class FinderQuestions:
-    """The finders to ask, and what they need besides the rows of a share."""
+    """The finders to ask, and the tables that they need besides the rows of a share."""
 
     known: Known
     finders: Sequence[Finder]
-    missing: bool  # something owed is not there: ask also what could not be judged
+    missing: bool  # owed messages are missing: count also the messages that could not be judged
 
     @property
     def rounds(self) -> list[Subject]:
-        """Those that have to be gone through: positions and messages also for the sake of others."""
+        """The necessary rounds; positions and messages also if only later rounds need their rows."""
         always = (Subject.POSITIONS, Subject.MESSAGES)
         return [subject for subject in ROUNDS if subject in always or self.about(subject)]
 
@@ -71,7 +71,7 @@ class FinderQuestions:
         return questions(self.finders, subject)
 
     def ask(self, subject: Subject, bag: Bag) -> Answers:
-        """One round, of the rows of one share."""
+        """Ask one round of questions about the rows of one share."""
         rounds: dict[Subject, Callable[[Bag], Answers]] = {
             Subject.POSITIONS: self._of_positions,
             Subject.STEPS: self._of_steps,
@@ -163,13 +163,13 @@ class FinderQuestions:
             for end in ("from", "to")
             for name in ("session", "seq")
         ]
-        told = table_of(steps).select(
+        named = table_of(steps).select(
             "run", *(pl.col(f"to_{name}").cast(pl.Int32).alias(name) for name in ("reader", "topic", "partition")),
             sql("CASE WHEN from_t = to_t THEN 'within' ELSE 'between' END").alias("scope"),
             sql("from_generation != to_generation").alias("excused"),
             "from_t", "from_offset", "to_t", "to_offset", *known,
         )  # fmt: skip
-        return self._named_readers(told)
+        return self._named_readers(named)
 
     def _shared(self, shared: pa.Table) -> pl.DataFrame:
         rows = table_of(shared)
@@ -178,7 +178,7 @@ class FinderQuestions:
         return rows
 
     def _named_readers(self, rows: pl.DataFrame, reader: str = "reader") -> pl.DataFrame:
-        """The rows with the name of their reader, as reader_name; places are of 32 bits, as everywhere."""
+        """Return the rows with the name of their reader as reader_name, and with topics and partitions of 32 bits."""
         names = self.known.readers.select("run", pl.col("reader").alias(reader), "reader_name")
         numbers = [pl.col(name).cast(pl.Int32) for name in (reader, "topic", "partition")]
         return rows.with_columns(numbers).join(names, on=["run", reader], how="left")
@@ -189,13 +189,13 @@ def _table(bag: Bag, name: str) -> pl.DataFrame:
 
 
 def questions(finders: Sequence[Finder], subject: str) -> list[tuple[str, Callable[[Any], pl.DataFrame]]]:
-    """The name of each finder that asks about the subject, and its question."""
+    """Return the name of each finder that asks about the subject, and its question."""
     named = ((finder.anomaly, getattr(finder, f"of_{subject}", None)) for finder in finders)
     return [(anomaly, question) for anomaly, question in named if question is not None]
 
 
 def ask(asked: Sequence[tuple[str, Callable[[Any], pl.DataFrame]]], tables: Any) -> dict[str, pl.DataFrame]:
-    """The findings of all finders. One that raises is named and never hides the others."""
+    """Return the findings of all finders. A finder that raises is listed as crashed and never hides the others."""
     found, crashed = [COLUMNS.to_frame()], []
     for anomaly, question in asked:
         try:

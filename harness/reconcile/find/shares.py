@@ -13,7 +13,7 @@ from harness.reconcile.find.findings import to_arrow
 from harness.reconcile.find.rounds import FINDINGS, Answers
 from harness.reconcile.spark.pieces import ALL_TOGETHER, Shares, Subject, piece, pieces
 
-_UNKNOWN = -1  # a record that cannot say which message it is
+_UNKNOWN = -1  # a record whose message is unknown
 
 
 ROWS_A_PIECE = 1 << 12  # of a result: Spark hands them to the driver by the hundred
@@ -30,7 +30,7 @@ def packed(answers: Answers, shares: Shares = ALL_TOGETHER) -> Iterator[pa.Recor
 
 
 def _shares_of(subject: Subject, rows: pl.DataFrame, shares: Shares) -> Ints | None:
-    """Which rows have to be in one share; for messages as harness.reconcile.select has it."""
+    """Return the share of each row: rows of one item are in one share, messages as harness.reconcile.select divides them."""
 
     def column(name: str) -> Ints:
         return rows[name].fill_null(_UNKNOWN).to_numpy().astype(np.int64)

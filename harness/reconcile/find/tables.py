@@ -1,8 +1,8 @@
 """The tables that finders ask, by subject: positions, messages, keys, transactions and histories.
 
 Finders compare rows in doubt only. They ask about a position (every row at it), a message (every row that names it), a
-key or a transaction. The tables of a subject hold all rows of each of its items, so that a finder can be asked share by
-share: of all rows at once in the driver when they are few, or of shares of them inside Spark tasks.
+key or a transaction. The tables of a subject contain all rows of each of its items, so that a finder can be asked share by
+share: about all rows at once in the driver if they are few, or about shares of them inside Spark tasks.
 """
 
 from __future__ import annotations
@@ -32,40 +32,40 @@ ACKED, REJECTED = int(Outcome.ACKED), int(Outcome.REJECTED)
 
 @dataclass(frozen=True)
 class PositionTables:
-    """Every row at each position in doubt, and what pipelines made of it."""
+    """Every row at each position in doubt, and the effects that pipelines made of it."""
 
     known: Known
     deliveries: pl.DataFrame
     # One row a position: session, seq (of several claimants the first), contested (there are several); acked, in_log,
     # in_committed, promised, passed (booleans); delivered (how often), t_first, t_last of its deliveries to the group; t_seen:
-    # when any reader first got it; flags of all who read it.
+    # when any reader first got it; flags of all readings.
     positions: pl.DataFrame
-    # run, session, seq, source (ack, final read or delivery), topic, partition, offset, t: who claims to be at a position.
+    # run, session, seq, source (ack, final read or delivery), topic, partition, offset, t: messages that claim a position.
     claims: pl.DataFrame
-    # Of pipelines. Inputs that the group has passed: run, topic, partition, offset, session, seq, effects (how many it has to
-    # have). Effects: the table of that name in harness.reconcile.seal.schema.
+    # Only with pipelines. Inputs that the group has passed: run, topic, partition, offset, session, seq, effects (how many it
+    # must have). Effects: the table of that name in harness.reconcile.seal.schema.
     inputs: pl.DataFrame
     effects: pl.DataFrame
 
 
 @dataclass(frozen=True)
 class StepTables:
-    """What readers did in the partitions in doubt."""
+    """Steps, commits and assignments of readers in the partitions in doubt."""
 
     known: Known
     # From one record to the next that a reader got of a partition: run, topic, partition, reader, reader_name, scope (within
     # one poll or between two), excused (by a rebalance), and of both records t, offset, session, seq as from_… and to_….
     steps: pl.DataFrame
-    # Records that the group could get: run, topic, partition, offset, session, seq (null: cannot say).
+    # Records that the group could get: run, topic, partition, offset, session, seq (null: unknown).
     readable: pl.DataFrame
     # run, topic, partition, reader, reader_name, t, offset, given (null: nothing yet): commits beyond what the group was given.
     overcommits: pl.DataFrame
     # run, topic, partition, first, second (names of readers), t, until: two members owned the partition at once.
     shared: pl.DataFrame
-    list_all: bool = False  # findings list everything that they concern, however much it is
+    list_all: bool = False  # findings list all their records, however many there are
 
     def steps_named(self, condition: str) -> pl.DataFrame:
-        """The steps that meet the condition, with the senders of both records: from_sender and sender."""
+        """Return the steps that meet the condition, with the senders of both records: from_sender and sender."""
         steps = self.known.named(self.steps.filter(sql(condition)), "from_session", "from_sender")
         return self.known.named(steps, "to_session", "sender")
 
@@ -80,8 +80,8 @@ class MessageTables:
     # One row a message that was attempted, found or delivered. Of the attempt (null without one): attempted, t,
     # t_outcome, outcome, txn, key, intended_topic, intended_partition, acked_partition, acked_offset, fate.
     # Of the log: in_log, in_committed, promised, damaged (booleans), topic_min/max, partition_min/max, offset_min/max.
-    # delivered: how often to the group. Of all readers: seen_partition, seen_offset, the lowest that one got it at (null:
-    # none did), and seen_below: one of these is below the start of the log now. altered: key or transaction differ from
+    # delivered: how often to the group. Of all readers: seen_partition, seen_offset, the lowest position of a delivery
+    # (null: none), and seen_below: one of these is below the start of the log now. altered: key or transaction differ from
     # what was sent. owed: it must be in the log. visible: it is in the log that is owed.
     messages: pl.DataFrame
     missing: (
@@ -127,7 +127,7 @@ class TransactionTables:
 
 @dataclass(frozen=True)
 class HistoryTables:
-    """Of histories only: what finders ask of operations and of the order between them."""
+    """Operations and the order between them; only histories have these."""
 
     known: Known
     log: pl.DataFrame

@@ -1,6 +1,6 @@
-"""The kernels: a batch of rows of attempts, log, effects or deliveries becomes block summaries. Pure numpy.
+"""The four kernels: each makes block summaries of a batch of rows of attempts, log, effects or deliveries. Pure numpy.
 
-Their columns are arrays of int64 (booleans where told); -1 stands for null. See harness.reconcile.screen.summaries.
+Columns are arrays of int64, or of booleans where the kernel says so; -1 means null. See harness.reconcile.screen.summaries.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from harness.ledger.message import BAD_PAYLOAD, FOREIGN_RUN
 from harness.ledger.transform import INPUT
 from harness.reconcile.arrays import Bools, Columns, Ints, mixed, place_of
 from harness.reconcile.screen import observers
+from harness.reconcile.screen.commits import below_commits, given_by_commits
 from harness.reconcile.screen.reader_steps import Trail, screen_steps
+from harness.reconcile.screen.spaces import Space, Summary, Why
 from harness.reconcile.screen.summaries import (
     ATTEMPTED_BIN,
     BIN,
@@ -24,9 +26,6 @@ from harness.reconcile.screen.summaries import (
     Count,
     Facts,
     Fate,
-    Space,
-    Summary,
-    Why,
     bit_of,
     folded,
     joined,
@@ -39,8 +38,8 @@ NO_PHASE = -1  # null: there was no fault window
 
 
 def screen_attempts(c: Columns, facts: Facts) -> Summary:
-    """Attempts and their outcomes: session, seq, t, topic, partition, key, txn, outcome, t_outcome, told_partition,
-    offset, phase; -1 stands for null."""
+    """Summarise attempts and their outcomes: session, seq, t, topic, partition, key, txn, outcome, t_outcome, told_partition,
+    offset, phase."""
     run, session, seq = facts.run, c["session"], c["seq"]
     acked = c["outcome"] == Outcome.ACKED
     fate = facts.fate_of(session, c["txn"])
@@ -50,9 +49,9 @@ def screen_attempts(c: Columns, facts: Facts) -> Summary:
     partition = np.where(c["told_partition"] >= 0, c["told_partition"], c["partition"])
     messages = folded(
         run, Space.MESSAGE, session, seq >> BITS,
-        m0=bit_of(seq), m1=bit_of(seq, owed), n1=placed.astype(np.int64),
-        h0=mixed(seq, c["key"], c["txn"]),
-        h1=np.where(placed, mixed(seq, place_of(c["topic"], c["told_partition"]), c["offset"]), 0),
+        attempted=bit_of(seq), owed=bit_of(seq, owed), acked_places=placed.astype(np.int64),
+        content=mixed(seq, c["key"], c["txn"]),
+        places=np.where(placed, mixed(seq, place_of(c["topic"], c["told_partition"]), c["offset"]), 0),
         why=why_where(in_txn & (fate == Fate.OPEN), Why.OPEN_TXN),
     )  # fmt: skip
     counts = [
@@ -70,15 +69,15 @@ def screen_attempts(c: Columns, facts: Facts) -> Summary:
 
 
 def _order_of_keys(c: Columns, facts: Facts, acked: Bools) -> list[Summary]:
-    """Up to which offset keyed records were acked in each slot of time, and from which on they were attempted."""
+    """Summarise, for each slot of time, the highest offset of a keyed record acked in it and the lowest of one sent in it."""
     keyed = acked & (c["key"] >= 0) & (c["partition"] < 0) & (c["offset"] >= 0)
     if not keyed.any():
         return []
     place, offset = place_of(c["topic"][keyed], c["told_partition"][keyed]), c["offset"][keyed]
     acked_in, sent_in = ((c[name][keyed] - facts.zero_ns) // KEY_SLOT_NS for name in ("t_outcome", "t"))
     return [
-        folded(facts.run, Space.KEY_ACKED, place, acked_in, x=offset),
-        folded(facts.run, Space.KEY_SENT, place, sent_in, x=-offset),
+        folded(facts.run, Space.KEY_ACKED, place, acked_in, highest_offset=offset),
+        folded(facts.run, Space.KEY_SENT, place, sent_in, minus_lowest_offset=-offset),
     ]
 
 
@@ -88,44 +87,46 @@ def _times_of_attempts(c: Columns, facts: Facts, acked: Bools) -> list[Summary]:
         return []
     parts = [total(run, Count.FIRST_ATTEMPT, 0, -int(c["t"].min()))]
     sent = (c["t"] - facts.zero_ns) // facts.bucket_ns
-    parts.append(folded(run, Space.BUCKET, sent, np.full_like(sent, ATTEMPTED_BIN), n0=np.ones_like(sent)))
+    parts.append(folded(run, Space.BUCKET, sent, np.full_like(sent, ATTEMPTED_BIN), rows=np.ones_like(sent)))
     if not acked.any():
         return parts
-    told = c["t_outcome"][acked]
+    acked_at = c["t_outcome"][acked]
     partition = np.where(c["told_partition"] >= 0, c["told_partition"], c["partition"])[acked]
-    latency = told - c["t"][acked]
-    since = told - facts.zero_ns
+    latency = acked_at - c["t"][acked]
+    since = acked_at - facts.zero_ns
     bins = np.floor(np.log(np.maximum(latency / 1e6, LEAST_MS)) / BIN).astype(np.int64)
-    parts.append(total(run, Count.LAST_ACK, 0, int(told.max())))
-    parts.append(folded(run, Space.BUCKET, since // facts.bucket_ns, bins, n0=np.ones_like(bins), x=latency))
+    parts.append(total(run, Count.LAST_ACK, 0, int(acked_at.max())))
+    parts.append(
+        folded(run, Space.BUCKET, since // facts.bucket_ns, bins, rows=np.ones_like(bins), longest_ns=latency)
+    )
     slot = since // SLOT_NS
     parts.append(
-        folded(run, Space.ACK_SLOTS, place_of(c["topic"][acked], partition), slot >> BITS, m0=bit_of(slot))
+        folded(run, Space.ACK_SLOTS, place_of(c["topic"][acked], partition), slot >> BITS, slots=bit_of(slot))
     )
     return parts
 
 
 def screen_log(c: Columns, facts: Facts) -> Summary:
-    """The log as the final reader found it: topic, partition, offset, session, seq, txn, key, intended_topic and _partition,
+    """Summarise the log as the final reader found it: topic, partition, offset, session, seq, txn, key, intended_topic and _partition,
     flags, and the booleans uncommitted, committed, promised, passed."""
     run, place, offset = facts.run, place_of(c["topic"], c["partition"]), c["offset"]
     for_group = (c["committed"] if facts.group_reads_committed else c["uncommitted"]) & (c["topic"] == INPUT)
     content = mixed(c["session"], c["seq"], c["txn"], c["key"], offset)
     positions = folded(
         run, Space.POSITION, place, offset >> BITS,
-        m0=bit_of(offset, for_group), m1=bit_of(offset, c["passed"]), m2=bit_of(offset),
-        n0=np.ones_like(offset), h0=np.where(for_group, content, 0), why=why_where(c["flags"] != 0, Why.FLAGGED),
+        readable=bit_of(offset, for_group), passed=bit_of(offset, c["passed"]), logged=bit_of(offset),
+        log_rows=np.ones_like(offset), content=np.where(for_group, content, 0), why=why_where(c["flags"] != 0, Why.FLAGGED),
         **observers.to_be_seen(c, place, content, facts),
     )  # fmt: skip
     ours = (c["flags"] & (BAD_PAYLOAD | FOREIGN_RUN)) == 0
     strange = total(run, Count.STRANGE, int((~ours).sum()))
     c = c if ours.all() else {name: values[ours] for name, values in c.items()}
-    below = _below_commits(place, offset, for_group, facts)
+    below = below_commits(place, offset, for_group, facts)
     return joined([positions, strange, *below, *_messages_in_log(c, facts), *_effects_owed(c, facts)])
 
 
 def _effects_owed(c: Columns, facts: Facts) -> list[Summary]:
-    """What a pipeline has to have made of the inputs that its group has passed."""
+    """Summarise the effects that a pipeline must have made of the inputs that its group has passed."""
     if facts.transform is None:
         return []
     mine = c["passed"] & (c["topic"] == INPUT)
@@ -140,7 +141,7 @@ def _effects_owed(c: Columns, facts: Facts) -> list[Summary]:
 
 
 def screen_effects(c: Columns, facts: Facts) -> Summary:
-    """What the log that is owed has of effects: the columns of the table, as they are."""
+    """Summarise the effects found in the log that is owed: all columns of the table."""
     place = place_of(c["origin_topic"], c["origin_partition"])
     found = _effects(
         facts.run, place, c["origin_offset"], c["origin_session"], c["origin_seq"], c["number"], owed=False
@@ -154,23 +155,8 @@ def _effects(
     ones = np.ones_like(offset)
     return folded(
         run, Space.EFFECT, place, offset >> BITS,
-        **{"n0" if owed else "n1": ones}, h0=mixed(place, offset, session, seq, ones * number),
+        **{"expected" if owed else "found": ones}, content=mixed(place, offset, session, seq, ones * number),
     )  # fmt: skip
-
-
-def _below_commits(place: Ints, offset: Ints, readable: Bools, facts: Facts) -> list[Summary]:
-    """The highest readable offset below each committed one, as far as this batch knows."""
-    parts = []
-    for at, of_place in facts.commits.items():
-        commits, mine = of_place.offsets_sorted, np.sort(offset[readable & (place == at)])
-        if not len(mine):
-            continue
-        # Commits from the first that has a record of this batch below it to the first that has all of them.
-        first, last = (int(np.searchsorted(commits, mine[end], side="right")) for end in (0, -1))
-        number = np.arange(first, min(last + 1, len(commits)))
-        highest = mine[np.searchsorted(mine, commits[number], side="left") - 1]
-        parts.append(folded(facts.run, Space.BELOW, np.full_like(number, at), number, x=highest + 1))
-    return parts
 
 
 def _messages_in_log(c: Columns, facts: Facts) -> list[Summary]:
@@ -182,8 +168,8 @@ def _messages_in_log(c: Columns, facts: Facts) -> list[Summary]:
     order, overtaken = _order(c, facts, place)
     messages = folded(
         run, Space.MESSAGE, session, seq >> BITS,
-        m2=bit_of(seq), m3=bit_of(seq, c["promised"]), n0=np.ones_like(seq),
-        h0=mixed(seq, c["key"], c["txn"]), h1=mixed(seq, place, c["offset"]),
+        logged=bit_of(seq), promised=bit_of(seq, c["promised"]), log_rows=np.ones_like(seq),
+        content=mixed(seq, c["key"], c["txn"]), places=mixed(seq, place, c["offset"]),
         why=why_where(elsewhere, Why.MISPLACED) | why_where(unsure, Why.READ_UNCOMMITTED) | why_where(overtaken, Why.OVERTAKEN),
     )  # fmt: skip
     parts = [
@@ -196,19 +182,24 @@ def _messages_in_log(c: Columns, facts: Facts) -> list[Summary]:
     if chosen.any():
         key = c["key"][chosen]
         block = place_of(c["topic"][chosen], key >> BITS)
-        parts.append(folded(run, Space.KEY, block, c["partition"][chosen], m0=bit_of(key)))
+        parts.append(folded(run, Space.KEY, block, c["partition"][chosen], keys=bit_of(key)))
         parts.append(total(run, Count.KEYED, len(key)))
     return parts
 
 
 def _order(c: Columns, facts: Facts, place: Ints) -> tuple[Summary, Bools]:
-    """Stretches of order for stitching, and who stands behind, or is, a later message of its session.
+    """Return the stretches of each session and partition, and mark the messages that are out of order.
 
-    Both sides of a pair are marked: a closer look at these alone then finds the same pair.
+    A message is out of order if it is behind a later one of its session in the same partition. Both messages of such a pair
+    are marked, so a closer look at marked messages alone finds the same pair:
+
+        offset  0 1 2 3 4
+        seq     5 6 9 7 8
+        marked      x x x
     """
     session, seq, offset = c["session"], c["seq"], c["offset"]
     marked = np.zeros(len(seq), dtype=np.bool_)
-    # One phantom with a high number would put everything behind it in doubt.
+    # Only attempted messages: one phantom with a high number would put everything behind it in doubt.
     attempted = np.flatnonzero(facts.was_attempted(session, seq))
     if not len(attempted):
         none = np.zeros(0, dtype=np.int64)
@@ -223,7 +214,7 @@ def _order(c: Columns, facts: Facts, place: Ints) -> tuple[Summary, Bools]:
     highest = np.maximum.accumulate(q + lift)
     behind = highest != q + lift
     if behind.any():
-        # Who is ahead of each: the last row at which the highest so far was reached.
+        # The message ahead of each: the last row at which the highest seq so far was reached.
         reached = np.maximum.accumulate(np.where(behind, 0, np.arange(len(q))))
         marked[order[behind]] = True
         marked[order[reached[behind]]] = True
@@ -232,21 +223,22 @@ def _order(c: Columns, facts: Facts, place: Ints) -> tuple[Summary, Bools]:
     place_and_session = mixed(s[starts], p[starts])
     runs = folded(
         facts.run, Space.RUN_OF_ORDER, place_and_session, offset[order][starts],
-        m0=offset[order][ends - 1], m1=least, m2=most, n0=np.ones(len(starts), dtype=np.int64),
-        n1=s[starts], n2=p[starts],
+        last_offset=offset[order][ends - 1], least_seq=least, highest_seq=most,
+        rows=np.ones(len(starts), dtype=np.int64), session_sum=s[starts], place_sum=p[starts],
     )  # fmt: skip
     return runs, marked
 
 
 def screen_deliveries(c: Columns, facts: Facts, trail: Trail) -> Summary:
-    """What the group and observers were given: topic, partition, offset, session, seq, txn, key, flags, t, reader, generation."""
+    """Summarise deliveries to the group and to observers: topic, partition, offset, session, seq, txn, key, flags, t, reader,
+    generation."""
     run, offset, session, seq = facts.run, c["offset"], c["session"], c["seq"]
     group = observers.of_group(c["reader"], facts)
     content = mixed(session, seq, c["txn"], c["key"], offset)
     positions = folded(
         run, Space.POSITION, place_of(c["topic"], c["partition"]), offset >> BITS,
-        m3=bit_of(offset, group), n1=group.astype(np.int64),
-        h0=np.where(group, content, 0), why=why_where(c["flags"] != 0, Why.FLAGGED),
+        delivered=bit_of(offset, group), deliveries=group.astype(np.int64),
+        content=np.where(group, content, 0), why=why_where(c["flags"] != 0, Why.FLAGGED),
         **observers.seen(c, content, group, facts),
     )  # fmt: skip
     ours = (c["flags"] & (BAD_PAYLOAD | FOREIGN_RUN)) == 0
@@ -258,32 +250,11 @@ def screen_deliveries(c: Columns, facts: Facts, trail: Trail) -> Summary:
         positions,
         total(run, Count.STRANGE, int((~ours).sum())),
         total(run, Count.READ_IN_TXN, int(in_txn.sum())),
-        folded(run, Space.BUCKET, bucket, np.full_like(bucket, DELIVERED_BIN), n0=np.ones_like(bucket)),
+        folded(run, Space.BUCKET, bucket, np.full_like(bucket, DELIVERED_BIN), rows=np.ones_like(bucket)),
     ]
     for which, why in ((doubtful, Why.READ_UNCOMMITTED), (early, Why.PREMATURE)):
         if which.any():
             blocks = seq[which] >> BITS
             parts.append(folded(run, Space.MESSAGE, session[which], blocks, why=np.full_like(blocks, why)))
     to_group = c if group.all() else {name: values[group] for name, values in c.items()}
-    return joined([*parts, *_given_by_commits(to_group, facts), screen_steps(c, facts, trail)])
-
-
-def _given_by_commits(c: Columns, facts: Facts) -> list[Summary]:
-    """Up to which offset the group was given each partition at the time of each commit, as far as this batch knows."""
-    parts = []
-    place = place_of(c["topic"], c["partition"])
-    for at, of_place in facts.commits.items():
-        commits, mine = of_place.t, place == at
-        if not mine.any():
-            continue
-        t, offset = c["t"][mine], c["offset"][mine]
-        if np.any(t[1:] < t[:-1]):
-            order = np.argsort(t, kind="stable")
-            t, offset = t[order], offset[order]
-        highest = np.maximum.accumulate(offset)
-        # Commits from the first that knows a row of this batch to the first that knows all of them.
-        first, last = (int(np.searchsorted(commits, t[end], side="left")) for end in (0, -1))
-        number = np.arange(first, min(last + 1, len(commits)))
-        given = highest[np.searchsorted(t, commits[number], side="right") - 1] + 1
-        parts.append(folded(facts.run, Space.GIVEN, np.full_like(number, at), number, x=given))
-    return parts
+    return joined([*parts, *given_by_commits(to_group, facts), screen_steps(c, facts, trail)])

@@ -1,8 +1,8 @@
-"""Who owned a partition when: at any time one member of a group, as far as members are told in time.
+"""Owners of partitions over time: partitions that two members of a group owned at once.
 
-A member owns a partition from its assignment until it gives it back (revoked) or is told that it had lost it already (lost).
-Only who gives it back regularly testifies: nobody else may have been given it before that. One that lost it, or died, could
-not know, and the coordinator was right to give it to another one.
+A member owns a partition from its assignment until it gives it back (revoked) or learns that it had lost it already (lost).
+Only members that revoked the partition normally count: no other member may get it before that. A member that lost it, or
+died, could not know, and the coordinator was right to assign it to another member.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ class SharedPartition:
 
 @dataclass(frozen=True)
 class Ownership:
-    """Of one run."""
+    """The assignments of one run, counted, and its partitions with two owners."""
 
     assigned: int = 0  # how often a partition was given to a member
     shared: tuple[SharedPartition, ...] = ()
 
 
-NOBODY = Ownership()
+NO_OWNERS = Ownership()
 
 
 def ownership(assignments: pa.Table) -> dict[int, Ownership]:
-    """By run."""
+    """Return the ownership of partitions by run."""
     assigned: dict[int, int] = defaultdict(int)
     shared: dict[int, list[SharedPartition]] = defaultdict(list)
     owners: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)  # run, place -> reader -> since when

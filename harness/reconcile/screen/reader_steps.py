@@ -1,8 +1,8 @@
 """Steps of readers: from one delivery to the next one that the same reader got of the same partition. Pure numpy.
 
-The rows of a reader stand in its file in the order in which it got them. A task reads a part of a file, batch by
-batch; the last row of each reader and partition is carried to the next batch, and what a task saw first and last is
-told, so that steps from one task to the next can be found by who puts the tasks together.
+The rows of a reader are in its file in the order in which it got them. A task reads a part of a file, batch by batch,
+and carries the last row of each reader and partition over to the next batch. Each task also reports its first and last row
+per reader and partition; the driver uses them to find steps across tasks.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from harness.reconcile.arrays import Columns, Ints, mixed, place_of
+from harness.reconcile.screen.spaces import Space, Summary
 from harness.reconcile.screen.summaries import (
     BITS,
     Count,
     Facts,
-    Space,
-    Summary,
     bit_of,
     folded,
     joined,
@@ -33,15 +32,15 @@ Rows = dict[str, Ints]
 
 @dataclass(frozen=True)
 class Steps:
-    """Steps that end in one batch: where each comes from and what it reaches, as numbers of rows."""
+    """Steps that end in one batch, as numbers of rows: the row that each comes from and the row that it reaches."""
 
-    carried: Rows  # the last row of each reader and partition before this batch: its rows are numbered first
+    carried: Rows  # the last row of each reader and partition before this batch; these are numbered first
     batch: Columns
     source: Ints
     reached: Ints
 
     def from_and_to(self, name: str, at: Ints | None = None) -> tuple[Ints, Ints]:
-        """A column of both ends of all steps, or of some."""
+        """Return a column at both ends of all steps, or of some."""
         values = _column(self.carried, self.batch, name)
         source, reached = (self.source, self.reached) if at is None else (self.source[at], self.reached[at])
         return values[source], values[reached]
@@ -51,7 +50,7 @@ class Steps:
         return np.flatnonzero(reached <= source)
 
     def jumps(self) -> Ints:
-        """Steps that leave out at least one offset, and that no rebalance excuses."""
+        """Return the steps that leave out at least one offset and that no rebalance excuses."""
         source, reached = self.from_and_to("offset")
         far = np.flatnonzero(reached > source + 1)
         before, after = self.from_and_to("generation", far)
@@ -59,7 +58,7 @@ class Steps:
         return unexcused
 
     def rows(self, at: Ints) -> tuple[Rows, Rows]:
-        """Some steps: the rows that they come from, and the rows that they reach."""
+        """Return the rows that some steps come from, and the rows that they reach."""
         both = {name: self.from_and_to(name, at) for name in COLUMNS}
         return {name: ends[0] for name, ends in both.items()}, {name: ends[1] for name, ends in both.items()}
 
@@ -69,13 +68,18 @@ _NO_STEP = np.zeros(0, dtype=np.int64)
 
 @dataclass
 class Trail:
-    """What a task has seen of every reader and partition so far: the first row and the last one of each."""
+    """The first and the last row that a task has seen so far of every reader and partition."""
 
     first: Rows = field(default_factory=dict)
     last: Rows = field(default_factory=dict)
 
     def walk(self, batch: Columns) -> Steps:
-        """The steps that end in this batch."""
+        """Return the steps that end in this batch.
+
+        Row      0 1 2 3 4      lane: reader and partition; the source of the first row of a lane is -1,
+        lane     A A B A B      or the last row of that lane in an earlier batch.
+        source  -1 0 -1 1 2
+        """
         before = self.last
         if not len(batch["t"]):
             return Steps(before, batch, _NO_STEP, _NO_STEP)
@@ -84,7 +88,7 @@ class Trail:
         starts = np.flatnonzero(np.r_[True, lane[1:] != lane[:-1]])
         ends = np.r_[starts[1:], len(lane)] - 1
         source = np.arange(-1, len(lane) - 1)
-        # Stretches of one lane, in order: each begins where the one before it ended, or nowhere.
+        # Stretches of one lane in order: the source of each is the end of the one before it, or -1.
         order = np.argsort(lane[starts], kind="stable")
         again = np.r_[False, lane[starts][order][1:] == lane[starts][order][:-1]]
         source[starts[order]] = np.where(again, np.r_[-1, ends[order][:-1]], -1)
@@ -99,7 +103,7 @@ class Trail:
         return Steps(before, batch, source[reached], reached)
 
     def edges(self) -> tuple[Rows, Rows]:
-        """The first and the last row of each reader and partition, in the same order."""
+        """Return the first and the last row of each reader and partition, in the same order."""
         if not self.first:
             none = {name: np.zeros(0, dtype=np.int64) for name in COLUMNS}
             return none, none
@@ -108,7 +112,7 @@ class Trail:
 
 
 def lanes(rows: Mapping[str, Ints]) -> Ints:
-    """Reader, topic and partition as one number."""
+    """Return reader, topic and partition as one number."""
     return rows["reader"] << 40 | place_of(rows["topic"], rows["partition"])
 
 
@@ -118,7 +122,7 @@ def _column(carried: Rows, batch: Columns, name: str) -> Ints:
 
 
 def screen_steps(c: Columns, facts: Facts, trail: Trail) -> Summary:
-    """How many steps there are, how many go back, and which positions were jumped over."""
+    """Count the steps and those that go back, and mark the positions that were jumped over."""
     steps = trail.walk(c)
     far = steps.jumps()
     source, reached = steps.rows(far)
@@ -134,24 +138,28 @@ def screen_steps(c: Columns, facts: Facts, trail: Trail) -> Summary:
 
 
 def _jumped_over(run: int, place: Ints, first: Ints, last: Ints) -> Summary:
-    """Every offset from `first` to `last` of each jump as a bit of its block."""
+    """Mark every offset from `first` to `last` of each jump as a bit of its block.
+
+    A jump over 62 to 129 becomes three rows: block 0 bits 62-63, block 1 all bits, block 2 bits 0-1.
+    """
     blocks = (last >> BITS) - (first >> BITS) + 1
     jump = np.repeat(np.arange(len(first)), blocks)
     block = (first >> BITS)[jump] + np.arange(len(jump)) - np.repeat(np.cumsum(blocks) - blocks, blocks)
     all_bits = np.full(len(jump), -1, dtype=np.int64)
     from_first = np.where(block == (first >> BITS)[jump], all_bits << (first & 63)[jump], all_bits)
-    # The bits up to `last` are those below the next one, and `last` itself.
+    # All bits below that of `last`, and its own.
     end = bit_of(last[jump])
     to_last = np.where(block == (last >> BITS)[jump], (end - 1) | end, all_bits)
     jumped: Ints = np.bitwise_and(from_first, to_last)
-    return folded(run, Space.POSITION, place[jump], block, m4=jumped)
+    return folded(run, Space.POSITION, place[jump], block, jumped=jumped)
 
 
 def edges(run: int, trail: Trail) -> Summary:
-    """What the task saw first and last, for stitching."""
+    """Summarise the first and the last row that the task saw of each reader and partition."""
     first, last = trail.edges()
     return folded(
         run, Space.READING, mixed(lanes(first)), first["t"],
-        m0=first["offset"], m1=last["offset"], m2=first["generation"], m3=last["generation"],
-        n0=np.ones_like(first["t"]), n1=first["reader"], n2=place_of(first["topic"], first["partition"]),
+        first_offset=first["offset"], last_offset=last["offset"],
+        first_generation=first["generation"], last_generation=last["generation"],
+        rows=np.ones_like(first["t"]), reader_sum=first["reader"], place_sum=place_of(first["topic"], first["partition"]),
     )  # fmt: skip

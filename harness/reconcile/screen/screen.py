@@ -1,9 +1,9 @@
-"""Screening: one pass of Spark over a ledger that says how much was compared and which blocks need a closer look.
+"""Screening: one pass of Spark over a ledger that counts what was compared and finds the blocks that need a closer look.
 
-Spark distributes the tables, kernels (harness.reconcile.screen.kernels) turn batches of rows into block summaries inside its
-tasks, and the summaries of each block are merged: of few records in the driver, of many in tasks again. What is kept
-are totals, times, and the blocks that are not sound: it follows the number of doubtful blocks and the length of the
-run, never the number of records.
+Spark distributes the tables, and kernels (harness.reconcile.screen.kernels) turn batches of rows into block summaries
+inside its tasks. The summaries of each block are then merged: of few records in the driver, of many in tasks again. Totals,
+times, and the blocks that are not sound are kept. Their size depends on the number of doubtful blocks and the length of the
+run, never on the number of records.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from harness.contracts import Outcome
 from harness.ledger.transform import Transform
-from harness.reconcile.arrays import Ints, mixed, place_of
+from harness.reconcile.arrays import Bools, Ints, mixed
 from harness.reconcile.screen import kernels, reader_steps, summaries
+from harness.reconcile.screen.commits import commits_by_place
 from harness.reconcile.screen.observers import Observer
-from harness.reconcile.screen.partition_owners import NOBODY, ownership
-from harness.reconcile.screen.summaries import Commits, Count, Facts, Fate, Space, Summary, Why
-from harness.reconcile.screen.transaction_fates import told
+from harness.reconcile.screen.partition_owners import NO_OWNERS, ownership
+from harness.reconcile.screen.spaces import Space, Summary, Why, named
+from harness.reconcile.screen.summaries import Count, Facts, Fate
+from harness.reconcile.screen.transaction_fates import fates_by_events
 from harness.reconcile.seal.readings import all_effects_read
 from harness.reconcile.seal.schema import EFFECTS, SCHEMAS
 from harness.reconcile.seal.sealed import Sealed
@@ -34,12 +35,14 @@ from harness.reconcile.spark.pieces import ALL_TOGETHER, PIECE, Shares, Subject,
 from harness.reconcile.spark.source import Asked, Batch, Source, Work
 
 MERGED_HERE = 6_000_000  # records whose summaries are merged in the driver: some megabytes
-# Of more, in shares; rows of one block are in one share. A piece for each share and batch: too many shares cost time.
+# Summaries of more records are merged in shares, all rows of one block in one share. Each batch makes a piece for each
+# share, so too many shares cost time.
 RECORDS_A_SHARE, FEWEST_SHARES, MOST_SHARES = 1 << 22, 8, 1 << 10
-_NEIGHBOURS = 10  # bits of block numbers that stay together in a share
+_NEIGHBOURS = 10  # 2 ** 10 neighbouring blocks are in one share
+ANY_REASON = ~Why(0)
 Kernel = Callable[..., Summary]
 
-# The columns that each kernel reads; null is told as -1.
+# The columns that each kernel reads; null becomes -1.
 READ: Mapping[str, tuple[Kernel, tuple[str, ...]]] = {
     "attempts": (
         kernels.screen_attempts,
@@ -60,10 +63,10 @@ READ_EFFECTS = (kernels.screen_effects, tuple(name for name in SCHEMAS[EFFECTS].
 
 @dataclass(frozen=True)
 class Screened:
-    """What screening found, of one run or of many: merged summary rows, those that are not sound marked."""
+    """The result of screening one run or many: merged summary rows, and why each is not sound."""
 
     rows: Summary
-    why: Ints  # of each row, as bits of blocks.Why
+    why: Ints  # of each row, as bits of Why; 0: sound
 
     def of(self, run: int) -> Screened:
         if list(self._by_run) == [run]:
@@ -73,38 +76,41 @@ class Screened:
 
     @cached_property
     def _by_run(self) -> dict[int, Ints]:
-        """Which rows belong to each run: found once, since there may be hundreds of runs."""
+        """The row numbers of each run: found once, since there may be hundreds of runs."""
         order = np.argsort(self.rows["run"], kind="stable")
         runs, starts = np.unique(self.rows["run"][order], return_index=True)
         return dict(zip(runs.tolist(), np.split(order, starts[1:]), strict=True))
 
     def space(self, space: Space) -> Summary:
-        chosen = self.rows["space"] == space
-        return {name: values[chosen] for name, values in self.rows.items()}
+        """Return the rows of one space, with columns named as in COLUMNS[space]."""
+        return self._chosen(space, self.rows["space"] == space)
 
-    def doubtful(self, space: Space) -> Summary:
-        chosen = (self.rows["space"] == space) & (self.why != 0)
-        return {name: values[chosen] for name, values in self.rows.items()}
+    def doubtful(self, space: Space, why: Why = ANY_REASON) -> Summary:
+        """Return the rows of one space that are not sound for one of these reasons, with named columns."""
+        return self._chosen(space, (self.rows["space"] == space) & ((self.why & why) != 0))
+
+    def _chosen(self, space: Space, chosen: Bools) -> Summary:
+        return {name: values[chosen] for name, values in named(space, self.rows).items()}
 
     def reasons(self, space: Space) -> Why:
-        """Why blocks of this space are not sound, all together."""
+        """Return all reasons why blocks of this space are not sound."""
         return Why(int(np.bitwise_or.reduce(self.why[self.rows["space"] == space], initial=0)))
 
     def count(self, count: Count) -> int:
-        return int(self._total(count)["n0"].sum())
+        return int(self._total(count)["number"].sum())
 
     def highest(self, count: Count) -> int | None:
-        x = self._total(count)["x"]
-        return int(x.max()) if len(x) else None
+        highest = self._total(count)["highest"]
+        return int(highest.max()) if len(highest) else None
 
     def _total(self, count: Count) -> Summary:
         totals = self.space(Space.TOTAL)
-        chosen = totals["a"] == count
+        chosen = totals["count"] == count
         return {name: values[chosen] for name, values in totals.items()}
 
 
 def screen(source: Source, facts: Sequence[Facts], *, records: int) -> Screened:
-    """Screen attempts, log and deliveries of the runs that `facts` tell of; `records` are their rows, about."""
+    """Screen attempts, log, effects and deliveries of the runs of `facts`, which have about `records` rows."""
     by_run = {fact.run: fact for fact in facts}
     count = min(MOST_SHARES, max(FEWEST_SHARES, records // RECORDS_A_SHARE))
     shares = ALL_TOGETHER if records <= MERGED_HERE else Shares(count, _NEIGHBOURS)
@@ -127,7 +133,7 @@ def _merge_share(packed: pa.Table) -> pa.Table:
 
 
 def _packed(rows: Summary, shares: Shares) -> Iterator[pa.RecordBatch]:
-    """Summaries as pieces. Columns without any value are left out: most kernels fill half of them."""
+    """Pack summaries into pieces. Columns of zeros are left out: most kernels fill half of them."""
     columns = {name: values for name, values in rows.items() if name in summaries.KEYS or values.any()}
     share = shares.of(rows["run"], mixed(rows["space"], rows["a"]), rows["b"])
     yield from pieces(Subject.RESULT, "summaries", pa.RecordBatch.from_pydict(columns), share)
@@ -143,15 +149,15 @@ def _joined(packed: pa.Table) -> Summary:
 
 
 def arrays_of(frame: DataFrame) -> Summary:
-    """All rows of a table of whole numbers."""
+    """Return all rows of a table of whole numbers."""
     table = frame.toArrow()
     return {name: table.column(name).to_numpy().astype(np.int64, copy=False) for name in table.column_names}
 
 
 def _counted_here(rows: Summary, facts: Facts) -> Summary:
-    """What no task can count: commits, assignments, and steps of readers from one task to the next."""
-    edges = (rows["run"] == facts.run) & (rows["space"] == Space.READING)
-    between = int(rows["n0"][edges].sum()) - len(np.unique(rows["a"][edges]))
+    """Count what no task can: commits, assignments, and steps of readers from one task to the next."""
+    edges, reading = (rows["run"] == facts.run) & (rows["space"] == Space.READING), named(Space.READING, rows)
+    between = int(reading["rows"][edges].sum()) - len(np.unique(reading["lane"][edges]))
     commits = sum(len(commits.t) for commits in facts.commits.values())
     return summaries.joined(
         [
@@ -163,7 +169,10 @@ def _counted_here(rows: Summary, facts: Facts) -> Summary:
 
 
 def _summarising(kernel: Kernel, columns: Sequence[str], by_run: Mapping[int, Facts], shares: Shares) -> Work:
-    """Deliveries: a task follows each reader from batch to batch and reports at its end where it began and ended."""
+    """Return the work of a task: the kernel on each batch.
+
+    With deliveries, it follows each reader from batch to batch and reports its first and last row at the end.
+    """
     follows = kernel is kernels.screen_deliveries
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -178,7 +187,7 @@ def _summarising(kernel: Kernel, columns: Sequence[str], by_run: Mapping[int, Fa
 
 
 def by_runs(batches: Iterable[Batch], columns: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The rows of each run in each batch, as the arrays that kernels take."""
+    """Yield the rows of each run in each batch, as the arrays that kernels take."""
     for batch in batches:
         if not batch.num_rows:
             continue
@@ -202,7 +211,7 @@ def _column(batch: Batch, name: str) -> Any:
 
 
 def _kept_of(rows: Summary) -> Summary:
-    """Sound blocks are counted and let go; everything else passes."""
+    """Count the sound blocks and drop them; keep everything else."""
     unsound = summaries.weigh(rows) != 0
     in_blocks = np.isin(rows["space"], (Space.MESSAGE, Space.POSITION, Space.EFFECT))
     passing = {name: values[~in_blocks | unsound] for name, values in rows.items()}
@@ -214,15 +223,15 @@ def _kept_of(rows: Summary) -> Summary:
 
 
 def facts(small: Mapping[str, pa.Table], sealed: Sequence[Sealed]) -> list[Facts]:
-    """What the kernels have to know of each run."""
-    fates, commits = told_fates(small["transactions"]), _commits(small["commits"])
+    """Return the facts about each run that the kernels need."""
+    fates, commits = fates_by_run(small["transactions"]), commits_by_place(small["commits"])
     owned = ownership(small["assignments"])
     bounds = small["bounds"].to_pylist()
     none = np.zeros(0, dtype=np.int64)
     made = []
     for one in sealed:
         read = [row for row in bounds if row["run"] == one.run]
-        # Effects that may stand where nobody read, or that were deleted, are not asked for.
+        # Effects may be missing because they were not read, or were deleted: then none is expected.
         transform = Transform(**one.transform) if one.transform and all_effects_read(read) else None
         transactions, fate, asked = fates.get(one.run, (none, none, none))
         sessions = np.array(sorted((s.session, s.attempted) for s in one.sessions), dtype=np.int64)
@@ -231,7 +240,7 @@ def facts(small: Mapping[str, pa.Table], sealed: Sequence[Sealed]) -> list[Facts
             Facts(
                 one.run, one.zero_ns, one.group_isolation == "read_committed", one.topic_unchanged,
                 transactions, fate, asked, sessions[:, 0].copy(), sessions[:, 1].copy(),
-                commits.get(one.run, {}), transform, owned.get(one.run, NOBODY),
+                commits.get(one.run, {}), transform, owned.get(one.run, NO_OWNERS),
                 {observed.reader: Observer.of(observed) for observed in one.observers},
                 summaries.bucket_ns(max((event["t"] for event in one.events), default=0) - one.zero_ns),
                 _whole(read),
@@ -241,7 +250,7 @@ def facts(small: Mapping[str, pa.Table], sealed: Sequence[Sealed]) -> list[Facts
 
 
 def _whole(bounds: Sequence[Mapping[str, Any]]) -> npt.NDArray[np.bool_]:
-    """As in Facts."""
+    """Return `Facts.whole`."""
     shape = (
         max((row["topic"] for row in bounds), default=0) + 1,
         max((row["partition"] for row in bounds), default=0) + 2,
@@ -254,16 +263,15 @@ def _whole(bounds: Sequence[Mapping[str, Any]]) -> npt.NDArray[np.bool_]:
     return whole
 
 
-def told_fates(transactions: pa.Table) -> dict[int, tuple[Ints, Ints, Ints]]:
-    """Of each run, its transactions as session << 32 | txn, sorted, what the events alone tell of each, and when it
-    was asked to commit."""
-    c = _arrays(told(transactions))
+def fates_by_run(transactions: pa.Table) -> dict[int, tuple[Ints, Ints, Ints]]:
+    """Return, by run, its transactions as session << 32 | txn, sorted, the Fate of each, and when its commit was requested."""
+    c = _arrays(fates_by_events(transactions))
     fate = np.where(
         c["committed"],
         Fate.COMMITTED,
         np.where(c["aborted"] | ~c["asked"], Fate.ABORTED, Fate.OPEN),
     )
-    # To read what was aborted is another matter than to read too early.
+    # A read of an aborted transaction is `aborted_read`, never `premature_read`: no commit time for it.
     asked = np.where(fate == Fate.ABORTED, 0, c["asked_at"])
     fates = {}
     for run in np.unique(c["run"]).tolist():
@@ -272,24 +280,6 @@ def told_fates(transactions: pa.Table) -> dict[int, tuple[Ints, Ints, Ints]]:
         order = np.argsort(packed)
         fates[run] = packed[order], fate[mine][order].astype(np.int64), asked[mine][order].astype(np.int64)
     return fates
-
-
-def _commits(commits: pa.Table) -> dict[int, dict[int, Commits]]:
-    """Acked commits of each run, by place."""
-    c = _arrays(commits.select(["run", "topic", "partition", "t", "offset", "reader", "outcome"]))
-    acked = c["outcome"] == Outcome.ACKED
-    c = {name: values[acked].astype(np.int64) for name, values in c.items()}
-    place = place_of(c["topic"], c["partition"])
-    order = np.lexsort((c["t"], place, c["run"]))
-    keys = np.stack([c["run"][order], place[order]])
-    starts = np.flatnonzero(np.r_[True, (keys[:, 1:] != keys[:, :-1]).any(axis=0)]) if len(order) else order
-    found: dict[int, dict[int, Commits]] = defaultdict(dict)
-    for mine in np.split(order, starts[1:]) if len(order) else []:
-        offsets = c["offset"][mine]
-        found[int(c["run"][mine[0]])][int(place[mine[0]])] = Commits(
-            c["t"][mine], offsets, c["reader"][mine], np.sort(offsets)
-        )
-    return found
 
 
 def _arrays(table: pa.Table) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the events tell of each transaction: the one place that says when it is committed, and when certainly not."""
+"""Fates of transactions by their events: the one place that decides which are committed and which certainly not."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from harness.reconcile.seal.sealed import FENCED
 TRANSACTION = ["run", "session", "txn"]
 
 
-def told(transactions: pa.Table) -> pa.Table:
-    """run, session, txn, the booleans asked (to commit), committed and aborted, and asked_at, 0 for never.
+def fates_by_events(transactions: pa.Table) -> pa.Table:
+    """Return run, session, txn, the booleans asked (to commit), committed and aborted, and asked_at (0: never).
 
-    Certainly not committed: an acked abort, a rejected commit, (NOT asked) a commit that nobody asked for, or one that was
-    asked for when the producer was fenced already, whatever it was told then.
+    A transaction is certainly not committed if an abort was acked, a commit was rejected or never requested (NOT asked), or
+    the commit was requested when the producer was fenced already, whatever the client reported then.
     """
     c = {
         name: transactions.column(name).to_numpy(zero_copy_only=False)

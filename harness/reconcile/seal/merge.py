@@ -1,7 +1,7 @@
 """The final readings side by side, partition by partition, a stretch of offsets at a time.
 
-A reading may be larger than memory, and its journal has the partitions mixed as they came. So each journal is gone
-through once to learn which rows belong to which partition, and then read again in order of partition and offset.
+A reading may be larger than memory, and its journal has the partitions mixed as they came. So each journal is read once to
+learn which rows belong to which partition, and then again in order of partition and offset.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Reading:
     """One journal of a final reader: where the rows of each partition are in it."""
 
     def __init__(self, journal: JournalRows, pieces: Iterable[Rows]) -> None:
-        """Go through `pieces`, which are all rows of the journal in order."""
+        """Read `pieces`, which are all rows of the journal in order."""
         self.journal = journal
         self.stretches: dict[Place, list[Stretch]] = defaultdict(list)
         self.backwards: set[Place] = set()  # partitions whose rows are not in order of offsets
@@ -62,7 +62,7 @@ class Reading:
         for stretch in self.stretches.get(place, ()):
             batch.append(stretch)
             rows += stretch[1]
-            # Rows in disorder, unlike those of any sound log, are taken as a whole: their order has to be made first.
+            # Rows out of order, which no sound log has, are taken as a whole, because they have to be sorted first.
             if rows >= PIECE and place not in self.backwards:
                 yield batch
                 batch, rows = [], 0
@@ -87,7 +87,7 @@ def _stretches_in(rows: Rows) -> Iterator[tuple[Place, int, int, bool, int, int]
 
 
 class _Source:
-    """A reading of one partition, from which rows are taken from the front."""
+    """A reading of one partition; rows are taken from its front."""
 
     def __init__(self, reading: Reading, place: Place) -> None:
         self._journal, self._batches = reading.journal, reading.batches(place)
@@ -97,7 +97,7 @@ class _Source:
         self._fill()
 
     def _fill(self) -> None:
-        # More than one offset must be at hand, or rows of one position might be torn apart.
+        # More than one offset must be loaded, or rows of one position might be separated.
         while not self._ended and (not len(self.rows) or self.rows["offset"][0] == self.rows["offset"][-1]):
             batch = next(self._batches, None)
             self._ended = batch is None
@@ -107,7 +107,7 @@ class _Source:
                     self.rows = taken(self.rows, np.argsort(self.rows["offset"], kind="stable"))
 
     def whole_below(self) -> int | None:
-        """The offset below which all rows are at hand; None: there are no more than these."""
+        """The offset below which all rows are loaded; None: there are no further rows."""
         return None if self._ended else int(self.rows["offset"][-1])
 
     def take(self, below: int | None) -> Rows:
@@ -120,7 +120,7 @@ class _Source:
 
 
 def side_by_side(readings: Mapping[str, Sequence[Reading]]) -> Iterator[dict[str, Rows]]:
-    """By isolation, the rows of one stretch of offsets of one partition; partitions and stretches in order."""
+    """Yield, by isolation, the rows of one stretch of offsets of one partition; partitions and stretches in order."""
     places = sorted(
         {place for sides in readings.values() for reading in sides for place in reading.stretches}
     )

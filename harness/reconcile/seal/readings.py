@@ -1,7 +1,8 @@
-"""The final readings of a run: which partitions were read whole, and what is therefore not asked of the others (E11).
+"""The final readings of a run: the partitions that were read whole, and the questions not asked of the others (E11).
 
-A partition was read whole when its reading reached the end that was asked for after the reading began. What was not
-read is not missing: of the other partitions lost, torn, undelivered and missing_effect are not asked, and the run says so.
+A partition was read whole if its reading reached an end that was requested after the reading began. A record that was not
+read is not missing: of the other partitions lost, torn, undelivered and missing_effect are not asked, and coverage lists
+them.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ _NO_EVENTS = "the ledger does not have the end of its final {isolation} reading"
 
 @dataclass
 class Readings:
-    """What the final reader recorded, by topic and partition."""
+    """The records of the final reader about its readings, by topic and partition."""
 
     planned: list[int] | None = (
         None  # how many partitions each topic has, by its number; None: it did not begin
     )
-    # Of each partition the highest start, and the end and the last stable offset that were asked for last.
+    # For each partition the highest start, and the end and the last stable offset that were requested last.
     bounds: dict[Place, tuple[int, int, int]] = field(default_factory=dict)
-    # By isolation: how far it was read, and the end that was asked for.
+    # By isolation: how far it was read, and the end that was requested.
     reached: dict[str, dict[Place, tuple[int, int]]] = field(
         default_factory=lambda: {isolation: {} for isolation in ISOLATIONS}
     )
@@ -41,21 +42,21 @@ class Readings:
         return sorted(planned | self.bounds.keys())
 
     def unchanged(self, partitions: int | None) -> bool:
-        """Whether the topic under test had this many partitions when it was read; True where that is not known."""
+        """Return True if the topic under test had this many partitions when it was read, or if that is not known."""
         return not self.planned or partitions is None or self.planned[INPUT] == partitions
 
     def whole(self, place: Place, isolation: str) -> bool:
         return self.why_not(place, isolation) is None
 
     def why_owed_not(self, place: Place, owed: str) -> str | None:
-        """Why nothing can be missed in this partition; None: the reading of the log that is owed is whole.
+        """Return why no record of this partition can count as missing; None: the log that is owed was read whole.
 
-        Only the read_uncommitted reading shows what is late, so it has to be whole as well.
+        Only the read_uncommitted reading shows late records, so it has to be whole as well.
         """
         return self.why_not(place, owed) or self.why_not(place, "read_uncommitted")
 
     def why_not(self, place: Place, isolation: str) -> str | None:
-        """Why the reading of this partition is not whole; None: it is."""
+        """Return why the reading of this partition is not whole; None: it is."""
         if self.planned is None:
             return _DID_NOT_BEGIN
         topic, partition = place
@@ -67,7 +68,7 @@ class Readings:
         return None if reached >= until else f"the final {isolation} reading stopped at {reached} of {until}"
 
     def rows(self, owed: str, group: str) -> list[dict[str, Any]]:
-        """The rows of the table `bounds`."""
+        """Return the rows of the table `bounds`."""
         rows = []
         for topic, partition in self.places:
             start, end, stable = self.bounds.get((topic, partition), (None, None, None))
@@ -81,7 +82,7 @@ class Readings:
     def not_asked(
         self, names: Sequence[str], owed: str, group: str, *, transactions: bool, pipeline: bool
     ) -> list[NotAsked]:
-        """What is not asked of which partition, and why; names of topics for their numbers."""
+        """Return the questions that are not asked, by partition, with the reason; topics by name."""
         about_log = ["lost", "torn"] if transactions else ["lost"]
         if self.planned is None:
             every = [*about_log, "undelivered", *(["missing_effect"] if pipeline else [])]
@@ -113,13 +114,13 @@ def readings_of(
     bounds: Iterable[Mapping[str, Any]],
     ends: Iterable[Mapping[str, Any]],
 ) -> Readings:
-    """From the rows of the events `reading_begins`, `bounds` and `reading`, each in order of time."""
+    """Return the readings, from rows of the events `reading_begins`, `bounds` and `reading`, each in order of time."""
     found = Readings()
     for row in begins:
         found.planned = row["partitions"]
     for row in bounds:
         place = row["topic"], row["partition"]
-        # What was deleted while it was read is not missing either: the higher start counts.
+        # A record that was deleted during the reading is not missing either: the higher start counts.
         start = max(row["start"], found.bounds.get(place, (row["start"], 0, 0))[0])
         found.bounds[place] = start, row["end"], row["stable"]
     for row in ends:
@@ -128,6 +129,6 @@ def readings_of(
 
 
 def all_effects_read(rows: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether every partition of every output was read whole and from its very beginning, by rows of `bounds`."""
+    """Return True if every partition of every output was read whole and from offset 0, by rows of `bounds`."""
     outputs = [row for row in rows if row["topic"] != INPUT]
     return bool(outputs) and all(row["whole"] and row["start"] == 0 for row in outputs)

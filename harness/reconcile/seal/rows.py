@@ -1,4 +1,4 @@
-"""From journals and events to the columns of the sealed tables: pure, one function a table."""
+"""Columns of the sealed tables, made from journals and events: pure, one function for each table."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ Touched = dict[tuple[int, int], npt.NDArray[np.int64]]  # topic, partition -> ti
 def attempts(
     rows: npt.NDArray[np.void], first: int, session: int, acks: str, span: tuple[int, int] | None
 ) -> Columns:
-    """Attempts of one session from number `first` on. `span` is from the first fault window to the end of the last."""
+    """Return attempts of one session from number `first` on. `span` is from the first fault window to the end of the last."""
     acked = rows["outcome"] == Outcome.ACKED
-    # With acks=0 nobody answered: an offset told then is made up by the client.
+    # With acks=0 the broker does not answer: the client makes up the offset that it reports.
     placed = acked & (rows["offset"] >= 0) & (rows["told_partition"] >= 0) & (acks != "0")
     return {
         "session": np.full(len(rows), session, dtype=np.int64),
@@ -53,7 +53,7 @@ def attempts(
 
 
 def _phase(t: npt.NDArray[np.int64], span: tuple[int, int] | None) -> Any:
-    """BEFORE the first fault window, DURING, AFTER the last one; null when there was none."""
+    """Return BEFORE the first fault window, DURING, or AFTER the last one; null if there was none."""
     if span is None:
         return pa.nulls(len(t), pa.int32())
     return np.where(t < span[0], BEFORE, np.where(t > span[1], AFTER, DURING)).astype(np.int32)
@@ -66,7 +66,7 @@ def records(rows: npt.NDArray[np.void]) -> Columns:
 
 
 def deliveries(rows: npt.NDArray[np.void], reader: int, touched: Touched) -> Columns:
-    """What one reader got; `touched` are the times of the assignments that it was told of."""
+    """Return the deliveries to one reader; `touched` are the times of the assignments that it recorded."""
     generation = np.zeros(len(rows), dtype=np.int32)
     for (topic, partition), times in touched.items():
         mine = (rows["topic"] == topic) & (rows["partition"] == partition)
@@ -75,7 +75,7 @@ def deliveries(rows: npt.NDArray[np.void], reader: int, touched: Touched) -> Col
 
 
 def touched(assignments: list[Columns], reader: int) -> Touched:
-    """When each partition was given to this reader or taken from it, in order of time."""
+    """Return the times at which each partition was given to this reader or taken from it, in order."""
     times: dict[tuple[int, int], list[int]] = defaultdict(list)
     for row in assignments:
         if row["reader"] == reader:
@@ -94,7 +94,7 @@ def effects(rows: npt.NDArray[np.void], *, late: bool = False) -> Columns:
 
 
 def behind(rows: npt.NDArray[np.void], stable: Reach) -> npt.NDArray[np.void]:
-    """Those that stand at or above the last stable offset of their partition."""
+    """Return the rows at or above the last stable offset of their partition."""
     late = np.zeros(len(rows), dtype=np.bool_)
     for (topic, partition), offset in stable.items():
         mine = (rows["topic"] == topic) & (rows["partition"] == partition)
@@ -108,7 +108,7 @@ _SAME = ("offset", "session", "seq", "txn", "key", "flags")
 def log(
     readings: Mapping[str, npt.NDArray[np.void]], owed: str, group: str, passed: Reach
 ) -> tuple[npt.NDArray[np.void], Columns]:
-    """Both final readings of one partition as one table: a record that both found is one row. Return records and columns.
+    """Merge both final readings of one partition: a record that both found is one row. Return records and columns.
 
     `readings` are by isolation; `owed` is the isolation whose log is promised, `group` the one that the group reads.
     """
@@ -119,7 +119,7 @@ def log(
     again[1:] = np.logical_and.reduce([_next_is_same(both[name][order]) for name in _SAME])
     first, strict = np.flatnonzero(~again), order >= len(uncommitted)
     rows = taken(both, order[first])
-    # Copies of one record stand side by side, so a sum over each stretch tells which readings found it.
+    # Copies of one record are neighbours, so a sum over each stretch says which readings found it.
     found = {
         "read_uncommitted": np.add.reduceat(~strict, first, dtype=np.int64) > 0 if len(first) else strict,
         "read_committed": np.add.reduceat(strict, first, dtype=np.int64) > 0 if len(first) else strict,
@@ -155,7 +155,7 @@ def _by_offset(rows: npt.NDArray[np.void], strict_from: int) -> npt.NDArray[np.i
 
 
 def reach(commits: list[Columns], drained: list[Columns], whole: Callable[[tuple[int, int]], bool]) -> Reach:
-    """Below which offset of each partition the group answers for every record: certainly committed, or drained.
+    """Return the offset of each partition below which the group answers for every record: certainly committed, or drained.
 
     Partitions that are not `whole` are left out: nothing is asked of them (E11).
     """
@@ -168,7 +168,7 @@ def reach(commits: list[Columns], drained: list[Columns], whole: Callable[[tuple
 
 
 def drain(e: Event) -> list[Columns]:
-    """The ends up to which the group was drained; a drain that is not complete proves none."""
+    """Return the ends up to which the group was drained; an incomplete drain proves none."""
     if not e.get("complete"):
         return []
     topic = int(e.get("topic", INPUT))
@@ -204,9 +204,9 @@ def transaction(e: Event) -> Columns:
 
 
 def fenced(sessions: list[Event], ready: list[Event], transactions: list[Columns]) -> list[Columns]:
-    """Transactions that their producer asked to commit when a later producer of its transactional id was ready already.
+    """Return the transactions whose commit was requested when a later producer of the same transactional id was ready.
 
-    The coordinator then refuses whatever the earlier one asks for: they are certainly not committed.
+    The coordinator then refuses every request of the earlier producer: they are certainly not committed.
     """
     ready_at = {int(e["session"]): int(e["t"]) for e in ready}
     lives: dict[str, list[tuple[int, int]]] = defaultdict(list)  # by id: when ready, and which session
@@ -228,7 +228,7 @@ FENCING = ("_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH")  # names of e
 
 
 def ends(events: Mapping[str, list[Event]]) -> Counter[str]:
-    """How often transactions were aborted on purpose and for other reasons, timed out, and producers were fenced."""
+    """Count transactions aborted on purpose, aborted for other reasons and timed out, and producers fenced."""
     found: Counter[str] = Counter(aborted_by_intent=0, aborted_by_fault=0, timed_out=0, fencings=0)
     acked = set()
     for e in events.get("txn", ()):
@@ -250,7 +250,7 @@ def commit(e: Event, reader: int) -> list[Columns]:
 
 def assignment(e: Event, reader: int) -> Columns:
     return {
-        # What a member gives back late it may have lost long before: nobody can tell.
+        # A member that gives a partition back late may have lost it long before; the ledger cannot show that.
         "how": "lost" if e["how"] == "revoked" and e.get("late") else e["how"],
         "t": e["t"], "reader": reader, "topic": int(e.get("topic", 0)),
         "partitions": [int(p) for p in e["partitions"]],

@@ -65,7 +65,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         ("txn", pa.int64()),
         ("outcome", pa.int32()),
         ("t_outcome", pa.int64()),  # null: no outcome was recorded
-        ("told_partition", pa.int32()),  # null: none
+        ("told_partition", pa.int32()),  # as the client reported it; null: none
         ("offset", pa.int64()),  # of an ack that can be relied on (not acks=0), else null
         ("error", pa.int32()),
         ("phase", pa.int32()),  # of its outcome: rows.BEFORE, DURING or AFTER the fault windows; null without any
@@ -75,9 +75,9 @@ SCHEMAS: dict[str, pa.Schema] = {
         ("reader", pa.int32()),  # its number in deliveries, commits and assignments
         ("name", pa.string()),
         ("isolation", pa.string()),
-        ("observer", pa.bool_()),  # none of the group
+        ("observer", pa.bool_()),  # not a member of the group
     ]),
-    # Rows of one reader stand in the order in which it got them, in one file.
+    # Rows of one reader are in the order in which it got them, in one file.
     "deliveries": pa.schema([
         *_RECORD,
         ("reader", pa.int32()),
@@ -90,13 +90,13 @@ SCHEMAS: dict[str, pa.Schema] = {
         ("promised", pa.bool_()),  # found in the log that is owed: in exactly-once the read_committed one
         ("passed", pa.bool_()),  # found in the log that the group reads, below what it has committed or drained
     ]),
-    # Records of the log that is owed that were made of others: who, where, the n-th effect of whom.
+    # Records of the log that is owed that pipelines made of others: message, position, origin, number of the effect.
     "effects": pa.schema([
         _RUN,
         *((name, pa.int64()) for name in
           ("topic", "partition", "offset", "session", "seq", "number",
            "origin_topic", "origin_partition", "origin_offset", "origin_session", "origin_seq",
-           "late")),  # 1: behind an open transaction, so that nobody can tell yet whether it counts
+           "late")),  # 1: behind an open transaction, so it is not known yet whether it counts
     ]),
     "transactions": pa.schema([
         _RUN,
@@ -130,7 +130,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         ("opened", pa.int64()),
         ("closed", pa.int64()),  # when nothing of it could be measured any more; else its undoing; else the end of time
     ]),
-    # One row a partition that was to be read; start is the higher one of before and after, null where none is known.
+    # One row for each partition that was to be read; start is the higher one of before and after, null if unknown.
     "bounds": pa.schema([
         _RUN,
         ("topic", pa.int32()),
@@ -152,7 +152,7 @@ SCHEMAS: dict[str, pa.Schema] = {
 
 
 def spark_schema(table: str) -> StructType:
-    """The same columns for Spark, so that it never has to look into the files for them."""
+    """Return the same columns for Spark, so that it never has to open files for them."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     return from_arrow_schema(SCHEMAS[table])
@@ -160,4 +160,4 @@ def spark_schema(table: str) -> StructType:
 
 LARGE = ("attempts", "log", "deliveries")  # for Spark
 EFFECTS = "effects"  # of pipelines; may be large, too
-SMALL = ("transactions", "commits", "bounds", "assignments")  # what else the job asks: read here, as they are
+SMALL = ("transactions", "commits", "bounds", "assignments")  # also needed by the job; read without Spark

@@ -1,7 +1,7 @@
-"""Seals a ledger: the journals of a run folder become the Parquet tables that Spark reads.
+"""Sealing: the journals of a run folder become the Parquet tables that Spark reads.
 
 One pass with numpy, a Parquet file a journal. The tables appear whole or not at all (made in a folder beside,
-then renamed), and sealing again gives the same tables. What cannot be trusted is an error that names the file
+then renamed), and sealing again makes the same tables. A journal that cannot be trusted is an error that names the file
 and the line, never a table with a part missing: a lost attempt would look like a phantom, a lost delivery
 like an undelivered message.
 """
@@ -49,11 +49,11 @@ COUNTED_ONLY = (
     "ready",
     "opened",
     "closed",
-)  # may be many: told as numbers
+)  # may be many, so only their number is reported
 
 
 def seal(run: RunDir) -> Sealed:
-    """Write `tables/` of this run anew from its journals, which may be packed."""
+    """Write `tables/` of this run from its journals, which may be packed; older tables are replaced."""
     run.need_own_files()
     with readable(run) as opened:
         return _seal(opened)
@@ -65,7 +65,7 @@ def _seal(run: RunDir) -> Sealed:
     draft = run.path / f".tables.{os.getpid()}"
     shutil.rmtree(draft, ignore_errors=True)
     if os.path.lexists(draft):
-        raise LedgerError(f"{draft}: in the way; remove it")
+        raise LedgerError(f"{draft}: exists and cannot be removed; remove it")
     try:
         sealed = _Sealing(run, manifest, draft).all()
         write_json(draft / "sealed.json", sealed.to_json())
@@ -92,7 +92,7 @@ def refuse_compacted(run: RunDir, scenario: Mapping[str, Any]) -> None:
 
 
 def _once(events: Iterable[tuple[int, Event]]) -> Iterator[tuple[int, Event]]:
-    """Without lines that stand there again: one writer does nothing twice in one nanosecond."""
+    """Yield the events without repeated lines: one writer does nothing twice in one nanosecond."""
     at: dict[str, list[Event]] = defaultdict(list)
     for number, event in events:
         same_time = at[str(event.get("t"))]
@@ -102,7 +102,7 @@ def _once(events: Iterable[tuple[int, Event]]) -> Iterator[tuple[int, Event]]:
 
 
 def _in_time(path: Path, first: int, rows: npt.NDArray[np.void], zero_ns: int) -> npt.NDArray[np.void]:
-    """The same rows, or an error: nothing is answered before it was sent."""
+    """Return the same rows; raise if an outcome is earlier than its attempt."""
     need_sound(path, first, rows)
     early = (rows["t_outcome"] >= 0) & (rows["t_outcome"] < rows["t_attempt"])
     wrong = np.flatnonzero(early | (rows["t_attempt"] < 0))
@@ -117,7 +117,7 @@ def _in_time(path: Path, first: int, rows: npt.NDArray[np.void], zero_ns: int) -
 
 
 class _Sealing:
-    """One sealing: reads the events first, since they say how the other journals are to be read."""
+    """One sealing. It reads the events first, because they say how to read the other journals."""
 
     def __init__(self, run: RunDir, manifest: Mapping[str, Any], into: Path) -> None:
         self._run, self._manifest = run, manifest
@@ -193,14 +193,14 @@ class _Sealing:
         self._whole.need(self._lines, bool(self._manifest.get("complete", False)))
 
     def _each(self, kind: str, columns: Callable[[Event], Columns | list[Columns]]) -> list[Columns]:
-        """The rows made of every event of a kind; an event without what its row needs is named."""
+        """Return the rows made of every event of a kind; raise for an event without a field that its row needs."""
         rows: list[Columns] = []
         for event in self._events[kind]:
             try:
                 made = columns(event)
             except (KeyError, TypeError, ValueError) as error:
                 where = event["_at"]
-                raise LedgerError(f"{where}: a {kind} event without a good {error}") from error
+                raise LedgerError(f"{where}: {kind} event with a missing or wrong field: {error}") from error
             rows += made if isinstance(made, list) else [made]
         return rows
 
@@ -212,7 +212,7 @@ class _Sealing:
             self._each("bounds", make.bounds),
             self._each("reading", make.reading),
         )
-        # A harness that is killed before it writes its last manifest has not told that partitions were added.
+        # A harness that was killed before it wrote its last manifest has not recorded that partitions were added.
         partitions = (self._scenario.get("topic") or {}).get("partitions")
         self._sealed.topic_unchanged &= self._readings.unchanged(partitions)
         drained = self._each("drain", make.drain)
@@ -264,7 +264,7 @@ class _Sealing:
 
     @property
     def _owed_isolation(self) -> str:
-        """Exactly-once owes what is committed; the other modes owe what was acked, transactions or not."""
+        """Return the isolation of the log that is owed: exactly-once owes committed records, other modes all acked ones."""
         return "read_committed" if self._scenario["mode"] == Mode.EXACTLY_ONCE else "read_uncommitted"
 
     # --- journals ---
@@ -279,7 +279,7 @@ class _Sealing:
             session = self._sessions.get(int(number))
             pieces = ledger_journal.attempt_pieces(path)
             if session is None and next(pieces, None) is not None:
-                raise LedgerError(f"{path}: no session event tells what session {number} was")
+                raise LedgerError(f"{path}: there is no event `session` for session {number}")
             if session is not None:
                 self._attempted.add(int(number))
                 acks = str(session.get("acks"))
@@ -293,8 +293,8 @@ class _Sealing:
                 )
 
     def _seal_deliveries(self) -> None:
-        told = self._each("observer", lambda e: {"name": e["writer"], "isolation": isolation_of(e)})
-        isolations = {str(one["name"]): str(one["isolation"]) for one in told}
+        declared = self._each("observer", lambda e: {"name": e["writer"], "isolation": isolation_of(e)})
+        isolations = {str(one["name"]): str(one["isolation"]) for one in declared}
         behind = {str(e["writer"]): behind_of(e) for e in self._events["reached"]}
         for path in self._run.journals("*.deliveries"):
             rows = self._rows_of(path, path.stem)
@@ -321,7 +321,7 @@ class _Sealing:
         for event in self._events["commit"]:
             path = self._run.ledger / f"{event['writer']}.deliveries"
             if not path.exists():
-                raise LedgerError(f"{path}: missing, but {event['_at']} committed what it was given")
+                raise LedgerError(f"{path}: missing, but {event['_at']} has a commit of its deliveries")
 
     def _seal_log(self) -> None:
         found: dict[str, list[ledger_journal.JournalRows]] = {isolation: [] for isolation in ISOLATIONS}
@@ -338,7 +338,7 @@ class _Sealing:
         self._files.write("log", "final", self._log_pieces(found))
 
     def _seal_effects(self) -> None:
-        """What the records of the log that is owed were made of, by pipelines."""
+        """Write the table `effects`: the origins of records that pipelines made, in the log that is owed."""
         for path in self._run.journals(f"*.{self._owed_isolation}.effects"):
             journal = self._rows_of(path, path.stem.rpartition(".")[0], ledger_journal.EFFECT)
             self._files.write(
@@ -378,7 +378,7 @@ class _Sealing:
         return rows
 
     def _own(self, journal: ledger_journal.JournalRows) -> Iterator[npt.NDArray[np.void]]:
-        """The rows of a journal. A session that it has records of must have its attempts."""
+        """Yield the rows of a journal; raise for records of a session without a journal of attempts."""
         for first, rows in journal.pieces(PIECE):
             need_sound(journal.path, first, rows)
             seen = set(np.unique(rows["session"][rows["flags"] == 0]).tolist())
@@ -389,12 +389,12 @@ class _Sealing:
             yield rows
 
     def _need_one_clock(self, path: Path, first: int, rows: npt.NDArray[np.void]) -> None:
-        """Nothing is received before it was sent, and no journal goes back in time: else its times prove nothing."""
+        """Raise if a record was received before it was sent, or if times go back: then the clock proves nothing."""
         wrong = np.flatnonzero(np.r_[rows["t"][:1] < 0, rows["t"][1:] < rows["t"][:-1]])
         if len(wrong):
             raise LedgerError(f"{path}: row {first + wrong[0]} goes back in time: {NO_CLOCK}")
         need_during(path, first, rows, "t", self._sealed.zero_ns)
-        # Some rows tell as much as all do: a clock that is wrong is wrong for everything that its writer saw.
+        # Some rows are enough: a wrong clock is wrong for everything that its writer saw.
         some = rows[:: max(1, len(rows) // _COMPARED_TIMES)]
         for session in sorted(set(some["session"][some["flags"] == 0].tolist()) & self._attempted):
             if not self._attempts_of(session).stat().st_size:
@@ -417,7 +417,7 @@ class _Sealing:
             )
 
     def _judge_torn(self) -> None:
-        """A worker that was killed may leave a torn end: what it was writing had not happened yet."""
+        """Sort torn last lines: of a killed worker they are normal, of any other writer they are gaps."""
         killed = [
             str(w.get("name")) for w in self._events["worker"] if w.get("state") in ("killed", "failed")
         ]
@@ -426,7 +426,7 @@ class _Sealing:
             (self._sealed.torn if by_kill else self._sealed.gaps).append(
                 f"{what}, as a killed worker leaves it"
                 if by_kill
-                else f"{what}, and nobody killed its writer"
+                else f"{what}, and its writer was not killed"
             )
 
     def _rows(self, table: str, rows: list[Columns]) -> None:

@@ -1,4 +1,4 @@
-"""What sealing reports of a run besides its tables: names, numbers, sessions, observers and what cannot be judged."""
+"""The result of sealing besides the tables: names, numbers, sessions, observers, and the questions not asked."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ import numpy.typing as npt
 
 from harness.reconcile.seal.readings import NotAsked
 
-Span = list[int]  # topic, partition, first offset, 1 + highest offset; a list, as JSON gives it back
-FENCED = "fenced"  # a step that no worker tells of: sealing adds it
+Span = list[int]  # topic, partition, first offset, 1 + highest offset; a list, because JSON has no tuples
+FENCED = "fenced"  # a step that no worker records: sealing adds it
 Event = dict[str, Any]
 
 
 @dataclass
 class Observed:
-    """What sealing tells of one observer."""
+    """An observer: what it reads, and the offsets between which it has read."""
 
     reader: int  # its number in the tables
     name: str
     isolation: str
     records: int = 0
     spans: list[Span] = field(default_factory=list)
-    behind: str | None = None  # what it had not read when it was asked to stop; None: it never said
+    behind: str | None = None  # what it had not read when it had to stop; None: it did not report
 
     def add(self, rows: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
-        """The same rows, which it was given next."""
+        """Count the next rows that the observer got, and return them."""
         self.records += len(rows)
         known = {(topic, partition): (first, reach) for topic, partition, first, reach in self.spans}
         for topic, partition in {*zip(rows["topic"].tolist(), rows["partition"].tolist(), strict=True)}:
@@ -42,7 +42,7 @@ class Observed:
 
 
 def isolation_of(event: Event) -> str:
-    """What an `observer` event says; KeyError or ValueError where it does not."""
+    """Return the isolation in an `observer` event; raise KeyError or ValueError if it has none."""
     isolation = str(event["isolation"])
     if isolation not in ("read_committed", "read_uncommitted"):
         raise ValueError(f"isolation: {isolation!r}")
@@ -50,14 +50,14 @@ def isolation_of(event: Event) -> str:
 
 
 def behind_of(event: Event) -> str:
-    """What a `reached` event says that its observer had not read; empty: it had read everything."""
+    """Return what the observer of a `reached` event had not read; empty: it had read everything."""
     detail = str(event.get("detail", ""))
     return "" if event.get("complete") is True else detail or "it does not say what"
 
 
 @dataclass(frozen=True)
 class SealedSession:
-    """A producer session; those of one producer follow each other by incarnation."""
+    """A producer session; the sessions of one producer are ordered by incarnation."""
 
     session: int
     producer: str
@@ -67,13 +67,13 @@ class SealedSession:
 
 @dataclass
 class Sealed:
-    """What sealing saw besides the tables. `torn` is the normal end of a killed worker; `gaps` cast doubt on the run."""
+    """The result of sealing besides the tables. `torn`: normal ends of killed workers; `gaps` cast doubt on the run."""
 
     run: int  # the run's number in all tables
     run_id: str
     scenario: str
     zero_ns: int
-    group_isolation: str  # what the group's readers were promised to read
+    group_isolation: str  # of the readers of the group
     topic_unchanged: bool  # the topic's number of partitions stayed the same
     topic_names: list[str] = field(default_factory=lambda: ["topic-0"])  # by their numbers
     transform: dict[str, Any] | None = None  # of a pipeline: harness.ledger.transform.Transform as data
@@ -85,15 +85,14 @@ class Sealed:
     in_log: int = 0  # records in the log that is owed
     in_log_uncommitted: int = 0
     readers: int = 0  # of the group
-    observers: list[Observed] = field(default_factory=list)  # readers that are none of the group
+    observers: list[Observed] = field(default_factory=list)  # readers that are not members of the group
     rebalances: int = 0
     commits: int = 0
-    transactions: Counter[str] = field(
-        default_factory=Counter
-    )  # how they came to their ends, as their producers tell
-    in_flight: int | None = None  # of every session; None: left to the client by at least one
+    # How they ended, as their producers recorded it.
+    transactions: Counter[str] = field(default_factory=Counter)
+    in_flight: int | None = None  # of every session; None: at least one left it to the client
     sessions: list[SealedSession] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)  # those that are rare in any run
+    events: list[Event] = field(default_factory=list)  # of kinds that are rare in any run
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -103,9 +102,9 @@ class Sealed:
         }
 
     @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> Sealed:
-        sessions = [SealedSession(**one) for one in told["sessions"]]
-        observers = [Observed(**one) for one in told.get("observers", ())]
-        _ = told["not_asked"]  # without it the tables are of an older version, which asked everything
-        counters = {name: Counter(told[name]) for name in ("rows", "transactions")}
-        return cls(**{**told, **counters, "sessions": sessions, "observers": observers})
+    def from_json(cls, stored: Mapping[str, Any]) -> Sealed:
+        sessions = [SealedSession(**one) for one in stored["sessions"]]
+        observers = [Observed(**one) for one in stored.get("observers", ())]
+        _ = stored["not_asked"]  # without it the tables are of an older version, which asked everything
+        counters = {name: Counter(stored[name]) for name in ("rows", "transactions")}
+        return cls(**{**stored, **counters, "sessions": sessions, "observers": observers})

@@ -16,7 +16,7 @@ from harness.reconcile.seal.rows import Columns
 from harness.reconcile.seal.schema import SCHEMAS
 
 GROUP_ROWS = 1 << 16  # at least, in each group of a file but the last
-# Of these columns a dictionary would be about as large as the column. Neighbours differ little, so differences are written.
+# A dictionary of such a column would be about as large as the column. Neighbours differ little, so differences are written.
 MANY_VALUES = ("t", "t_outcome", "offset", "seq", "txn", "key", "origin_offset", "origin_seq")
 
 
@@ -52,7 +52,7 @@ class SealedFiles:
         self._thread.shutdown()
 
     def write(self, table: str, part: str, pieces: Iterable[Columns]) -> int:
-        """Write one file of a table, some pieces at a time: memory follows their size. Return the number of rows."""
+        """Write one file of a table, some pieces at a time: memory depends on their size. Return the number of rows."""
         schema, before = SCHEMAS[table], self.rows[table]
         path = self._folder / table / f"{part}.parquet"
         written: Future[Any] | None = None  # the last group, or None
@@ -61,7 +61,7 @@ class SealedFiles:
                 for rows in _in_groups(self._tables(schema, pieces)):
                     _raise_failure(written)
                     if rows.num_rows < GROUP_ROWS:
-                        file.write_table(rows)  # done before the thread would have begun
+                        file.write_table(rows)  # faster than starting the thread
                     else:
                         written = self._thread.submit(file.write_table, rows)
                     self.rows[table] += rows.num_rows
@@ -84,7 +84,7 @@ class SealedFiles:
 
 
 def _raise_failure(written: Future[Any] | None) -> None:
-    """Wait for the thread; raise what it met."""
+    """Wait for the thread; raise its error if it has one."""
     if written is not None:
         written.result()
 

@@ -1,7 +1,7 @@
 """Tables that were sealed elsewhere, on a machine that may be a stranger's: read with every value checked.
 
-Tables of this machine are made anew from checked journals each time. Those of a run on another file system are taken as
-they are, so that here is the only place where a number of theirs can be refused.
+Tables of this machine are made again from checked journals each time. Tables of a run on another file system are read as
+they are, so this is the only place where their values can be refused.
 """
 
 from __future__ import annotations
@@ -92,16 +92,16 @@ _RANGES = {
 
 
 def read_sealed(run: DistantRun, name: str) -> Sealed:
-    """What sealing saw, from the run's `tables/sealed.json`, whose mirror is here already."""
+    """Return the result of sealing, from the run's `tables/sealed.json`, whose mirror is here already."""
     from harness.reconcile.seal.sealed import Sealed
 
-    told, place = read_json(run.tables / name, "are the tables whole?"), f"{run.url}/tables/{name}"
+    stored, place = read_json(run.tables / name, "are the tables whole?"), f"{run.url}/tables/{name}"
     again = "remove tables/ there and put ledger/ beside it"
     try:
-        _SEALED(told)
-        for event in told["events"]:
+        _SEALED(stored)
+        for event in stored["events"]:
             check_event(event, event["writer"])
-        sealed = Sealed.from_json(told)
+        sealed = Sealed.from_json(stored)
     except Wrong as wrong:
         raise LedgerError(f"{place}: {wrong}; {again}") from wrong
     except TypeError as error:  # a field that this version does not have
@@ -131,7 +131,7 @@ def need_sound(table: pa.Table, place: Path, sealed: Sealed) -> None:
 
 
 def unsound(table: str, columns: Mapping[str, str]) -> str:
-    """A condition of Spark SQL: the row cannot have been written by sealing. Made of constants of this program only."""
+    """Return a condition of Spark SQL for rows that sealing cannot have written. It has constants of this program only."""
     assert table in (*LARGE, EFFECTS)
     nullable = {*_MAY_BE_NULL} - {"outcome"} | ({"offset"} if table == "attempts" else set())
     missing = [f"`{name}` IS NULL" for name in columns if name not in nullable]
@@ -142,7 +142,7 @@ def unsound(table: str, columns: Mapping[str, str]) -> str:
 
 
 def span(columns: Mapping[str, str]) -> tuple[str, str]:
-    """The first and the last time of a table, as aggregates of Spark SQL; null where it has no times."""
+    """Return the first and the last time of a table, as aggregates of Spark SQL; null if it has no times."""
     times = [f"`{name}`" for name in ("t", "t_outcome") if name in columns]
     if not times:
         return "CAST(NULL AS bigint) AS first", "CAST(NULL AS bigint) AS last"
@@ -153,7 +153,7 @@ def span(columns: Mapping[str, str]) -> tuple[str, str]:
 
 
 def need_during(place: str, first: int | None, last: int | None, sealed: Sealed) -> None:
-    """Raise unless all times lie within a week of the run's clock: a timeline is made of all of it."""
+    """Raise unless all times lie within a week of the run's clock: the timeline covers all of it."""
     far = [t for t in (first, last) if t is not None and abs(t - sealed.zero_ns) > LONGEST_NS]
     if far:
         raise LedgerError(f"{place}: the time {far[0]} is more than a week from the run's clock")

@@ -1,8 +1,8 @@
-"""A ledger is whole or refused: what its writers promised to have written is compared with the files that are there.
+"""The check that a ledger is whole: the rows that its writers counted are compared with the files that exist.
 
 A writer that ended in an orderly way has counted its rows (`closed`); the harness has recorded the sizes of the journals of
-the others when they ended (`worker`). A complete run has one or the other of every writer. Without this check a reading that
-was cut between two rows would look like lost messages, and a consumer without its file like one that was given nothing.
+the others when they ended (`worker`). A complete run has one of both for every writer. Without this check a reading that was
+cut between two rows would look like lost messages, and a consumer without its file like one that got nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _REPEAT = "not a whole ledger, repeat the run"
 
 
 def need_one_session_each(sessions: Iterable[Event]) -> None:
-    """Raise when two sessions have one number, or two of one producer the same incarnation: messages would be mixed up."""
+    """Raise if two sessions have the same number, or two of one producer the same incarnation: messages would be mixed up."""
     numbers: dict[int, Event] = {}
     names: dict[tuple[str, int], Event] = {}
     for event in sessions:
@@ -41,7 +41,7 @@ def need_one_session_each(sessions: Iterable[Event]) -> None:
 
 
 def closing(event: Event) -> Columns:
-    """A `closed` event; KeyError, TypeError or ValueError where it is not one."""
+    """Return the row of a `closed` event; raise KeyError, TypeError or ValueError if it is not one."""
     writer = str(event["writer"])
     rows, lines = event["rows"], event["lines"]
     if not isinstance(rows, dict):
@@ -55,7 +55,7 @@ def closing(event: Event) -> Columns:
 
 
 def life(event: Event) -> Columns:
-    """A `worker` event: `writes_as` is empty where the event does not say which life of the worker it means."""
+    """Return the row of a `worker` event: `writes_as` is empty if the event does not name the life of the worker."""
     writer, files = str(event.get("writes_as", "")), event.get("files", {})
     if not isinstance(files, dict):
         raise ValueError(f"files: {files!r}")
@@ -68,7 +68,7 @@ def life(event: Event) -> Columns:
 
 
 def opening(event: Event) -> Columns:
-    """An `opened` event."""
+    """Return the row of an `opened` event."""
     return {"file": _own(event["file"], str(event["writer"])), "at": event["_at"]}
 
 
@@ -85,7 +85,7 @@ def _count(value: object) -> int:
 
 
 class Wholeness:
-    """The promises of all writers of a run folder."""
+    """The row counts and file sizes that the writers of a run folder recorded."""
 
     def __init__(
         self, folder: Path, closed: Sequence[Columns], lives: Sequence[Columns], opened: Sequence[Columns]
@@ -97,7 +97,7 @@ class Wholeness:
         }
 
     def need(self, lines: Mapping[str, int], complete: bool) -> None:
-        """Raise when a file, or a part of one, is missing or too much. `lines`: how many each writer's events have.
+        """Raise if a file, or a part of one, is missing or too much. `lines`: the number of event lines of each writer.
 
         Attempts are counted while they are read: need_attempts.
         """
@@ -163,7 +163,7 @@ class Wholeness:
             self._refuse(name, f"{found} rows{f' and {torn} bytes' if torn else ''}", promised, at)
 
     def _need_no_others(self) -> None:
-        """A journal of a closed writer that its closing event does not have belongs to something else."""
+        """Raise for a journal that the closing event of its writer does not list."""
         for path in sorted(self._folder.iterdir()):
             if path.suffix not in (*_ROWS, ".attempts") or path.name in self._promised:
                 continue

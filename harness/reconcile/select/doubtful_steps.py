@@ -1,4 +1,4 @@
-"""Steps of readers that are in doubt: those that go back, and those that may have left out a record. Pure numpy and Arrow.
+"""Steps of readers in doubt: steps back, and steps that may have left out a record. Pure numpy and Arrow.
 
 A row is a step: the row that it comes from and the row that it reaches. Each task also reports, as an edge, the first and
 the last row that it saw of a reader and partition; the driver finds the steps across tasks from them.
@@ -15,24 +15,23 @@ import pyarrow as pa
 
 from harness.reconcile.arrays import Bools, Columns, Ints, place_of
 from harness.reconcile.screen.reader_steps import COLUMNS, Rows, Steps, Trail, lanes
-from harness.reconcile.screen.summaries import BITS, Space, Why, weigh
+from harness.reconcile.screen.spaces import Space, Why
+from harness.reconcile.screen.summaries import BITS
 from harness.reconcile.select.across_tasks import Doubts
 
 NAMES = ("run", *(f"from_{name}" for name in COLUMNS), *(f"to_{name}" for name in COLUMNS))
 STEPS = pa.schema([(name, pa.int64()) for name in NAMES])
 
-Jumped = Mapping[
-    tuple[int, int], tuple[Ints, Ints]
-]  # run, place -> first and last offsets in doubt, in order
+# run, place -> first and last offsets in doubt, in order
+Jumped = Mapping[tuple[int, int], tuple[Ints, Ints]]
 
 
 def jumped_of(doubts: Doubts) -> Jumped:
-    """Where readers may have left something out, by run and place."""
-    positions = doubts.screened.doubtful(Space.POSITION)
+    """Return the ranges in which readers may have left out a record, by run and place."""
+    jumped = doubts.screened.doubtful(Space.POSITION, Why.JUMPED)
     found: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
-    which = (weigh(positions) & Why.JUMPED) != 0
     for run, place, block in zip(
-        *(positions[name][which].tolist() for name in ("run", "a", "b")), strict=True
+        *(jumped[name].tolist() for name in ("run", "place", "offset_block")), strict=True
     ):
         found[run, place].append((block << BITS, (block << BITS) + 63))
     for one in doubts.jumped:
@@ -40,20 +39,20 @@ def jumped_of(doubts: Doubts) -> Jumped:
     ranges = {}
     for key, spans in found.items():
         ordered = np.array(sorted(spans), dtype=np.int64)
-        # A range that begins later may end earlier: what counts is how far one has to look.
+        # A range that begins later may end earlier, so each end is the highest so far.
         ranges[key] = ordered[:, 0], np.maximum.accumulate(ordered[:, 1])
     return ranges
 
 
 class Follower:
-    """Follows the readers of one task from batch to batch."""
+    """The readers of one task, followed from batch to batch."""
 
     def __init__(self, jumped: Jumped) -> None:
         self._jumped = jumped
         self._trails: dict[int, Trail] = defaultdict(Trail)
 
     def steps(self, run: int, c: Columns) -> pa.RecordBatch:
-        """The steps in doubt that end in this batch."""
+        """Return the steps in doubt that end in this batch."""
         return _batch(run, *_in_doubt(run, self._trails[run].walk(c), self._jumped))
 
     def edges(self) -> Iterator[pa.RecordBatch]:
@@ -62,7 +61,7 @@ class Follower:
 
 
 def across_tasks(edges: pa.Table, jumped: Jumped) -> pa.Table:
-    """Steps in doubt from what one task saw last to what the next one saw first."""
+    """Return the steps in doubt from the last row of one task to the first row of the next."""
     c = {name: edges.column(name).to_numpy() for name in NAMES}
     lane = lanes({name: c[f"from_{name}"] for name in ("reader", "topic", "partition")})
     order = np.lexsort((c["to_t"], c["from_t"], lane, c["run"]))
@@ -83,7 +82,7 @@ def _in_doubt(run: int, steps: Steps, jumped: Jumped) -> tuple[Rows, Rows]:
 
 
 def _over_doubt(run: int, source: Rows, reached: Rows, jumped: Jumped) -> Bools:
-    """Which jumps pass over a range in doubt."""
+    """Mark the jumps that pass over a range in doubt."""
     over = np.zeros(len(source["t"]), dtype=np.bool_)
     places = place_of(source["topic"], source["partition"])
     for place in np.unique(places).tolist():

@@ -1,4 +1,4 @@
-"""The first pass of the closer look: what else belongs to what is in doubt."""
+"""The first pass of the closer look: find the messages and positions that belong to those in doubt."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ import pyarrow as pa
 from harness.ledger.message import BAD_PAYLOAD, FOREIGN_RUN
 from harness.reconcile.arrays import Bools, Columns, Ints, place_of, unique_pairs
 from harness.reconcile.screen.screen import by_runs
-from harness.reconcile.screen.summaries import BITS, Space, Why
-from harness.reconcile.select.across_tasks import Doubts, Range
-from harness.reconcile.select.row_keys import Kind, Wanted, doubted, isin
+from harness.reconcile.screen.spaces import Space, Why
+from harness.reconcile.screen.summaries import BITS
+from harness.reconcile.select.across_tasks import Doubts
+from harness.reconcile.select.ranges import Range, Ranges, by_place, in_ranges
+from harness.reconcile.select.row_keys import Kind, Wanted, isin
 from harness.reconcile.spark.source import Work
 
-STRANGERS = Why.NOBODYS | Why.CONTENT | Why.PLACE | Why.OBSERVED
+STRANGERS = Why.UNEXPECTED | Why.CONTENT | Why.PLACE | Why.OBSERVED
 HUNTED = "kind bigint, run bigint, x bigint, y bigint"
 # The columns that say which message a row is about and where it is.
 WHICH_AND_WHERE: Mapping[str, tuple[str, ...]] = {
@@ -31,55 +33,54 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
 }
 _NAMES = ["kind", "run", "x", "y"]
 WHOLE = {Kind.MESSAGE: Kind.MESSAGES, Kind.POSITION: Kind.POSITIONS}
-DENSE = 16  # single ones of a block of 64: from here on the block is wanted
+DENSE = 16  # items of a block of 64: from here on the whole block is wanted
 
 
 def claimed_place(table: str, c: Columns) -> Ints:
-    """Where a row says that its message stands."""
+    """Return the partition of each row: for an attempt the one that the ack named."""
     return place_of(c["topic"], c["told_partition" if table == "attempts" else "partition"])
 
 
 def ours(c: Columns) -> Bools:
-    """Whose payload is intact and of this run, so that its fields can be believed."""
+    """Mark the rows whose payload is intact and of this run, so that their fields can be trusted."""
     intact: Bools = (c["flags"] & (BAD_PAYLOAD | FOREIGN_RUN)) == 0
     return intact
 
 
 @dataclass(frozen=True)
 class Hunt:
-    """What else to look for."""
+    """Blocks and ranges in doubt whose messages or positions have to be found."""
 
-    moved: Wanted  # blocks of messages that do not stand where their acks say: where do they stand?
-    strange: Wanted  # blocks of positions where readers got somebody else than the log has: whom?
-    keyed: Mapping[
-        tuple[int, int], tuple[Ints, Ints]
-    ]  # ranges where keyed messages may be out of order: which?
-    passed: Mapping[
-        tuple[int, int], tuple[Ints, Ints]
-    ]  # ranges that a reader or a commit passed over: what is there?
-    split: Mapping[int, Ints]  # topic and key of keys that stand in several partitions: whose?
-    broken: Sequence[Mapping[str, int]]  # stretches of one session that stand too late
+    moved: Wanted  # blocks of messages that are not where their acks say; find their positions
+    strange: (
+        Wanted  # blocks of positions where readers got other messages than the log has; find these messages
+    )
+    keyed: Ranges  # keyed messages may be out of order here; find them
+    passed: Ranges  # a reader or a commit passed over records here; find their positions
+    split: Mapping[int, Ints]  # topic and key of keys that are in several partitions; find their messages
+    broken: Sequence[Mapping[str, int]]  # stretches of one session that are too late; find their messages
 
     @classmethod
     def of(cls, doubts: Doubts) -> Hunt:
-        moved = doubted(Kind.MESSAGES, doubts.screened.doubtful(Space.MESSAGE), Why.PLACE)
-        strange = doubted(Kind.POSITIONS, doubts.screened.doubtful(Space.POSITION), STRANGERS)
+        moved, strange = Wanted(), Wanted()
+        moved.add_blocks(Kind.MESSAGES, doubts.screened.doubtful(Space.MESSAGE, Why.PLACE))
+        strange.add_blocks(Kind.POSITIONS, doubts.screened.doubtful(Space.POSITION, STRANGERS))
         unread = [Range(over.run, over.place, over.given, over.offset - 1) for over in doubts.overcommits]
         runs = doubts.split["run"]
         breaks = doubts.breaks
         return cls(
             moved,
             strange,
-            _ranges(doubts.crossed),
-            _ranges([*doubts.jumped, *unread]),
-            {run: np.sort(doubts.split["a"][runs == run]) for run in np.unique(runs).tolist()},
+            by_place(doubts.crossed),
+            by_place([*doubts.jumped, *unread]),
+            {run: np.sort(doubts.split["topic_and_key"][runs == run]) for run in np.unique(runs).tolist()},
             [
                 {
-                    "run": int(breaks["run"][i]), "session": int(breaks["n1"][i] // breaks["n0"][i]),
-                    "place": int(breaks["n2"][i] // breaks["n0"][i]), "first": int(breaks["b"][i]),
-                    "last": int(breaks["m0"][i]), "before": int(breaks["m3"][i]),
+                    "run": int(breaks["run"][i]), "session": int(breaks["session_sum"][i] // breaks["rows"][i]),
+                    "place": int(breaks["place_sum"][i] // breaks["rows"][i]), "first": int(breaks["first_offset"][i]),
+                    "last": int(breaks["last_offset"][i]), "before": int(breaks["seq_before"][i]),
                 }
-                for i in range(len(breaks["a"]))
+                for i in range(len(breaks["run"]))
             ],
         )  # fmt: skip
 
@@ -97,7 +98,7 @@ class Hunt:
         return hunt
 
     def _of_blocks(self, table: str, run: int, c: Columns) -> Iterator[tuple[Kind, Ints, Ints]]:
-        """The positions of every message in a doubtful block, and the messages at every doubtful position.
+        """Yield the positions of every message in a doubtful block, and the messages at every doubtful position.
 
         At this stage the block is all that is known.
         """
@@ -112,10 +113,10 @@ class Hunt:
         if table != "log":
             return
         session, seq, place, offset = c["session"], c["seq"], claimed_place(table, c), c["offset"]
-        passed = _in_ranges(run, place, offset, self.passed)
+        passed = in_ranges(run, place, offset, self.passed)
         yield Kind.POSITIONS, place[passed], offset[passed] >> BITS
         keyed = ours(c) & (c["key"] >= 0) & (c["intended_partition"] < 0)
-        mixed_up = keyed & _in_ranges(run, place, offset, self.keyed)
+        mixed_up = keyed & in_ranges(run, place, offset, self.keyed)
         if run in self.split:
             mixed_up |= keyed & isin(place_of(c["topic"], c["key"]), self.split[run])
         yield Kind.MESSAGE, session[mixed_up], seq[mixed_up]
@@ -135,7 +136,7 @@ class Hunt:
 
 
 def _batches(run: int, kind: Kind, x: Ints, y: Ints) -> Iterator[pa.RecordBatch]:
-    """What was found, once each; many of one block as the block, since millions of single ones would fill the driver."""
+    """Yield each item once; many items of one block as the block, since millions of single items would fill the driver."""
     pairs = np.stack(unique_pairs(x, y)[:2])
     parts = [(kind, pairs)]
     if kind in WHOLE:
@@ -148,26 +149,3 @@ def _batches(run: int, kind: Kind, x: Ints, y: Ints) -> Iterator[pa.RecordBatch]
         same = np.ones(found.shape[1], dtype=np.int64)
         columns = (same * of_kind, same * run, found[0], found[1])
         yield pa.RecordBatch.from_arrays(list(map(pa.array, columns)), _NAMES)
-
-
-def _ranges(ranges: Sequence[Range]) -> dict[tuple[int, int], tuple[Ints, Ints]]:
-    """By run and place the first offsets in order, and up to where the ranges so far reach."""
-    found = {}
-    for run, place in {(r.run, r.place) for r in ranges}:
-        ends = np.array(
-            sorted((r.first, r.last) for r in ranges if (r.run, r.place) == (run, place)), dtype=np.int64
-        )
-        found[run, place] = ends[:, 0], np.maximum.accumulate(ends[:, 1])
-    return found
-
-
-def _in_ranges(
-    run: int, place: Ints, offset: Ints, ranges: Mapping[tuple[int, int], tuple[Ints, Ints]]
-) -> Bools:
-    inside = np.zeros(len(offset), dtype=np.bool_)
-    for (of_run, of_place), (firsts, lasts) in ranges.items():
-        if of_run == run:
-            mine = np.flatnonzero(place == of_place)
-            at = np.searchsorted(firsts, offset[mine], side="right") - 1
-            inside[mine] = (at >= 0) & (lasts[at] >= offset[mine])
-    return inside

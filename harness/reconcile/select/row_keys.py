@@ -1,7 +1,7 @@
-"""Messages and positions that a closer look is wanted of, as sets of hashes that kernels can be told.
+"""Messages and positions that need a closer look, as sets of hashes that are sent to the tasks.
 
-Of 64 bits: should two collide, some rows too many are picked, all of their message or position, and nothing is judged
-otherwise.
+Hashes have 64 bits. If two collide, some rows too many are picked, all rows of their message or position; no judgement
+changes.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from enum import IntEnum
 import numpy as np
 
 from harness.reconcile.arrays import Bools, Ints, mixed
-from harness.reconcile.screen.summaries import BITS, Summary, Why, weigh
+from harness.reconcile.screen.spaces import Summary
+from harness.reconcile.screen.summaries import BITS
 
 _NONE = np.zeros(0, dtype=np.int64)
 _LAST = (1 << 16) - 1
 
 
 class Kind(IntEnum):
-    """What x and y of something wanted say."""
+    """The kind of a wanted item, which says what its x and y are."""
 
     MESSAGES = 0  # session, block of seqs
     MESSAGE = 1  # session, seq
@@ -35,7 +36,7 @@ def _key(run: int | Ints, x: Ints, y: Ints) -> Ints:
 class Wanted:
     """Keys of messages and positions, by kind.
 
-    Before a key is hashed and looked up, the last bits of y are: nearly all rows of a large ledger end there.
+    The last bits of y are looked up first, without a hash: that rules out nearly all rows of a large ledger.
     """
 
     keys: dict[Kind, Ints] = field(default_factory=lambda: dict.fromkeys(Kind, _NONE))
@@ -48,9 +49,14 @@ class Wanted:
             known[y & _LAST] = True
             self._last_bits[kind] = known
 
+    def add_blocks(self, kind: Kind, s: Summary) -> None:
+        """Add the blocks of named summary rows."""
+        x, y = ("session", "seq_block") if kind is Kind.MESSAGES else ("place", "offset_block")
+        self.add(kind, s["run"], s[x], s[y])
+
     @property
     def blocks(self) -> int:
-        """How many blocks, or their worth in single ones."""
+        """The number of blocks, with 64 single items counted as one block."""
         single = len(self.keys[Kind.MESSAGE]) + len(self.keys[Kind.POSITION])
         blocks = sum(len(self.keys[kind]) for kind in (Kind.MESSAGES, Kind.POSITIONS))
         return blocks + (single >> BITS)
@@ -63,26 +69,18 @@ class Wanted:
         return found
 
     def message(self, run: int, session: Ints, seq: Ints) -> Bools:
-        """Rows whose message is wanted, by itself or with its block."""
+        """Mark the rows whose message is wanted, by itself or with its block."""
         block = self.holds(run, Kind.MESSAGES, session, seq >> BITS)
         return block | self.holds(run, Kind.MESSAGE, session, seq)
 
     def position(self, run: int, place: Ints, offset: Ints) -> Bools:
-        """Rows whose position is wanted; an offset below 0 is none."""
+        """Mark the rows whose position is wanted; an offset below 0 is no position."""
         block = self.holds(run, Kind.POSITIONS, place, offset >> BITS)
         return (offset >= 0) & (block | self.holds(run, Kind.POSITION, place, offset))
 
 
-def doubted(kind: Kind, s: Summary, why: Why) -> Wanted:
-    """Those of the summary rows that are not sound for one of these reasons."""
-    chosen = (weigh(s) & why) != 0
-    wanted = Wanted()
-    wanted.add(kind, s["run"][chosen], s["a"][chosen], s["b"][chosen])
-    return wanted
-
-
 def isin(values: Ints, known: Ints) -> Bools:
-    """As np.isin, for a sorted and usually short array."""
+    """Do what np.isin does, for a sorted and usually short array."""
     at = np.minimum(np.searchsorted(known, values), len(known) - 1)
     found: Bools = known[at] == values
     return found

@@ -1,9 +1,9 @@
-"""The closer look: rows that screening could not call sound, and only those, as pieces for the finders.
+"""Rows for the closer look: the rows that screening could not call sound, and only those, as pieces for the finders.
 
 Finders ask about positions (all rows at one) and about messages (all rows that name one), so each picked row goes to the
-subjects that it was picked for. Two passes over the tables, by kernels like those of screening: the first
-(harness.reconcile.select.related_rows) finds what else belongs to what is in doubt, the second picks the rows. A block is
-picked whole, with the sound neighbours of what is wrong in it: finders find nothing about those.
+subjects that it was picked for. There are two passes over the tables, by kernels like those of screening: the first
+(harness.reconcile.select.related_rows) finds the messages and positions that belong to those in doubt, the second picks
+the rows. Whole blocks are picked, with sound rows in them; finders find nothing about those.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ import numpy as np
 import pyarrow as pa
 
 from harness.ledger.transform import INPUT
-from harness.reconcile.arrays import Bools, Columns, Ints, mixed, place_of, unique_pairs
+from harness.reconcile.arrays import Columns, Ints, mixed, place_of, unique_pairs
+from harness.reconcile.screen.observers import reads_committed
 from harness.reconcile.screen.partition_owners import SharedPartition
 from harness.reconcile.screen.reader_steps import COLUMNS as STEP_COLUMNS
 from harness.reconcile.screen.screen import arrays_of, by_runs
-from harness.reconcile.screen.summaries import BITS, Facts, Fate, Space
+from harness.reconcile.screen.spaces import Space
+from harness.reconcile.screen.summaries import BITS, Facts, Fate
 from harness.reconcile.screen.transaction_fates import TRANSACTION
 from harness.reconcile.seal.schema import EFFECTS, LARGE, SCHEMAS
 from harness.reconcile.select.across_tasks import Doubts, Overcommit
@@ -39,8 +41,8 @@ _PROOF = {
     "deliveries": ("session", "txn", "flags", "reader"),
 }
 _RECORD = ["run", *_INPUT, "flags", "uncommitted", "committed"]
-# What finders get. `records` are rows of the log that steps and commits of readers are compared with; `inputs` and `effects`
-# are of pipelines; `overcommits` and `shared` were found while screening.
+# The tables that finders get. `records` are rows of the log that steps and commits of readers are compared with; `inputs`
+# and `effects` belong to pipelines; `overcommits` and `shared` were found while screening.
 PICKED: Mapping[str, pa.Schema] = {
     **{name: SCHEMAS[name] for name in (*LARGE, EFFECTS)},
     "steps": STEPS,
@@ -56,11 +58,10 @@ PICKED: Mapping[str, pa.Schema] = {
 
 
 def related(source: Source, doubts: Doubts) -> Wanted:
-    """The keys of all rows that are wanted: doubtful blocks, and what else belongs to what is in doubt."""
+    """Return the keys of all wanted rows: doubtful blocks, and the messages and positions that belong to them."""
     wanted = Wanted()
     for kind, space in ((Kind.MESSAGES, Space.MESSAGE), (Kind.POSITIONS, Space.POSITION)):
-        s = doubts.screened.doubtful(space)
-        wanted.add(kind, s["run"], s["a"], s["b"])
+        wanted.add_blocks(kind, doubts.screened.doubtful(space))
     hunt = Hunt.of(doubts)
     if hunt:
         found = arrays_of(source.each({name: Asked(NEEDED[name], hunt.work(name)) for name in LARGE}, HUNTED))
@@ -71,7 +72,10 @@ def related(source: Source, doubts: Doubts) -> Wanted:
 
 
 def with_all_tables(bag: Bag) -> dict[str, pa.Table]:
-    """The bag with an empty table for each that has no rows in doubt. Types are ours: Spark's own reader has others."""
+    """Return the bag with an empty table for each that has no rows in doubt.
+
+    Columns are cast to the sealed types: Spark's own reader returns other ones.
+    """
     tables = dict(bag)
     for name, schema in PICKED.items():
         tables[name] = bag[name].select(schema.names).cast(schema) if name in bag else schema.empty_table()
@@ -80,11 +84,11 @@ def with_all_tables(bag: Bag) -> dict[str, pa.Table]:
 
 @dataclass(frozen=True)
 class Picker:
-    """Picks the wanted rows of each table, and lists steps and effects in doubt, in one pass over all tables."""
+    """A pass over all tables that picks the wanted rows of each and lists steps and effects in doubt."""
 
     wanted: Wanted
     jumped: Jumped | None  # None: no step of a reader is in doubt
-    ranges: bool  # records between two offsets are asked for, by steps or commits
+    ranges: bool  # steps or commits need the records between two offsets
     effects: Wanted  # blocks of inputs whose effects are in doubt
     facts: Mapping[int, Facts]
     shares: Shares
@@ -93,14 +97,14 @@ class Picker:
     def of(
         cls, wanted: Wanted, doubts: Doubts, facts: Sequence[Facts], shares: Shares = ALL_TOGETHER
     ) -> Picker:
-        effects, s = Wanted(), doubts.screened.doubtful(Space.EFFECT)
-        effects.add(Kind.POSITIONS, s["run"], s["a"], s["b"])
+        effects = Wanted()
+        effects.add_blocks(Kind.POSITIONS, doubts.screened.doubtful(Space.EFFECT))
         jumped = jumped_of(doubts) if doubts.about_steps else None
         ranges = jumped is not None or bool(doubts.overcommits)
         return cls(wanted, jumped, ranges, effects, {fact.run: fact for fact in facts}, shares)
 
     def pick(self, source: Source) -> Any:
-        """The pieces, as a DataFrame of Spark."""
+        """Return the pieces, as a DataFrame of Spark."""
         tables = [*LARGE, EFFECTS] if self.effects.blocks else LARGE
         return source.each({name: self._asked(name) for name in tables}, PIECE)
 
@@ -150,11 +154,11 @@ class Picker:
 
     @property
     def _some_open(self) -> bool:
-        """Whether the end of some transactions is unknown."""
+        """True if the end of some transactions is unknown."""
         return any((fact.fates == Fate.OPEN).any() for fact in self.facts.values())
 
     def _proven(self, table: str, batch: Batch) -> Iterator[pa.RecordBatch]:
-        """Transactions of unknown end that a read_committed reader got a record of (E2)."""
+        """Yield the transactions of unknown end of which a read_committed reader got a record (E2)."""
         for run, c in by_runs([batch], _PROOF[table]):
             facts = self.facts[run]
             committed = c["committed"] if table == "log" else reads_committed(c["reader"], facts)
@@ -167,7 +171,7 @@ class Picker:
             )
 
     def _inputs(self, batch: Batch) -> Iterator[pa.RecordBatch]:
-        """Inputs of pipelines in doubtful blocks, with how many effects each has to have."""
+        """Yield the inputs of pipelines in doubtful blocks, with the number of effects that each must have."""
         for run, c in by_runs([batch], _INPUT_ROW):
             transform, place = self.facts[run].transform, place_of(c["topic"], c["partition"])
             mine = c["passed"] & (c["topic"] == INPUT) & ours(c)
@@ -180,7 +184,7 @@ class Picker:
                 yield from self._at(Subject.POSITIONS, "inputs", made, "topic", "partition", "offset")
 
     def _effects(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Effects of inputs in doubtful blocks."""
+        """Yield the effects of inputs in doubtful blocks."""
         for run, c in by_runs(batches, [name for name in SCHEMAS[EFFECTS].names if name != "run"]):
             place = place_of(c["origin_topic"], c["origin_partition"])
             mine = self.effects.holds(run, Kind.POSITIONS, place, c["origin_offset"] >> BITS)
@@ -199,14 +203,14 @@ class Picker:
         partition: str,
         offset: str | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Rows by the share of their partition, or of their position if they have an offset."""
+        """Yield rows by the share of their partition, or of their position if they have an offset."""
         place = place_of(rows.column(topic).to_numpy(), rows.column(partition).to_numpy())
         within = None if offset is None else rows.column(offset).to_numpy()
         yield from pieces(subject, name, rows, self.shares.of(rows.column("run").to_numpy(), place, within))
 
     def found_here(self, doubts: Doubts, edges: pa.Table | None) -> Iterator[pa.RecordBatch]:
-        """Pieces of what the driver found: commits beyond what the group was given, partitions with two owners, and steps from one
-        task to the next."""
+        """Yield pieces of what the driver found: commits beyond what the group was given, partitions with two owners, and
+        steps across tasks."""
         found: dict[str, Sequence[Any]] = {"overcommits": doubts.overcommits, "shared": doubts.shared}
         for name, rows in found.items():
             listed = [
@@ -221,16 +225,17 @@ class Picker:
 
 
 def _by_runs(batch: Batch, columns: Sequence[str]) -> Iterator[tuple[int, Ints, Columns]]:
-    """The rows of each run: their numbers in the batch, and these columns of them as arrays."""
+    """Yield the rows of each run: their numbers in the batch, and these columns of them as arrays."""
     runs = batch.column("run").to_numpy()
     for run, c in by_runs([batch], columns):
         yield run, np.flatnonzero(runs == run), c
 
 
 def visible(source: Source, transactions: pa.Table | None, shares: Shares = ALL_TOGETHER) -> Any:
-    """How many records of transactions the log that is owed has, as pieces: a pass over the log, in a DataFrame of Spark.
+    """Count the records of these transactions, or of all (None), in the log that is owed.
 
-    Of these transactions, or of all (None). The rest of a transaction in doubt may be in sound blocks.
+    Returns pieces as a DataFrame of Spark. This takes a pass over the whole log, because the other records of a transaction
+    in doubt may be in sound blocks.
     """
     wanted = None
     if transactions is not None:
@@ -247,12 +252,3 @@ def visible(source: Source, transactions: pa.Table | None, shares: Shares = ALL_
             yield from pieces(Subject.TRANSACTIONS, "visible", batch, shares.of(run, mixed(session, txn)))
 
     return source.each({"log": Asked(("session", "txn", "promised"), count)}, PIECE)
-
-
-def reads_committed(reader: Ints, facts: Facts) -> Bools:
-    """Rows of readers that were promised committed records only."""
-    observed = {number: one.reads_committed for number, one in facts.observers.items()}
-    committed: Bools = np.full(len(reader), facts.group_reads_committed)
-    for number, reads in observed.items():
-        committed[reader == number] = reads
-    return committed

@@ -1,9 +1,9 @@
-"""The process that Spark forks its Python workers from in local mode: it has imported what kernels need.
+"""The process from which Spark forks its Python workers in local mode, with the modules of the kernels imported.
 
 `python -m harness.reconcile.spark.daemon pyspark.worker`, started by Spark (`spark.python.daemon.module`). With pyspark's own
 daemon every worker imports pandas, pyarrow and the kernels for itself, which costs more than screening a small run.
 
-Only what starts no thread that a worker would need is imported before the fork. polars is not: its import starts a
+Only modules that start no thread that a worker would need are imported before the fork. polars is not: its import starts a
 thread, which a fork does not copy, and workers need polars only when very many rows are in doubt. pyarrow's allocator
 has a thread, too, but handles forks itself.
 
@@ -46,7 +46,7 @@ def import_early(names: Sequence[str] = MODULES) -> list[str]:
 def main() -> None:
     for line in import_early():
         print(f"onceproof: {line}", file=sys.stderr, flush=True)
-    # Workers collect garbage after every task: they need not go through all modules again, nor copy their pages.
+    # Workers collect garbage after every task; frozen modules are not traversed, so their pages are not copied.
     gc.collect()
     gc.freeze()
     from pyspark.daemon import manager

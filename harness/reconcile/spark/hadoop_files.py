@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 
 
 class Storage(Protocol):
-    """What reconciliation asks of a file system; places are told as text."""
+    """The operations of a file system that reconciliation needs; places are texts."""
 
     def read_text(self, place: str) -> str: ...
 
     def write_text(self, place: str, text: str) -> None:
-        """Whole or not at all."""
+        """Write the file, whole or not at all."""
 
     def exists(self, place: str) -> bool: ...
 
     def names(self, place: str) -> list[str]:
-        """The names in a folder, sorted."""
+        """Return the names in a folder, sorted."""
 
     def delete(self, place: str) -> None:
-        """With all that is in it; what is not there is no error."""
+        """Delete a file, or a folder with its content; a missing one is no error."""
 
     def rename(self, place: str, to: str) -> None:
-        """What was at the new place goes."""
+        """Rename a file or folder; whatever is at the new place is replaced."""
 
     def fetch(self, place: str, to: Path) -> None:
         """Copy a file or a folder to this machine."""
@@ -117,11 +117,11 @@ class HadoopStorage:
             files.delete(path, True)
 
     def rename(self, place: str, to: str) -> None:
-        # Most file systems refuse to rename onto something, object stores among them.
+        # Most file systems refuse to rename onto an existing file, object stores among them.
         self.delete(to)
         with self._at(place) as (files, path):
             if not files.rename(path, self._jvm.org.apache.hadoop.fs.Path(to)):
-                raise LedgerError(f"{to}: cannot be written there")
+                raise LedgerError(f"{to}: cannot be written; is the folder writable?")
 
     def fetch(self, place: str, to: Path) -> None:
         with self._at(place) as (files, path):
@@ -138,7 +138,7 @@ class HadoopStorage:
         self.rename(draft, place)
 
     def find(self, place: str, name: str) -> list[str]:
-        """Every file of this name at or beneath a place, sorted."""
+        """Return every file of this name at or beneath a place, sorted."""
         found = []
         with self._at(place) as (files, path):
             if not files.exists(path):
@@ -159,18 +159,18 @@ class HadoopStorage:
             path = self._jvm.org.apache.hadoop.fs.Path(place)
             files = path.getFileSystem(self._settings)
             if place.startswith("file:"):
-                # Hadoop would keep a checksum beside each file, wrong as soon as anybody else writes the file.
+                # Hadoop would keep a checksum beside each file, wrong as soon as another program writes the file.
                 files.setWriteChecksum(False)
                 files.setVerifyChecksum(False)
             yield files, path
         except (Py4JJavaError, PySparkException) as error:
-            raise _told(place, error) from error
+            raise _usage_error(place, error) from error
 
 
-def _told(place: str, error: Exception) -> UsageError:
+def _usage_error(place: str, error: Exception) -> UsageError:
     text = first_line(error)
     if "No FileSystem for scheme" in text or "ClassNotFoundException" in text:
-        text = "Spark has no file system of this kind; its package goes in by --conf spark.jars.packages=… (docs/spark.md)"
+        text = "Spark has no file system of this kind; add its package with --conf spark.jars.packages=… (docs/spark.md)"
     return UsageError(f"{place}: {text}")
 
 

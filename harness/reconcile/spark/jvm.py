@@ -1,6 +1,6 @@
-"""Starts Spark's JVM: with the class archive of the set-up where there is one, else as pyspark does it.
+"""The start of Spark's JVM: with the class archive of the set-up if there is one, otherwise as pyspark does it.
 
-Both ways the JVM's standard input is a pipe from this process, and it ends when that closes.
+In both cases the JVM's standard input is a pipe from this process, and the JVM ends when the pipe closes.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 START_LIMIT_S = 60.0
 TRAINING_START_LIMIT_S = 600.0  # with the lowest priority, beside a cluster that starts
 MAIN = "org.apache.spark.deploy.SparkSubmit"
-# What makes Spark's launcher put more into the command line than the archive's options tell.
+# Environment variables with which Spark's launcher adds more to the command line than the archive was made with.
 _LEFT_TO_SPARK = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 _log = logging.getLogger(__name__)
 
 
 def launch(settings: Mapping[str, str], scratch: Path, train: Path | None = None) -> Any:
-    """pyspark's gateway to a new JVM with these settings; `train` has it leave a class archive there when it ends."""
+    """Return pyspark's gateway to a new JVM with these settings. With `train` the JVM writes a class archive there at its end."""
     _ignore_another_spark()
     if train is not None:
         found = spark_archive.launcher_options(Path(os.environ["JAVA_HOME"], "bin", "java"))
@@ -55,7 +55,7 @@ def launch(settings: Mapping[str, str], scratch: Path, train: Path | None = None
 
 
 def not_started(error: Exception, master: str, scratch: Path) -> OnceproofError:
-    """The one line about a session that could not be started; Spark's own words go away with its scratch folder."""
+    """Return a one-line error for a session that could not be started; Spark's log is deleted with its scratch folder."""
     if full := room_error(error, scratch):
         return full
     if isinstance(error, ClusterError):
@@ -78,7 +78,7 @@ def report_missing_archive(master: str) -> None:
 
 
 def _ignore_another_spark() -> None:
-    """Spark is the one that pyspark brings: another one on this machine, or options meant for it, would not fit."""
+    """Remove settings of another Spark on this machine from the environment: only the Spark of pyspark is used."""
     if os.environ.pop("PYSPARK_SUBMIT_ARGS", ""):
         print("onceproof: PYSPARK_SUBMIT_ARGS is ignored; `reconcile` has --conf NAME=VALUE", file=sys.stderr)
     for name in ("SPARK_HOME", "SPARK_DIST_CLASSPATH", "SPARK_SUBMIT_OPTS"):
@@ -107,11 +107,11 @@ def _by_submit(settings: Mapping[str, str], scratch: Path) -> Any:
     from pyspark import SparkConf
     from pyspark.java_gateway import launch_gateway
 
-    # The JVM says on stderr, before any setting is read, that it uses an incubator module. That goes to a file,
-    # together with Spark's errors; those that concern a caller come back to it as exceptions anyway.
+    # The JVM prints on stderr, before it reads any setting, that it uses an incubator module. That goes to a file, together
+    # with Spark's errors; callers get theirs as exceptions anyway.
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     with (scratch / "stderr").open("wb") as stderr:
-        # A JVM that cannot start says so on stdout, which belongs to results.
+        # A JVM that cannot start prints that on stdout, which is reserved for results.
         return launch_gateway(conf, {"stdout": stderr, "stderr": stderr})  # type: ignore[no-untyped-call]
 
 
@@ -123,26 +123,26 @@ def _direct(
     shared: list[str],
     limit_s: float = START_LIMIT_S,
 ) -> Any:
-    """The command that Spark's launcher would come to, without shell scripts and a JVM to find it."""
+    """Run the command that Spark's launcher would run, without its shell scripts and its extra JVM."""
     java = Path(os.environ["JAVA_HOME"], "bin", "java")
     command: list[str | Path] = [java, "-cp", classpath, f"-Xmx{settings['spark.driver.memory']}"]
-    # An archive that does not fit is said on stdout, which belongs to results: all such words go to stderr.
+    # The JVM reports an unusable archive on stdout, which is reserved for results: send all such messages to stderr.
     command += [*options, *shared, "-Xlog:disable", "-Xlog:all=error:stderr"]
     command += shlex.split(settings.get("spark.driver.extraJavaOptions", ""))
     command += [f"-Dlog4j2.configurationFile={scratch / 'log4j2.properties'}", MAIN]
     for name, value in settings.items():
         command += ["--conf", f"{name}={value}"]
     with tempfile.TemporaryDirectory(prefix="gateway-", dir=scratch) as folder:
-        told = Path(folder, "told")
-        environment = {**os.environ, "_PYSPARK_DRIVER_CONN_INFO_PATH": str(told), "SPARK_CONNECT_MODE": "0",
+        connection = Path(folder, "connection")
+        environment = {**os.environ, "_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection), "SPARK_CONNECT_MODE": "0",
                        "SPARK_HOME": str(Path(classpath.partition(os.pathsep)[0]).parent.parent)}  # fmt: skip
-        # It dies with us also while it starts, when it does not look at its standard input yet.
+        # It ends with this process even while it starts and does not read its standard input yet.
         process = child_process.spawn(
             [*command, "pyspark-shell"], log=scratch / "stderr", env=environment, stdin=subprocess.PIPE
         )
         try:
             _import_meanwhile()
-            port, secret = _told(process, told, limit_s)
+            port, secret = _read_connection(process, connection, limit_s)
             return _connected(process, port, secret)
         except BaseException:
             process.kill()
@@ -151,21 +151,21 @@ def _direct(
 
 
 def _import_meanwhile() -> None:
-    """pyspark imports pandas at its first call to the JVM, half a second; now the JVM is busy starting anyway."""
+    """Import pandas, which takes half a second, while the JVM starts; pyspark would import it at its first call."""
     import pyspark.sql
     import pyspark.testing.utils  # noqa: F401
 
 
-def _told(process: subprocess.Popen[bytes], told: Path, limit_s: float) -> tuple[int, str]:
-    """The JVM writes the file whole: under another name first."""
+def _read_connection(process: subprocess.Popen[bytes], connection: Path, limit_s: float) -> tuple[int, str]:
+    """Wait for the connection file and return port and secret. The JVM writes it under another name first, so it is whole."""
     deadline = time.monotonic() + limit_s
-    while not told.is_file():
+    while not connection.is_file():
         if process.poll() is not None:
             raise SetupError(f"Spark's JVM ended with {process.returncode} before it was ready")
         if time.monotonic() > deadline:
-            raise SetupError(f"Spark's JVM was not ready within {limit_s:.0f} s")
+            raise SetupError(f"timed out after {limit_s:.0f} s waiting for Spark's JVM")
         time.sleep(0.01)
-    content = told.read_bytes()
+    content = connection.read_bytes()
     port, length = int.from_bytes(content[:4], "big"), int.from_bytes(content[4:8], "big")
     return port, content[8 : 8 + length].decode()
 
@@ -173,7 +173,7 @@ def _told(process: subprocess.Popen[bytes], told: Path, limit_s: float) -> tuple
 def _connected(process: subprocess.Popen[bytes], port: int, secret: str) -> Any:
     from pyspark.java_gateway import launch_gateway
 
-    # The way in which spark-submit itself tells its Python child of a JVM that runs already.
+    # spark-submit passes a running JVM to its Python child in the same way.
     with _environment(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=secret):
         gateway = launch_gateway()  # type: ignore[no-untyped-call]
     gateway.proc = process

@@ -1,4 +1,4 @@
-"""Where Spark runs: what each kind of master needs, and whether anybody is there."""
+"""Masters of Spark: the settings that each kind needs, and the check that it answers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PARTS = "spark.sql.shuffle.partitions"
 _LONGEST_SOCKET = 107  # bytes of a path, by the kernel
 _SOCKET_NAME = len("/.") + 36 + len(".sock")
 _ON_LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-# Python workers of this machine are forked from a process of ours, which finds this project whatever the current folder
+# Python workers of this machine are forked from our own daemon, which finds this project whatever the current folder
 # contains. Executors of a cluster get the project only with their first task.
 _FORKED_READY = {
     "spark.python.daemon.module": "harness.reconcile.spark.daemon",
@@ -37,7 +37,7 @@ def on_cluster(master: str) -> bool:
 
 
 def place(master: str, memory: str, scratch: Path) -> dict[str, str]:
-    """What depends on where Spark runs: on this machine all is kept on loopback and in our folder."""
+    """Return the settings that depend on the master: on this machine everything stays on loopback and in our folder."""
     if not on_cluster(master):
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
         os.environ["SPARK_CONF_DIR"] = str(scratch)
@@ -55,9 +55,9 @@ def place(master: str, memory: str, scratch: Path) -> dict[str, str]:
 
 
 def _closed(scratch: Path) -> dict[str, str]:
-    """No other user of this machine gets in. The secret is made by Spark itself and leaves its JVM nowhere.
+    """Return settings that keep other users of this machine out. Spark makes the secret, and it never leaves its JVM.
 
-    Python and the JVM talk over Unix sockets in our folder, which only this user can enter; where its name is too long
+    Python and the JVM talk over Unix sockets in our folder, which only this user can enter; if its name is too long
     for them, over loopback, where each side has to know a token.
     """
     settings = {"spark.authenticate": "true"}
@@ -70,12 +70,12 @@ def _closed(scratch: Path) -> dict[str, str]:
 
 
 def _hosts(master: str) -> list[tuple[str, int]]:
-    """Hosts and ports of a standalone master; it may have several."""
+    """Return hosts and ports of a standalone master; it may have several."""
     if not master.startswith("spark://"):
         return []
     found = re.findall(r"(?:^|,)\[?([^,\[\]]+?)\]?:(\d+)(?=,|$)", master.removeprefix("spark://"))
     if not found:
-        raise UsageError(f"--master {master}: not spark://HOST:PORT")
+        raise UsageError(f"--master {master}: expected spark://HOST:PORT")
     return [(host, int(port)) for host, port in found]
 
 
@@ -84,9 +84,11 @@ def _is_loopback(host: str) -> bool:
 
 
 def need_answer(master: str) -> None:
-    """A standalone master that is not there: Spark would try for a minute and then say it at length."""
+    """Raise if a standalone master does not answer: Spark would try for a minute and print a page."""
     if not re.match(r"local(\[|$)|spark://|yarn$|k8s://", master):
-        raise UsageError(f"--master {master}: there are local[N], spark://HOST:PORT, yarn and k8s://URL")
+        raise UsageError(
+            f"--master {master}: unknown master; choose one of local[N], spark://HOST:PORT, yarn, k8s://URL"
+        )
     reasons = []
     for host, port in _hosts(master):
         try:
@@ -100,7 +102,7 @@ def need_answer(master: str) -> None:
 
 
 def need_executors(context: SparkContext, master: str, settings: Mapping[str, str]) -> None:
-    """Without an executor a job would wait for ever, saying so only in a log."""
+    """Raise if no executor comes: a job would wait for ever and say so only in a log."""
     if settings.get("spark.dynamicAllocation.enabled") == "true":
         return  # they come when there is work
     state = context._jsc.sc()
@@ -114,17 +116,17 @@ def need_executors(context: SparkContext, master: str, settings: Mapping[str, st
     except WaitTimeout as error:
         raise ClusterError(f"{master}: {error}") from error
     if state.isStopped():
-        raise ClusterError(f"{master}: no Spark master that takes this application")
+        raise ClusterError(f"{master}: the Spark master did not accept this application")
 
 
 def spread(spark: SparkSession) -> None:
-    """As many parts of a shuffle as keep the granted cores busy, unless somebody chose a number."""
+    """Set the number of shuffle partitions to keep the granted cores busy, unless the user has set it."""
     if spark.sparkContext.getConf().get(_PARTS) is None:
         spark.conf.set(_PARTS, str(max(LEAST_PARTS, 2 * spark.sparkContext.defaultParallelism)))
 
 
 def executors_work(context: SparkContext) -> list[str]:
-    """Describe what each executor of a cluster has done so far, a line each. The driver of local mode is none."""
+    """Describe what each executor of a cluster has done so far, a line each. The driver of local mode is not an executor."""
     seen = context._jsc.sc().statusStore().executorList(False)
     return sorted(
         f"executor {one.id()} at {one.hostPort()}: {one.totalTasks()} tasks, {one.totalDuration() / 1000:.1f} s"

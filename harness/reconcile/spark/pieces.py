@@ -30,10 +30,10 @@ Bag = Mapping[str, pa.Table]  # tables by name
 
 
 class Subject(StrEnum):
-    """What rows are for: the questions of one subject are asked of all rows of a share together."""
+    """The subject of rows: the questions of one subject are asked about all rows of a share together."""
 
     POSITIONS = "positions"  # every row at some positions
-    STEPS = "steps"  # what readers did in some partitions
+    STEPS = "steps"  # steps, commits and assignments of readers in some partitions
     MESSAGES = "messages"  # every row that names some messages
     ORDER = "order"  # messages of a session in a partition
     KEYS = "keys"
@@ -63,13 +63,13 @@ FOR_LATER: Mapping[Subject, Sequence[Subject]] = {
 
 @dataclass(frozen=True)
 class Shares:
-    """How rows are divided: by a number, such as a session or a place, and by stretches of seqs or offsets within it."""
+    """The division of rows by a number, such as a session or a place, and by stretches of seqs or offsets within it."""
 
     count: int = 1
     bits: int = 14  # a stretch is 2 ** bits seqs or offsets; rows of one stretch are in one share
 
     def of(self, run: int | Ints, number: Ints, within: Ints | None = None) -> Ints | None:
-        """The share of each row, None if there is one only. Without `within`, rows with the same number are judged together."""
+        """Return the share of each row; None if there is only one. Without `within`, rows with the same number are judged together."""
         if self.count == 1:
             return None
         runs = np.broadcast_to(np.asarray(run, dtype=np.int64), number.shape)
@@ -99,7 +99,7 @@ def piece(subject: Subject, name: str, rows: pa.Table | pa.RecordBatch, share: i
 def pieces(
     subject: Subject, name: str, rows: pa.RecordBatch, share: Ints | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The rows as one piece, or one for each share; none where there are no rows."""
+    """Yield the rows as one piece, or one for each share; no piece without rows."""
     if not rows.num_rows:
         return
     if share is None:
@@ -113,7 +113,7 @@ def pieces(
 
 
 def each_table(packed: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The rows of each piece."""
+    """Yield the rows of each piece."""
     for batch in packed:
         for rows in batch.column("rows"):
             with pa.ipc.open_stream(rows.as_buffer()) as stream:
@@ -121,7 +121,7 @@ def each_table(packed: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def unpacked(packed: Iterable[pa.RecordBatch]) -> dict[Subject, dict[str, pa.Table]]:
-    """The tables of each subject, of all shares together."""
+    """Return the tables of each subject, of all shares together."""
     found: dict[tuple[str, str], list[pa.Table]] = defaultdict(list)
     for batch in packed:
         names = zip(batch.column("subject").to_pylist(), batch.column("name").to_pylist(), strict=True)

@@ -1,12 +1,12 @@
 """One Spark session for everything that reconciles in this process: started late, quiet, gone with the process.
 
-The JVM's settings are fixed when it starts, so nobody else may start one: `spark()` is the only way to get
+The JVM's settings are fixed when it starts, so no other code may start one: `spark()` is the only way to get
 a session. It may be called from a background thread while brokers start; the second caller waits for it.
 The JVM's standard input is a pipe from this process and pyspark's gateway ends when it closes, so the JVM
-goes even when this process is ended by SIGKILL.
+ends even if this process is ended by SIGKILL.
 
 By default the session is this machine's alone (`local[*]`). With a cluster's master, kernels run on its executors: they
-get this package as a zip, and nothing is asked of them before one of them has come.
+get this package as a zip, and no job starts before one of them has registered.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SCRATCH = "onceproof-spark-"
 _lock = threading.Lock()
 _session: SparkSession | None = None
 
-# What the job counts on, wherever it runs.
+# Settings that the job needs on every master.
 FOR_THE_JOB = {
     "spark.sql.session.timeZone": "UTC",
     # Kernels work on whole batches; the default of 10,000 rows costs more calls than work.
@@ -49,11 +49,11 @@ FOR_THE_JOB = {
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
     # The default of 100 compiled classes is fewer than one run's questions need: each run would compile all again.
     "spark.sql.codegen.cache.maxEntries": "4000",
-    # Of Python workers: there is one for each core already.
+    # Threads of Python workers: there is one worker for each core already.
     "spark.executorEnv.POLARS_MAX_THREADS": "1",
 }
 
-# Errors only. Warnings of a healthy local session (no native Hadoop library, the host's name) help nobody.
+# Errors only. Warnings of a healthy local session (no native Hadoop library, the host's name) do not help.
 _LOG4J = """\
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
@@ -73,9 +73,9 @@ def spark(
     more: Mapping[str, str] | None = None,
     train: Path | None = None,
 ) -> SparkSession:
-    """The session of this process, started at the first call. Later calls get the same one.
+    """Return the session of this process, started at the first call.
 
-    `python` is the interpreter of kernels, `more` are settings of Spark that win over ours; `train` is for the set-up.
+    `python` is the interpreter of kernels, `more` are settings of Spark that override the defaults; `train` is for the set-up.
     """
     global _session
     with _lock:
@@ -85,7 +85,7 @@ def spark(
 
 
 def started() -> bool:
-    """Whether a session is there already, without starting one."""
+    """Return True if a session exists already; do not start one."""
     return _session is not None
 
 
@@ -107,12 +107,12 @@ def adopt(session: SparkSession) -> None:
 
 
 def start_in_background() -> threading.Thread:
-    """Start the session beside other work. An error shows when `spark` is called, which tries again."""
+    """Start the session beside other work. After an error the next call of `spark` tries again."""
 
     def quietly() -> None:
         try:
             spark()
-        except Exception:  # noqa: BLE001  whatever it is, the caller of spark() meets it again
+        except Exception:  # noqa: BLE001  the caller of spark() gets the error again
             return
 
     thread = threading.Thread(target=quietly, name="start-spark", daemon=True)
@@ -177,14 +177,14 @@ def _settings(master: str, memory: str, scratch: Path) -> dict[str, str]:
 
 
 def _ship(context: SparkContext, scratch: Path) -> None:
-    """Executors import the kernels from this package, of just this version."""
+    """Send this package to the executors, so that they import the same version of the kernels."""
     from harness.reconcile.spark.package import make_package
 
     context.addPyFile(str(make_package(scratch / "onceproof.zip")))
 
 
 def _end_jvm(limit_s: float = JVM_ENDS_S) -> None:
-    """pyspark keeps the JVM of a session that has ended, settings and all, for the next one."""
+    """End the JVM: pyspark would keep it, with its settings, for the next session."""
     from pyspark import SparkContext
 
     gateway, SparkContext._gateway, SparkContext._jvm = SparkContext._gateway, None, None
@@ -203,7 +203,7 @@ def _end_jvm(limit_s: float = JVM_ENDS_S) -> None:
 
 
 def _scratch() -> Path:
-    """A folder for all that Spark writes, removed at exit; those of processes that were killed go now."""
+    """Return a folder for everything that Spark writes, removed at exit; remove those of killed processes now."""
     root = plain_paths.plain_temp_folder()
     for left in root.glob(f"{_SCRATCH}*"):
         owner = left.name.removeprefix(_SCRATCH).partition("-")[0]

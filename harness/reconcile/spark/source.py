@@ -1,7 +1,7 @@
-"""Where kernels get their rows from: Spark hands out the work, and a task reads what it was given.
+"""Sources of rows for the kernels: Spark distributes the work, and each task reads its part.
 
 Files that a task can open are read by the task itself, column by column, as Arrow: Spark would turn every value into a
-row and back (measured: two of three seconds of a pass). What only Hadoop can open is read by Spark.
+row and back (measured: two of three seconds of a pass). Files that only Hadoop can open are read by Spark.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from harness.reconcile.seal.schema import EFFECTS, LARGE
 Work = Callable[[Iterable[Any]], Iterator[pa.RecordBatch]]  # of record batches, or of row groups
 
 BATCH_ROWS = 1 << 17
-ITEM_ROWS = 1 << 19  # what one piece of work has at most, or one row group if that is larger
+ITEM_ROWS = 1 << 19  # at most, in one piece of work; a row group if that is larger
 TASKS_A_CORE = 3  # some end sooner than others
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What to do with the rows of a table, and its columns that are wanted besides `run`."""
+    """The work on the rows of a table, and the columns that it needs besides `run`."""
 
     columns: Sequence[str]
     work: Work
-    more: Sequence[str] = ()  # only of some rows: where the work takes none, they are not read
+    more: Sequence[str] = ()  # columns of picked rows: not read if the work picks none
 
 
 class Source(Protocol):
     def each(self, asked: Mapping[str, Asked], schema: str) -> DataFrame:
-        """What the work on each table gives, as one table. Rows of one file come in order, maybe to several tasks."""
+        """Return the results of the work on each table, as one table. Rows of one file come in order, maybe to several tasks."""
 
     def of(self, runs: Collection[int]) -> Source:
-        """The same for some of the runs."""
+        """Return the source of only these runs."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def _rows(file: pq.ParquetFile, groups: Sequence[int], asked: Asked) -> Iterator
 
 
 class RowGroup:
-    """The rows of one group of a file. As a record batch has them, but for some columns, which are read when one is asked for."""
+    """The rows of one group of a file, like a record batch; some columns are read only when one of them is needed."""
 
     def __init__(self, file: pq.ParquetFile, number: int, names: Sequence[str], more: Sequence[str]) -> None:
         self._file, self._number = file, number
@@ -136,7 +136,7 @@ Batch: TypeAlias = pa.RecordBatch | RowGroup
 
 
 def rows_at(rows: Batch, at: Ints, names: Sequence[str]) -> pa.RecordBatch:
-    """Some columns of some rows."""
+    """Return some columns of some rows."""
     numbers = pa.array(at)
     return pa.RecordBatch.from_arrays([rows.column(name).take(numbers) for name in names], list(names))
 

@@ -16,21 +16,19 @@ from harness.reconcile.seal.untrusted_tables import need_sound
 
 
 def read(spark: SparkSession, sealed: Mapping[str, Sealed]) -> dict[str, DataFrame]:
-    """The large tables of one or many runs from their `tables/` folders, on any file system."""
+    """Return the large tables of one or many runs from their `tables/` folders, on any file system."""
 
     def read_one(name: str) -> DataFrame:
         frame = spark.read.schema(spark_schema(name)).parquet(*(f"{folder}/{name}" for folder in sealed))
         if not any(one.rows[name] for one in sealed.values()):
-            return frame.where(
-                "false"
-            )  # said aloud, so that Spark drops all that depends on it from its plans
+            return frame.where("false")  # explicit, so that Spark simplifies its plans
         return frame
 
     return {name: read_one(name) for name in (*LARGE, EFFECTS)}
 
 
 def read_small(runs: Mapping[Path, Sealed]) -> dict[str, pa.Table]:
-    """The small tables of one or many runs, from their `tables/` folders on this machine."""
+    """Return the small tables of one or many runs, from their `tables/` folders on this machine."""
     found = {}
     for name in SMALL:
         parts = []
@@ -49,7 +47,7 @@ def read_small(runs: Mapping[Path, Sealed]) -> dict[str, pa.Table]:
 
 
 def _table(folder: Path, schema: pa.Schema) -> pa.Table:
-    """All files of a small table. Arrow's way to read a folder takes three times as long for files of a few rows."""
+    """Return all files of a small table. Arrow's way to read a folder takes three times as long for files of a few rows."""
     parts = [schema.empty_table()]
     for path in sorted(folder.glob("*.parquet")):
         with pq.ParquetFile(path) as file:

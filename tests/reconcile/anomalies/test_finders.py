@@ -37,20 +37,20 @@ def test_counts_agree_with_the_findings(name: str, outcomes: Mapping[str, Outcom
 
 @pytest.mark.parametrize("name", CASES)
 def test_each_kind_is_explained_in_full(name: str, outcomes: Mapping[str, Outcome]) -> None:
-    told = outcomes[name].result["findings"]
-    assert {f["anomaly"] for f in told} == {anomaly for anomaly, _, _ in outcomes[name].found}
-    for finding in told:
+    findings = outcomes[name].result["findings"]
+    assert {f["anomaly"] for f in findings} == {anomaly for anomaly, _, _ in outcomes[name].found}
+    for finding in findings:
         assert finding["text"].endswith(".")
         assert "None" not in finding["text"]
         assert finding["topic"].startswith("orders")
 
 
-def test_what_was_lost_is_looked_for_where_it_stands(outcomes: Mapping[str, Outcome]) -> None:
-    def told(name: str) -> str:
+def test_the_text_of_a_loss_says_where_the_record_is(outcomes: Mapping[str, Outcome]) -> None:
+    def text_of(name: str) -> str:
         return next(str(f["text"]) for f in outcomes[name].result["findings"] if f["anomaly"] == "lost")
 
-    assert "stands in the log at offset 9 as aborted" in told("torn_by_a_late_abort")
-    assert "found it nowhere in the log" in told("torn")
+    assert "is in the log at offset 9 as aborted" in text_of("torn_by_a_late_abort")
+    assert "found it nowhere in the log" in text_of("torn")
 
 
 def test_compared_counts_what_was_asked_about(outcomes: Mapping[str, Outcome], tmp_path: Path) -> None:

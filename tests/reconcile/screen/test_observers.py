@@ -1,4 +1,4 @@
-"""Observers as sealing and screening see them, without Spark: what is sound is let go, and what is not wakes its finder."""
+"""Observers in sealing and screening, without Spark: sound blocks are dropped, others wake their finder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from harness.reconcile.coverage import coverage
 from harness.reconcile.job import all_finders, woken
 from harness.reconcile.screen import reader_steps, summaries
 from harness.reconcile.screen.screen import READ, READ_EFFECTS, Kernel, Screened, by_runs, facts
-from harness.reconcile.screen.summaries import Count, Facts, Space, Summary, Why
+from harness.reconcile.screen.spaces import Space, Summary, Why
+from harness.reconcile.screen.summaries import Count, Facts
 from harness.reconcile.seal.schema import EFFECTS
 from harness.reconcile.seal.seal import seal
 from harness.reconcile.seal.sealed import Sealed
@@ -31,7 +32,7 @@ BATCH = 3  # rows at a time, so that every reader's trail goes over several batc
 
 
 def screened(run: RunDir) -> tuple[Sealed, Screened, Doubts]:
-    """As harness.reconcile.screen.screen does it, without Spark."""
+    """Screen a run as harness.reconcile.screen.screen does, without Spark."""
     sealed = seal(run)
     known = facts(read_small({run.tables: sealed}), [sealed])
     parts: list[Summary] = []
@@ -50,9 +51,7 @@ def screened(run: RunDir) -> tuple[Sealed, Screened, Doubts]:
 
 
 @pytest.mark.parametrize("name", OBSERVED)
-def test_what_observers_saw_wakes_the_finder_that_it_needs_and_nobody_without_need(
-    name: str, tmp_path: Path
-) -> None:
+def test_observed_differences_wake_their_finder_and_sound_runs_wake_none(name: str, tmp_path: Path) -> None:
     run, planted = CASES[name](tmp_path)
     _, _, doubtful = screened(run.finish())
     awake = {finder.anomaly for finder in woken(all_finders(), doubtful)}
@@ -63,7 +62,7 @@ def test_what_observers_saw_wakes_the_finder_that_it_needs_and_nobody_without_ne
 
 @pytest.mark.parametrize("reader", [STRICT, LAX])
 @pytest.mark.parametrize("change", ["gone", "never given", "twice", "another"])
-def test_each_difference_of_one_record_is_seen(reader: str, change: str, tmp_path: Path) -> None:
+def test_one_different_record_puts_its_block_in_doubt(reader: str, change: str, tmp_path: Path) -> None:
     run = plain(tmp_path)
     log = run.log[:10]
     seen = {
@@ -85,14 +84,14 @@ def test_the_group_is_counted_without_its_observers(tmp_path: Path) -> None:
     assert not doubtful.any
     assert found.count(Count.DELIVERED) == found.count(Count.DELIVERIES) == 20
     given = found.space(Space.BUCKET)
-    assert int(given["n0"][given["b"] == summaries.DELIVERED_BIN].sum()) == 20
+    assert int(given["rows"][given["bin"] == summaries.DELIVERED_BIN].sum()) == 20
     assert found.count(Count.STEPS) == 18 + 18 + 6
     seen = coverage(sealed, Facts(sealed.run, 0, True), found)
     assert seen["readers"] == 1
     assert seen["observed"] == {"observer-committed": 20, "observer-uncommitted": 7}
 
 
-def test_sealing_tells_who_observed_what(tmp_path: Path) -> None:
+def test_sealing_lists_observers_and_the_spans_that_they_read(tmp_path: Path) -> None:
     run = plain(tmp_path)
     observe(run, STRICT, *run.log[3:10], *run.log[12:16])
     run.observe("observer-committed.1", "read_committed")
@@ -102,8 +101,8 @@ def test_sealing_tells_who_observed_what(tmp_path: Path) -> None:
         (STRICT, "read_committed", 11, [[0, 0, 3, 10], [0, 1, 2, 6]]),
         ("observer-committed.1", "read_committed", 0, []),
     ]
-    told = json.loads(json.dumps(sealed.to_json()))
-    assert Sealed.from_json(told).observers == sealed.observers
+    stored = json.loads(json.dumps(sealed.to_json()))
+    assert Sealed.from_json(stored).observers == sealed.observers
     readers = {row["name"]: row for row in pq.read_table(folder.tables / "readers").to_pylist()}
     assert {name: (row["isolation"], row["observer"]) for name, row in readers.items()} == {
         READER: ("read_committed", False),
@@ -121,7 +120,7 @@ def test_sealing_tells_who_observed_what(tmp_path: Path) -> None:
 def test_an_observer_that_did_not_read_to_the_end_is_a_doubt(
     behind: str | None, words: str | None, tmp_path: Path
 ) -> None:
-    """TRUST T10: observers with a fifth of the records, dead since, and the run was HELD without a word."""
+    """TRUST T10: observers that died after a fifth of the records once left a run HELD."""
     run = plain(tmp_path)
     observe(run, STRICT, *run.log[:4])
     run.behind[STRICT] = behind
@@ -138,7 +137,7 @@ def test_an_observer_that_did_not_read_to_the_end_is_a_doubt(
 
 
 def test_an_observer_that_wrote_nothing_is_a_doubt(tmp_path: Path) -> None:
-    """TRUST T10: it died before it came to its ledger; the harness has started it."""
+    """TRUST T10: the harness has started it, and it died before it opened its ledger."""
     run = plain(tmp_path)
     run.event("worker", name="observer-committed", state="started", pid=1, role="observer")
     sealed, found, _ = screened(run.finish())

@@ -1,4 +1,4 @@
-"""Steps of readers and what is stitched together: kernels against the plain loops that they stand for."""
+"""Steps of readers and what is stitched together: kernels against plain loops that do the same."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from harness.reconcile.arrays import place_of
 from harness.reconcile.screen import reader_steps
-from harness.reconcile.screen.kernels import _below_commits, _given_by_commits
+from harness.reconcile.screen.commits import below_commits, given_by_commits
 from harness.reconcile.screen.screen import Screened
-from harness.reconcile.screen.summaries import Commits, Facts, Space, Summary, joined, weigh
+from harness.reconcile.screen.spaces import Space, Summary, named
+from harness.reconcile.screen.summaries import SUMMARY, Commits, Facts, joined, merged, weigh
 from harness.reconcile.select.across_tasks import _edge_steps, _reached, overcommits
 from harness.reconcile.select.doubtful_steps import _batch, across_tasks
 
@@ -79,7 +80,7 @@ def test_steps_do_not_depend_on_batches(given_: list[Delivered], at: list[int]) 
 
 @settings(deadline=None)
 @given(deliveries, cuts)
-def test_steps_between_tasks_areacross_tasks(given_: list[Delivered], at: list[int]) -> None:
+def test_steps_across_tasks_are_found(given_: list[Delivered], at: list[int]) -> None:
     """Tasks that see a part each, put together, know every step; as summary and as the list of steps."""
     inside, edges, listed, t = [], [], [], 0
     for part in parts(given_, at):
@@ -89,28 +90,34 @@ def test_steps_between_tasks_areacross_tasks(given_: list[Delivered], at: list[i
         t += len(part)
         edges.append(reader_steps.edges(RUN, trail))
         listed.append(_batch(RUN, *trail.edges()))
-    between = [(step.source, step.reached) for step in _edge_steps(joined(edges))]
+    between = [(step.source, step.reached) for step in _edge_steps(named(Space.READING, joined(edges)))]
     expected = sorted((a[2], b[2]) for a, b in plain_steps(given_))
     assert sorted([*inside, *between]) == expected
     # Of those between tasks the list has what goes back, and jumps over doubtful ranges (here: all of them).
     everything = {(RUN, place): (np.array([0]), np.array([1 << 40])) for place in range(3)}
     table = across_tasks(pa.Table.from_batches(listed), everything)
-    told = sorted(zip(table["from_offset"].to_pylist(), table["to_offset"].to_pylist(), strict=True))
-    wanted = [(step.source, step.reached) for step in _edge_steps(joined(edges)) if step.back or step.jumps]
-    assert told == sorted(wanted)
+    found = sorted(zip(table["from_offset"].to_pylist(), table["to_offset"].to_pylist(), strict=True))
+    wanted = [
+        (step.source, step.reached)
+        for step in _edge_steps(named(Space.READING, joined(edges)))
+        if step.back or step.jumps
+    ]
+    assert found == sorted(wanted)
 
 
 @settings(deadline=None)
 @given(deliveries)
-def test_positions_jumped_over(given_: list[Delivered]) -> None:
+def test_jumped_positions_are_marked(given_: list[Delivered]) -> None:
     jumped = set()
     for before, after in plain_steps(given_):
         if before[3] == after[3]:
             jumped |= {(after[1], offset) for offset in range(before[2] + 1, after[2])}
     s = reader_steps.screen_steps(rows(given_), FACTS, reader_steps.Trail())
-    masks = s["space"] == Space.POSITION
+    masks, blocks = s["space"] == Space.POSITION, named(Space.POSITION, s)
     found = set()
-    for place, block, mask in zip(s["a"][masks], s["b"][masks], s["m4"][masks], strict=True):
+    for place, block, mask in zip(
+        *(blocks[name][masks] for name in ("place", "offset_block", "jumped")), strict=True
+    ):
         bits = int(mask) & ((1 << 64) - 1)
         found |= {(int(place), int(block) * 64 + bit) for bit in range(64) if bits >> bit & 1}
     assert found == jumped
@@ -121,6 +128,7 @@ def test_a_jump_over_half_the_world_costs_one_count() -> None:
     assert len(s["run"]) < 5
 
 
+_NO_ROWS = {name: np.zeros(0, dtype=np.int64) for name in SUMMARY}
 commits = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 70)), max_size=10)
 
 
@@ -131,7 +139,7 @@ commits = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 70)), max_size=1
     st.sets(st.integers(0, 60)),
     cuts,
 )
-def test_overcommits(
+def test_overcommits_equal_those_of_a_plain_loop(
     committed: list[tuple[int, int]], given_: list[tuple[int, int]], readable: set[int], at: list[int]
 ) -> None:
     """A commit above a readable record that is above all that was given by then."""
@@ -141,36 +149,23 @@ def test_overcommits(
     found: list[Summary] = []
     for part in parts(given_, at):
         c = rows([(0, 0, one[1], 0) for one in part])
-        found += _given_by_commits({**c, "t": np.array([one[0] for one in part], dtype=np.int64)}, facts)
+        found += given_by_commits({**c, "t": np.array([one[0] for one in part], dtype=np.int64)}, facts)
     for records in parts(sorted(readable), at):
         log = np.array(records, dtype=np.int64)
-        found += _below_commits(np.zeros_like(log), log, np.ones(len(log), dtype=bool), facts)
-    merged = _merged(found)
-    screened = Screened(merged, weigh(merged))
-    told = [(over.t, over.offset) for over in overcommits(screened, facts)]
+        found += below_commits(np.zeros_like(log), log, np.ones(len(log), dtype=bool), facts)
+    summary = merged(joined([_NO_ROWS, *found]))
+    screened = Screened(summary, weigh(summary))
+    overcommitted = [(over.t, over.offset) for over in overcommits(screened, facts)]
     wanted = []
     for time, up_to in committed:
         given_by_then = max((one[1] + 1 for one in given_ if one[0] <= time), default=0)
         if any(given_by_then <= record < up_to for record in readable):
             wanted.append((time, up_to))
-    assert told == wanted
-
-
-def _merged(found: list[Summary]) -> Summary:
-    """As Spark merges rows of one key: here only the highest matters."""
-    from harness.reconcile.screen.summaries import SUMMARY
-
-    rows_: dict[tuple[int, ...], dict[str, int]] = {}
-    for part in found:
-        for i in range(len(part["run"])):
-            row = {name: int(part[name][i]) for name in SUMMARY}
-            key = row["run"], row["space"], row["a"], row["b"]
-            rows_[key] = {**row, "x": max(row["x"], rows_[key]["x"])} if key in rows_ else row
-    return {name: np.array([row[name] for row in rows_.values()], dtype=np.int64) for name in SUMMARY}
+    assert overcommitted == wanted
 
 
 def test_reached_is_the_highest_so_far() -> None:
     none = np.zeros(2, dtype=np.int64)
-    s = {"a": none, "b": np.array([1, 3]), "x": np.array([5, 4])}
+    s = {"place": none, "commit": np.array([1, 3]), "next_offset": np.array([5, 4])}
     assert _reached(s, 0, 5).tolist() == [0, 5, 5, 5, 5]
     assert place_of(none, none).tolist() == [0, 0]

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.reconcile.screen.summaries import BUCKET_NS, MOST_BUCKETS, Space, _in_order, bucket_ns, folded
+from harness.reconcile.screen.spaces import COLUMNS, Space, named
+from harness.reconcile.screen.summaries import BUCKET_NS, MOST_BUCKETS, SUMMARY, _in_order, bucket_ns, folded
 
 number = st.one_of(st.integers(-5, 5), st.integers(-(1 << 40), 1 << 40))
 HOUR_NS = 3_600_000_000_000
@@ -29,12 +30,21 @@ def test_rows_come_in_the_order_of_both_columns(pairs: list[tuple[int, int]]) ->
 @given(st.lists(st.tuples(number, number, st.integers(0, 9)), min_size=1, max_size=50))
 def test_rows_of_one_key_are_added_up(rows: list[tuple[int, int, int]]) -> None:
     a, b, n = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True))
-    found = folded(1, Space.BUCKET, a, b, n0=n, x=n)
+    found = named(Space.BUCKET, folded(1, Space.BUCKET, a, b, rows=n, longest_ns=n))
     expected = {key: [row[2] for row in rows if row[:2] == key] for key in {row[:2] for row in rows}}
-    keys_and_sums = zip(*(found[name].tolist() for name in ("a", "b", "n0", "x")), strict=True)
-    assert {(a, b): (n0, x) for a, b, n0, x in keys_and_sums} == {
+    keys_and_sums = zip(
+        *(found[name].tolist() for name in ("bucket", "bin", "rows", "longest_ns")), strict=True
+    )
+    assert {(a, b): (total, highest) for a, b, total, highest in keys_and_sums} == {
         key: (sum(values), max(values)) for key, values in expected.items()
     }
+
+
+def test_every_space_names_stored_columns_once() -> None:
+    for space in Space:
+        stored = list(COLUMNS[space].values())
+        assert set(stored) <= set(SUMMARY)
+        assert len(stored) == len(set(stored)), space
 
 
 @pytest.mark.parametrize("hours", [0, 1, 2, 8, 30, 1000])

@@ -1,4 +1,4 @@
-"""Evidence that is not whole: never VIOLATED because of what was not read, never HELD without a word."""
+"""Evidence that is not whole: never VIOLATED because of records that were not read, never HELD without a doubt."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from harness.contracts import Mode, Verdict
 from harness.reconcile.screen import screen
-from harness.reconcile.screen.summaries import Count, Space
+from harness.reconcile.screen.summaries import Count, weigh
 from harness.reconcile.seal.seal import seal
 from harness.reconcile.spark.stored_tables import read_small
 from harness.verdict import Settings, judge
@@ -56,7 +56,7 @@ def test_a_reading_that_stops_anywhere_adds_no_accusation(
     assert asked > 0, "no reading was cut where it mattered"
 
 
-def test_what_was_not_asked_is_not_counted_as_compared(outcomes: Mapping[str, Outcome]) -> None:
+def test_questions_not_asked_are_not_counted_as_compared(outcomes: Mapping[str, Outcome]) -> None:
     """E9: twenty are owed, ten of them in a partition that was not read whole."""
     whole, half = (outcomes[name].result for name in ("consistent", "a_reading_that_stopped_half_way"))
     assert (whole["compared"]["lost"], half["compared"]["lost"]) == (20, 10)
@@ -77,7 +77,7 @@ def test_kernels_count_as_owed_what_was_read_whole(name: str, owed: int, tmp_pat
     kernel, columns = screen.READ["attempts"]
     batches = pq.read_table(run.tables / "attempts").to_batches()
     made = [kernel(c, facts) for _, c in screen.by_runs(batches, columns)]
-    counts = [s["n0"][(s["space"] == Space.TOTAL) & (s["a"] == Count.OWED)].sum() for s in made]
+    counts = [screen.Screened(s, weigh(s)).count(Count.OWED) for s in made]
     assert sum(counts) == owed
 
 
@@ -93,7 +93,7 @@ def test_coverage_lists_the_partitions_with_the_reason(outcomes: Mapping[str, Ou
     ]
 
 
-def test_what_a_deleting_fault_expires_is_meant_to(outcomes: Mapping[str, Outcome]) -> None:
+def test_expired_records_of_a_deleting_fault_raise_no_doubt(outcomes: Mapping[str, Outcome]) -> None:
     """T12"""
     expired = outcomes["deleted_while_it_was_read"].result
     assert judge(expired, Mode.AT_LEAST_ONCE, Settings(deletes=True)).verdict is Verdict.HELD
@@ -101,5 +101,5 @@ def test_what_a_deleting_fault_expires_is_meant_to(outcomes: Mapping[str, Outcom
 
 def test_where_losses_are_allowed_unknown_positions_do_not_matter(outcomes: Mapping[str, Outcome]) -> None:
     """T5"""
-    lost_or_expired = outcomes["deleted_or_lost_nobody_can_say"].result
+    lost_or_expired = outcomes["deleted_or_lost_is_unknown"].result
     assert judge(lost_or_expired, Mode.AT_MOST_ONCE, Settings()).verdict is Verdict.HELD

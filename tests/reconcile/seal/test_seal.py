@@ -96,7 +96,7 @@ def test_a_cut_journal_of_a_killed_reader_loses_its_torn_row_only(seed: int, tmp
 
 @pytest.mark.parametrize("seed", [1])
 @pytest.mark.parametrize("name", ["consumer-1.0.deliveries", "final-reader.read_committed.log"])
-def test_a_cut_journal_of_a_reader_that_nobody_killed_is_refused(
+def test_a_truncated_journal_of_a_reader_that_was_not_killed_is_refused(
     name: str, seed: int, tmp_path: Path
 ) -> None:
     """TRUST T11: at any place, between two rows too."""
@@ -121,7 +121,7 @@ def test_cut_events_are_torn_at_most_at_their_last_line(seed: int, tmp_path: Pat
         path.write_bytes(whole[:size])
         killed_now(run)
         if size < first_line - 1:
-            # Without its session event nobody knows what the attempts were: refused, never guessed.
+            # Without its session event the attempts cannot be interpreted: refused, never guessed.
             with pytest.raises(LedgerError, match=r"session 1|missing"):
                 seal(run)
             continue
@@ -132,7 +132,7 @@ def test_cut_events_are_torn_at_most_at_their_last_line(seed: int, tmp_path: Pat
 
 
 @pytest.mark.parametrize("seed", [3])
-def test_cut_attempts_are_refused(seed: int, tmp_path: Path) -> None:
+def test_truncated_attempts_are_refused(seed: int, tmp_path: Path) -> None:
     run = literal(tmp_path)
     path = run.ledger / "producer-1.0.1.attempts"
     whole = path.read_bytes()
@@ -142,7 +142,7 @@ def test_cut_attempts_are_refused(seed: int, tmp_path: Path) -> None:
             seal(run)
 
 
-def test_a_torn_line_of_a_writer_that_nobody_killed_is_a_gap(tmp_path: Path) -> None:
+def test_a_torn_line_of_a_writer_that_was_not_killed_is_a_gap(tmp_path: Path) -> None:
     literal_run = LiteralRun(tmp_path)
     literal_run.manifest["complete"] = False
     literal_run.session(1)
@@ -170,7 +170,7 @@ def test_an_outcome_that_was_not_finished_is_unknown(tmp_path: Path) -> None:
     assert (row["outcome"], row["t_outcome"], row["offset"], row["told_partition"]) == (0, None, None, None)
 
 
-def test_an_offset_told_with_acks_0_is_no_position(tmp_path: Path) -> None:
+def test_an_offset_reported_with_acks_0_is_no_position(tmp_path: Path) -> None:
     literal_run = LiteralRun(tmp_path)
     literal_run.session(1, acks="0")
     literal_run.write(1, 1)
@@ -275,7 +275,7 @@ DAMAGES: dict[str, tuple[Callable[[RunDir], None], str]] = {
         _far_partition,
         r"final-reader\.events:\d+: bounds event: partition is 1099511627776",
     ),
-    "a reading of nobody knows what": (
+    "a reading of an unknown partition": (
         _reading_without_end,
         r"final-reader\.events:\d+: reading event: until is missing",
     ),
@@ -287,7 +287,7 @@ DAMAGES: dict[str, tuple[Callable[[RunDir], None], str]] = {
 
 
 @pytest.mark.parametrize(("damage", "message"), DAMAGES.values(), ids=list(DAMAGES))
-def test_what_cannot_be_trusted_is_named(
+def test_untrusted_ledgers_raise_with_file_and_line(
     damage: Callable[[RunDir], None], message: str, tmp_path: Path
 ) -> None:
     run = literal(tmp_path)

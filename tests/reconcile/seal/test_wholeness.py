@@ -19,7 +19,7 @@ from harness.reconcile.seal.seal import seal
 
 
 def literal(root: Path, *, lives: bool = False) -> LiteralRun:
-    """Fifty messages, all in the log and delivered. `lives`: the harness tells of the consumer's process."""
+    """Fifty messages, all in the log and delivered. `lives`: the harness records the consumer's process."""
     run = LiteralRun(root, mode=Mode.IDEMPOTENT)
     run.session(1)
     run.write(1, 50)
@@ -83,7 +83,7 @@ def test_a_journal_that_was_cut_between_two_rows_is_refused(name: str, count: in
 
 
 @pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
-def test_cut_effects_are_refused(isolation: str, tmp_path: Path) -> None:
+def test_truncated_effects_are_refused(isolation: str, tmp_path: Path) -> None:
     run = LiteralRun(tmp_path, mode=Mode.EXACTLY_ONCE, transform=Transform(2, 0.0))
     run.session(1)
     run.session(2, "copier-1")
@@ -197,7 +197,7 @@ def test_a_journal_that_its_writer_did_not_have_is_refused(tmp_path: Path) -> No
     refused(run, r"harness\.deliveries: not among the journals that .*harness\.events:\d+ closed")
 
 
-# --- closing events that are none ---
+# --- malformed closing events ---
 
 
 def _changed(run: RunDir, change: Callable[[dict[str, Any]], None]) -> None:
@@ -216,14 +216,12 @@ BAD: dict[str, Callable[[dict[str, Any]], None]] = {
     "a file elsewhere": lambda e: e.update(rows={"consumer-1.0./../../manifest.json": 50}),
     "a negative count": lambda e: e.update(rows={"consumer-1.0.deliveries": -1}),
     "a count in words": lambda e: e.update(rows={"consumer-1.0.deliveries": "50"}),
-    "lines are none": lambda e: e.update(lines=None),
+    "lines are null": lambda e: e.update(lines=None),
 }
 
 
 @pytest.mark.parametrize("change", BAD.values(), ids=list(BAD))
-def test_a_closing_event_that_is_none_is_named(
-    change: Callable[[dict[str, Any]], None], tmp_path: Path
-) -> None:
+def test_a_malformed_closing_event_is_named(change: Callable[[dict[str, Any]], None], tmp_path: Path) -> None:
     run = literal(tmp_path).finish()
     _changed(run, change)
-    refused(run, r"consumer-1\.0\.events:\d+: (a )?closed event(: | without a good )")
+    refused(run, r"consumer-1\.0\.events:\d+: closed event(: | with a missing or wrong field: )")

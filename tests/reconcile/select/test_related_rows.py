@@ -1,4 +1,4 @@
-"""What the first pass of the closer look reports: many positions of one block as the block."""
+"""The first pass of the closer look: it reports many positions of one block as the block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark's driver on this machine: nobody without its secrets gets an answer from it. TRUST S3"""
+"""Spark's driver on this machine: clients without its secrets get no answer. TRUST S3"""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def rpc(body: bytes) -> bytes:
 
 
 @pytest.mark.spark
-def test_every_port_of_a_session_wants_to_know_who_asks(tmp_path: Path) -> None:
+def test_every_port_of_a_session_requires_authentication(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(
         [sys.executable, "-c", PROGRAM], cwd=tmp_path, env=environment, stdin=subprocess.PIPE,
@@ -81,7 +81,7 @@ def test_every_port_of_a_session_wants_to_know_who_asks(tmp_path: Path) -> None:
             for port, heard in answers.items():
                 if port not in py4j:
                     assert heard[8] == _RPC_FAILURE
-                    assert b"Expected SaslMessage" in heard, "it was asked who it is before anything was read"
+                    assert b"Expected SaslMessage" in heard, "it had to authenticate before anything was read"
             assert ask(py4j[0], b"c\no\nx\ne\n").startswith(b"!xsAuthentication error")
             arguments = Path(f"/proc/{jvm}/cmdline").read_bytes()
             assert b"secret" not in arguments.replace(b"java.secret", b"")

@@ -20,11 +20,11 @@ from harness.reconcile.spark.hadoop_files import HadoopStorage, LocalStorage, St
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Told = Callable[[Path], str]
+PlaceOf = Callable[[Path], str]
 
 
-def keeps_its_promises(storage: Storage, root: Path, told: Told) -> None:
-    place = told(root / "a b.json")
+def keeps_its_promises(storage: Storage, root: Path, place_of: PlaceOf) -> None:
+    place = place_of(root / "a b.json")
     assert not storage.exists(place)
     storage.write_text(place, "first")
     storage.write_text(place, "über\n")
@@ -34,27 +34,27 @@ def keeps_its_promises(storage: Storage, root: Path, told: Told) -> None:
     (root / "from" / "deep" / "x").write_bytes(b"\0\1")
     (root / "to").mkdir()
     (root / "to" / "old").touch()
-    storage.put(root / "from", told(root / "to"))
-    assert storage.names(told(root / "to")) == ["deep"], "what was there before has to go"
-    storage.fetch(told(root / "to"), root / "back")
+    storage.put(root / "from", place_of(root / "to"))
+    assert storage.names(place_of(root / "to")) == ["deep"], "the old content is replaced"
+    storage.fetch(place_of(root / "to"), root / "back")
     assert (root / "back" / "deep" / "x").read_bytes() == b"\0\1"
-    storage.rename(told(root / "to"), told(root / "moved"))
-    assert storage.exists(told(root / "moved" / "deep" / "x"))
-    assert not storage.exists(told(root / "to"))
-    storage.delete(told(root / "moved"))
-    storage.delete(told(root / "moved"))
+    storage.rename(place_of(root / "to"), place_of(root / "moved"))
+    assert storage.exists(place_of(root / "moved" / "deep" / "x"))
+    assert not storage.exists(place_of(root / "to"))
+    storage.delete(place_of(root / "moved"))
+    storage.delete(place_of(root / "moved"))
     assert sorted(path.name for path in root.iterdir()) == ["a b.json", "back", "from"], "drafts were left"
 
 
-def test_plain_files(tmp_path: Path) -> None:
+def test_plain_files_keep_the_promises(tmp_path: Path) -> None:
     keeps_its_promises(LocalStorage(), tmp_path, str)
 
 
-def test_hadoop(spark: SparkSession, tmp_path: Path) -> None:
+def test_hadoop_files_keep_the_promises(spark: SparkSession, tmp_path: Path) -> None:
     keeps_its_promises(HadoopStorage(spark), tmp_path, lambda path: f"file://{path}")
 
 
-def test_what_hadoop_cannot_do_is_one_line(spark: SparkSession, tmp_path: Path) -> None:
+def test_errors_of_hadoop_are_one_line(spark: SparkSession, tmp_path: Path) -> None:
     storage = HadoopStorage(spark)
     with pytest.raises(UsageError, match=r"^nonsense://x/y: Spark has no file system of this kind") as raised:
         storage.exists("nonsense://x/y")
@@ -62,7 +62,7 @@ def test_what_hadoop_cannot_do_is_one_line(spark: SparkSession, tmp_path: Path) 
     with pytest.raises(UsageError, match=r"none: .*FileNotFound") as raised:
         storage.read_text(f"file://{tmp_path}/none")
     assert "\n" not in str(raised.value)
-    with pytest.raises(UsageError, match="no run folder is there"), opened([tmp_path.as_uri()], spark):
+    with pytest.raises(UsageError, match="no run folder found"), opened([tmp_path.as_uri()], spark):
         pass
 
 
@@ -106,6 +106,6 @@ def test_two_copies_of_a_run_in_one_job_are_refused(spark: SparkSession, tmp_pat
         assess_many(runs, spark)
 
 
-def test_what_is_a_url() -> None:
+def test_urls_are_recognised() -> None:
     assert all(map(is_url, ("s3a://b/x", "hdfs:///x", "file:///x", "file:/x")))
     assert not any(map(is_url, ("runs/x", "/runs/x", "./a:b", "a:b")))

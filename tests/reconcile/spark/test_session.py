@@ -111,11 +111,11 @@ def test_a_session_of_this_machine_without_an_archive_is_reported_in_one_line(
     spark_jvm.report_missing_archive("spark://127.0.0.1:7077")
     assert capsys.readouterr().err == ""
     spark_jvm.report_missing_archive("local[*]")
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.count("\n") == 1
-    assert "/cache cannot be written" in told.err
-    assert "./onceproof setup" in told.err
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+    assert "/cache cannot be written" in printed.err
+    assert "./onceproof setup" in printed.err
     monkeypatch.setattr(spark_archive, "find_spark_archive", lambda: object())
     spark_jvm.report_missing_archive("local[*]")
     assert capsys.readouterr().err == ""
@@ -125,15 +125,15 @@ def test_a_session_of_this_machine_without_an_archive_is_reported_in_one_line(
 
 
 @pytest.mark.parametrize(
-    ("master", "told"),
+    ("master", "message"),
     [
         ("spark://127.0.0.1:{port}", "no Spark master answers there: 127.0.0.1:{port} Connection refused"),
-        ("spark://127.0.0.1", "not spark://HOST:PORT"),
-        ("mesos://127.0.0.1:5050", "there are local[N], spark://HOST:PORT, yarn and k8s://URL"),
+        ("spark://127.0.0.1", "expected spark://HOST:PORT"),
+        ("mesos://127.0.0.1:5050", "choose one of local[N], spark://HOST:PORT, yarn, k8s://URL"),
     ],
 )
 def test_a_bad_master_is_one_line_and_bad_use(
-    master: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    master: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -145,7 +145,7 @@ def test_a_bad_master_is_one_line_and_bad_use(
     assert time.monotonic() - began < 20
     err = capsys.readouterr().err
     assert err.count("\n") == 1
-    assert told.format(port=port) in err
+    assert message.format(port=port) in err
     assert not session.started()
 
 
@@ -168,7 +168,7 @@ def test_a_setting_without_a_value_and_no_run_are_bad_use(capsys: pytest.Capture
     assert "which RUN?" in capsys.readouterr().err
 
 
-def test_the_package_holds_the_job_and_imports_from_the_zip_alone(tmp_path: Path) -> None:
+def test_the_package_contains_the_job_and_imports_from_the_zip_alone(tmp_path: Path) -> None:
     assert main(["reconcile", "--package", str(tmp_path / "onceproof.zip")]) == 0
     program = "import harness.assessment, harness.reconcile.run_locations, reports.summary; from harness import registry; print(harness.assessment.__file__, registry.names('finder'))"
     ended = subprocess.run(

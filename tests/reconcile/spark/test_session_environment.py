@@ -79,7 +79,7 @@ def test_a_spark_that_cannot_start_is_one_line_and_exit_code_2(tmp_path: Path) -
     ("name", "plain"),
     [("runs", True), ("a-b_c.d+e@~", True), ("a b", False), ("ü", False), ("a,b", False), ("a:b", False), ("5%20", False), ("$x", False)],
 )  # fmt: skip
-def test_which_names_are_plain(name: str, plain: bool, tmp_path: Path) -> None:
+def test_plain_names_are_recognised(name: str, plain: bool, tmp_path: Path) -> None:
     assert plain_paths.is_plain(tmp_path / name) is plain
     assert plain_paths.seen_from(tmp_path, tmp_path / name) == (tmp_path / name if plain else Path(name))
 
