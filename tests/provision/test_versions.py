@@ -36,7 +36,7 @@ def test_a_version_for_a_node_that_is_not_there_is_refused(tmp_path: Path) -> No
     ):
         LocalCluster(tmp_path, combined=True, mixed={"broker-4": "3.9.2"})
     with pytest.raises(
-        UsageError, match=r"Kafka 2\.8\.2 has no KRaft that is ready for use: --cluster zookeeper"
+        UsageError, match=r"Kafka 2\.8\.2 has no KRaft ready for production; use --cluster zookeeper"
     ):
         LocalCluster(tmp_path, kafka_version="2.8.2")
     cluster = LocalCluster(tmp_path, combined=True, kafka_version="4.2.0", mixed={"broker-2": "3.9.2"})
