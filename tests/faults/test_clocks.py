@@ -51,7 +51,7 @@ class ClockNode(FakeNode):
     def clock_offset_s(self) -> float:
         if self.dumb:
             raise raw_client.WireError("it does not lead the quorum, so it does not report its time")
-        return float(self.skew.told(time.time()))
+        return float(self.skew.as_offset(time.time()))
 
 
 def arena_with_clocks() -> tuple[FakeArena, list[ClockNode]]:

@@ -258,7 +258,10 @@ def test_an_unclean_election_that_loses_nothing_does_not_bite(arena: FakeArena, 
 
 
 def test_an_unclean_election_is_refused_where_it_cannot_work(arena: FakeArena, brokers: Brokers) -> None:
-    with pytest.raises(FaultError, match="exactly one target"), UncleanElection().hold(arena, arena.cluster.brokers):
+    with (
+        pytest.raises(FaultError, match="exactly one target"),
+        UncleanElection().hold(arena, arena.cluster.brokers),
+    ):
         pass
     arena.cluster.controllers = lambda: ["broker-1", "broker-3"]  # type: ignore[method-assign]
     with (
