@@ -39,7 +39,7 @@ LANES: Mapping[str, Callable[[Link], bool]] = {
 
 def check_lanes(fault: str, lanes: str) -> None:
     if lanes not in LANES:
-        raise UsageError(f"{fault}: unknown lanes {lanes!r}; there are: {', '.join(LANES)}")
+        raise UsageError(f"{fault}: unknown lanes {lanes!r}; choose one of {', '.join(LANES)}")
 
 
 @dataclass(frozen=True)

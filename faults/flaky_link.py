@@ -62,7 +62,7 @@ class FlakyLink:
     def __post_init__(self) -> None:
         check_lanes("flaky_link", self.lanes)
         if self.kind not in KINDS:
-            raise UsageError(f"flaky_link: unknown kind {self.kind!r}; there are: {', '.join(KINDS)}")
+            raise UsageError(f"flaky_link: unknown kind {self.kind!r}; choose one of {', '.join(KINDS)}")
         if not 0 <= self.after_ms <= 10_000:
             raise UsageError(f"flaky_link: after_ms={self.after_ms}; choose 0 to 10000")
         if not 100 <= self.after_bytes <= 100_000:

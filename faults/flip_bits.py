@@ -36,7 +36,9 @@ class FlipBits:
 
     def __post_init__(self) -> None:
         if self.segment not in SEGMENTS:
-            raise UsageError(f"flip_bits: unknown segment {self.segment!r}; there are: {', '.join(SEGMENTS)}")
+            raise UsageError(
+                f"flip_bits: unknown segment {self.segment!r}; choose one of {', '.join(SEGMENTS)}"
+            )
 
     @contextmanager
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:

@@ -68,7 +68,7 @@ class HoldRequests:
             raise UsageError("hold_requests: api_keys is empty; name at least one kind, such as EndTxn")
         for key in self.api_keys:
             if isinstance(key, str) and key not in API_KEYS:
-                raise UsageError(f"hold_requests: unknown kind {key!r}; there are: {', '.join(API_KEYS)}")
+                raise UsageError(f"hold_requests: unknown kind {key!r}; choose from {', '.join(API_KEYS)}")
             if isinstance(key, int) and not 0 <= key < 2**15:
                 raise UsageError(f"hold_requests: api key {key} does not exist; choose 0 to 32767")
         if self.lane not in (Lane.PRODUCE, Lane.CONSUME):

@@ -55,7 +55,7 @@ class Sever:
 
     def __post_init__(self) -> None:
         if self.shape not in SHAPES:
-            raise UsageError(f"sever: unknown shape {self.shape!r}; there are: {', '.join(SHAPES)}")
+            raise UsageError(f"sever: unknown shape {self.shape!r}; choose one of {', '.join(SHAPES)}")
         if self.shape == "answers" and self.direction is Direction.REQUESTS:
             raise UsageError("sever: shape 'answers' cuts answers, not requests; leave out direction")
 

@@ -50,7 +50,7 @@ class SlowDisk:
         if self.delay_ms < 10:
             raise UsageError(f"slow_disk: delay_ms={self.delay_ms} is too small to measure; set at least 10")
         if self.harm not in _HARMS:
-            raise UsageError(f"slow_disk: harm={self.harm!r} is unknown; there are: {', '.join(_HARMS)}")
+            raise UsageError(f"slow_disk: unknown harm={self.harm!r}; choose one of {', '.join(_HARMS)}")
         if self.rate_kb_s and not _LEAST_KB_S <= self.rate_kb_s <= _MOST_KB_S:
             raise UsageError(
                 f"slow_disk: rate_kb_s={self.rate_kb_s} cannot be measured; choose {_LEAST_KB_S} to {_MOST_KB_S}"

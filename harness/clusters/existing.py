@@ -73,9 +73,7 @@ class ExistingCluster:
         self._admin_client: AdminClient | None = None
         self._nodes: list[CommandedNode] = []
         self._probe_topic = ""
-        self._lacking: dict[
-            str, str
-        ] = {}  # requests that the brokers do not support: what cannot be checked without them
+        self._lacking: dict[str, str] = {}  # requests that the brokers lack: the consequences
         self._refused_settings: list[str] = []  # of topics
         self._steps_s: dict[str, float] = {}
         self._log_marks = LogMarks()
@@ -84,13 +82,9 @@ class ExistingCluster:
     def chosen(cls, choice: Choice, folder: Path) -> Self:
         plain = type(choice)()
         if choice.kafka != plain.kafka or choice.combined:
-            raise UsageError(
-                "--kafka and --combined are for clusters that onceproof starts; leave them out with --cluster existing"
-            )
+            raise UsageError("--cluster existing starts no brokers; leave out --kafka and --combined")
         if choice.options != PLAIN or choice.settings:
-            raise UsageError(
-                "this suite needs brokers with its own settings; use another --cluster than existing"
-            )
+            raise UsageError("this suite starts brokers with its own settings; leave out --cluster existing")
         if not choice.bootstrap:
             raise UsageError("--cluster existing needs --bootstrap HOST:PORT,…")
         return cls(

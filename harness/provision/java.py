@@ -69,7 +69,7 @@ def untried(version: str | None) -> str | None:
     numbers = _numbers(version or "")
     if not numbers or numbers[0] in TRIED:
         return None
-    return f"not one of those tried ({', '.join(map(str, TRIED))})"
+    return f"not one of the tested versions ({', '.join(map(str, TRIED))})"
 
 
 def java_version(executable: Path) -> str | None:

@@ -56,7 +56,7 @@ class MemoryToxiproxy:
 
 
 class MemoryLinks(Links):
-    """Probes are answered by what the toxics would do."""
+    """Links whose probes are answered as the toxics would let them."""
 
     def __init__(self, mesh: Mesh, toxiproxy: MemoryToxiproxy) -> None:
         super().__init__(mesh, cast(Toxiproxy, toxiproxy))

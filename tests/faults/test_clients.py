@@ -119,7 +119,7 @@ def test_only_transactional_producers_have_a_transactional_id(tmp_path: Path) ->
 
 
 def test_a_broker_understands_the_request_for_an_id(real: MockArena) -> None:
-    """Mock brokers give a new id each time, at any broker or at the coordinator; that it fences is shown on real ones."""
+    """Mock brokers return a new id each time, from any broker; suites test on real brokers that it fences."""
     places = [place.split(":") for place in real.cluster.bootstrap_servers(Lane.CONTROL).split(",")]
     answers = [init_producer_id((host, int(port)), "mine", 30_000, 5.0) for host, port in places]
     assert any(answer.error == 0 and answer.producer_id > 0 and answer.epoch >= 0 for answer in answers)
@@ -132,7 +132,7 @@ class FencedLibrary:
         raise KafkaException(KafkaError(KafkaError._FENCED, "fenced", fatal=True))
 
     def flush(self, timeout_s: float) -> int:
-        """In the middle of a callback, which then seems to have failed."""
+        """Raise in the middle of a callback, which then seems to have failed."""
         try:
             return self.poll(timeout_s)
         except KafkaException as error:
@@ -339,9 +339,7 @@ def test_a_fault_begins_when_the_worker_waits_and_lets_it_go(arena: WorkersArena
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_moment_that_is_not_reached_does_not_bite(
-    arena: WorkersArena, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unreached_moment_does_not_bite(arena: WorkersArena, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(at_moment, "_REACH_LIMIT_S", 0.05)
     arena.fakes[0].lazy = True
     bite = held(AtMoment(worker="producer-1"), arena, arena.fakes[0])

@@ -132,9 +132,7 @@ def test_transfer_moves_only_partitions_that_the_target_leads(arena: FakeArena, 
     assert places(arena) == before
 
 
-def test_transfer_needs_a_led_partition_and_another_replica_in_sync(
-    arena: FakeArena, brokers: Brokers
-) -> None:
+def test_transfer_needs_a_partition_and_another_replica(arena: FakeArena, brokers: Brokers) -> None:
     with TransferLeadership().hold(arena, [node(arena, 3)]) as bite:
         assert "leads no partition" in bite.proof
     with TransferLeadership().hold(arena, arena.cluster.brokers) as bite:
@@ -184,9 +182,7 @@ def test_partitions_are_added_again_by_each_hold(arena: FakeArena, brokers: Brok
 
 def test_deletion_reports_how_much_the_group_had_not_read(arena: FakeArena, brokers: Brokers) -> None:
     with DeleteRecords().hold(arena, [node(arena, 1)]) as bite:
-        assert bite.proof.startswith(
-            "200 offsets of 2 partitions deleted, 0 beyond the group's committed offsets"
-        )
+        assert bite.proof.startswith("200 offsets of 2 partitions deleted, 0 beyond the group's committed")
     with DeleteRecords(share=1, beyond_group=True).hold(arena, [node(arena, 1)]) as bite:
         assert bite.measured["beyond_committed"] == sum(start - 200 for start, _ in brokers.bounds.values())
         assert bite.measured["beyond_committed"] > 0
@@ -258,10 +254,7 @@ def test_an_unclean_election_that_loses_nothing_does_not_bite(arena: FakeArena, 
 
 
 def test_an_unclean_election_is_refused_where_it_cannot_work(arena: FakeArena, brokers: Brokers) -> None:
-    with (
-        pytest.raises(FaultError, match="exactly one target"),
-        UncleanElection().hold(arena, arena.cluster.brokers),
-    ):
+    with pytest.raises(FaultError, match="one target"), UncleanElection().hold(arena, arena.cluster.brokers):
         pass
     arena.cluster.controllers = lambda: ["broker-1", "broker-3"]  # type: ignore[method-assign]
     with (

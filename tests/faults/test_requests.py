@@ -204,7 +204,7 @@ def test_is_a_value_with_a_name_and_can_be_made_again() -> None:
 @pytest.mark.parametrize(
     ("wrong", "complaint"),
     [
-        ({"api_keys": ("EndTx",)}, r"unknown kind 'EndTx'; there are: .*EndTxn"),
+        ({"api_keys": ("EndTx",)}, r"unknown kind 'EndTx'; choose from .*EndTxn"),
         ({"api_keys": ()}, "api_keys is empty"),
         ({"api_keys": (-4,)}, "api key -4"),
         ({"lane": Lane.CONTROL}, "choose produce or consume"),

@@ -189,7 +189,7 @@ class Disk:
         return {}
 
     def _refuse(self, path: str, *harms: DiskHarm) -> None:
-        """Raise the error of the first of these harms that is ordered for the path."""
+        """Raise the error of the first order that hits the path with one of these harms."""
         for order in self.orders:
             if order.harm in harms and order.hits(path):
                 raise OSError(_ERRORS[order.harm], os.strerror(_ERRORS[order.harm]))

@@ -87,7 +87,7 @@ def remove(
     left = set(groups)
 
     def still() -> set[str]:
-        """Delete the remaining groups and return those still in use: a group can be deleted once it is empty."""
+        """Delete the remaining groups and return the ones still in use: only an empty group can be deleted."""
         if left:
             _delete(admin.delete_consumer_groups([may_touch(g) for g in left], request_timeout=ASK_S), left)
         return left

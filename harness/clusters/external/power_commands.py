@@ -6,7 +6,7 @@ restart = "ssh {host} sudo systemctl start kafka"
 limit_s = 60                            # for each command; default 60
 shell = false                           # true: given to /bin/sh as it is
 
-[nodes.broker-1]                        # variables of a node, and commands of its own
+[nodes.broker-1]                        # variables and commands of one node
 host = "kafka-1"
 """
 

@@ -114,15 +114,15 @@ class Links:
         of_followers = route.port is Port.ZOOKEEPER_PEER
         place = (_split(route.upstream)[0], route.port)
         if of_followers and not listens(place, PROBE_LIMIT_S):
-            return self._word(route)
+            return self._toxiproxy_state(route)
         passes = self._probe_once(route)
         if passes == _HEARD and speech_of(route.port) is not KAFKA:
             passes = self._probe_once(route)
         if of_followers and not listens(place, PROBE_LIMIT_S):
-            return self._word(route)
+            return self._toxiproxy_state(route)
         return passes
 
-    def _word(self, route: Route) -> dict[Direction, bool]:
+    def _toxiproxy_state(self, route: Route) -> dict[Direction, bool]:
         cuts = self._toxiproxy.cuts(route.proxy)
         return {Direction.REQUESTS: "upstream" not in cuts, Direction.ANSWERS: "downstream" not in cuts}
 
@@ -144,7 +144,7 @@ class Links:
             return {Direction.REQUESTS: False, Direction.ANSWERS: False}
         if closes_on_nonsense(address, limit_s, speech):
             return dict(_HEARD)
-        return {**self._word(route), Direction.REQUESTS: False}
+        return {**self._toxiproxy_state(route), Direction.REQUESTS: False}
 
     def _route(self, link: Link) -> Route:
         """Return the route that probes use; a link between ZooKeeper servers has a second route."""

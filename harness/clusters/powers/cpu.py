@@ -19,7 +19,7 @@ from harness.machine.cgroup import Group
 from harness.machine.cgroup_cpu import CpuGroup, place_for
 
 _TICK_S = 0.01
-_CREDIT_S = 0.1  # CPU seconds that a process may use at once after it was idle
+_CREDIT_S = 0.1  # most CPU time that an idle process saves up, in seconds of its share
 _LONGEST_STOP_S = 1.0
 _CONNECTIONS = 4
 _PIPELINED = 500

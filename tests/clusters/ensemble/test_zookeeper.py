@@ -129,9 +129,7 @@ NO_ZOOKEEPER = r"^Kafka 4\.3\.1 does not support ZooKeeper; use --kafka 3\.9\.2 
         ({**IN_CONTAINERS, "kafka": "newest"}, r"^Kafka newest: a release is named by its numbers"),
     ],
 )
-def test_unsuitable_options_are_refused_in_one_line(
-    given: dict[str, Any], complaint: str, tmp_path: Path
-) -> None:
+def test_bad_options_are_refused_in_one_line(given: dict[str, Any], complaint: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=complaint) as raised:
         _choice(**given).build(tmp_path)
     assert "\n" not in str(raised.value)
@@ -301,9 +299,7 @@ def test_a_follower_that_connects_before_the_leader_listens_waits_and_gets_throu
                     with taken:
                         taken.sendall(b"yes")
                         assert early.recv(100) == b"yes"
-                    assert early.recv(100) == b"", (
-                        "when the leader closes, the follower's connection is closed too"
-                    )
+                    assert early.recv(100) == b"", "when the leader closes, so does the gate"
         finally:
             gate.kill()
 

@@ -82,10 +82,7 @@ def test_a_secret_from_a_file(tmp_path: Path) -> None:
         ("security.protocol", r"entry 1 is not of the form key=value"),
         ("ssl.truststore.location=a.jks", r"ssl\.truststore\.type=JKS: only PEM"),
         ("ssl.ca.location=nowhere.pem", r"ssl\.ca\.location: there is no file .*nowhere\.pem"),
-        (
-            "sasl.jaas.config=Krb5LoginModule required;",
-            r"sasl\.jaas\.config: unknown login module; use Plain",
-        ),
+        ("sasl.jaas.config=Krb5LoginModule required;", r"sasl\.jaas\.config: unknown login module"),
         ("security.protocol=sasl_ssl\nsasl.mechanism=OAUTHBEARER", r"sasl\.mechanism=OAUTHBEARER"),
     ],
 )
@@ -178,9 +175,7 @@ def test_an_unreachable_controller_is_killable_only_with_a_running_command(
     assert isinstance(_node(tmp_path, text + "running = 'true'\n", None), Killable)
 
 
-def test_a_command_without_effect_does_not_count_as_a_kill(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_command_without_effect_is_no_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.clusters.external.node._GONE_LIMIT_S", 0.2)
     said: list[str] = []
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -281,9 +276,7 @@ def test_a_record_outlives_a_crash_and_names_its_cluster(
         (Choice(keep_topics=True), r"--keep-topics is for --cluster existing, not local"),
     ],
 )
-def test_options_that_do_not_belong_together_are_refused(
-    tmp_path: Path, choice: Choice, complaint: str
-) -> None:
+def test_conflicting_options_are_refused(tmp_path: Path, choice: Choice, complaint: str) -> None:
     with pytest.raises(UsageError, match=complaint):
         choice.build(tmp_path)
 

@@ -19,7 +19,7 @@ ANSWER = struct.pack(">i", 96) + bytes(96)
 
 @contextmanager
 def server(behaviour: Callable[[socket.socket], None]) -> Iterator[tuple[str, int]]:
-    """Serves connections one after the other."""
+    """Serve connections one after the other."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def serve() -> None:
