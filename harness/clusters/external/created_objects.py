@@ -154,10 +154,10 @@ def _topics(admin: AdminClient) -> Iterable[str]:
 
 def _groups(admin: AdminClient) -> Iterable[str]:
     try:
-        record = admin.list_consumer_groups(request_timeout=ASK_S).result(ASK_S * 2)
+        listed = admin.list_consumer_groups(request_timeout=ASK_S).result(ASK_S * 2)
     except (KafkaException, TimeoutError) as problem:
         raise ClusterError(f"the groups cannot be listed: {problem}") from problem
-    return [group.group_id for group in record.valid]
+    return [group.group_id for group in listed.valid]
 
 
 def _records() -> Iterator[tuple[Path, dict[str, Any], Identity]]:
