@@ -1,4 +1,4 @@
-"""What faults on links have in common: who can act on which link, and under which name."""
+"""Shared by faults on links: the node that acts on a link, and the name under which a hold acts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HOLDS = count(1)
 
 
 def name_of_hold(fault: Fault) -> str:
-    """Tells holds apart, so that two of them may work on one link, and each takes back its own."""
+    """Return a name unique to this hold, so that two holds may share a link and each undoes only its own changes."""
     return f"{fault}-{next(_HOLDS)}"
 
 
@@ -44,12 +44,12 @@ class Actors(Generic[N]):
         return cls(tuple(node.name for node in targets), nodes, wiring)
 
     def actor(self, link: Link) -> N:
-        """A node at an end of the link: a target if possible."""
+        """Return a node at an end of the link, a target if possible."""
         ends = [name for name in (link.destination, link.source) if name in self.by_name]
         return self.by_name[next((name for name in ends if name in self.targets), ends[0])]
 
     def at(self, links: Iterable[Link]) -> list[tuple[N, list[Link]]]:
-        """Each link once, by the node that acts on it."""
+        """Group the links by the node that acts on them; each link appears once."""
         found: dict[str, list[Link]] = {}
         for link in links:
             found.setdefault(self.actor(link).name, []).append(link)
@@ -59,7 +59,7 @@ class Actors(Generic[N]):
     def shaped(
         self: Actors[Shapeable], fault: Fault, links: Sequence[Link], toxics: Sequence[Toxic]
     ) -> Iterator[None]:
-        """Let the toxics work on the links, and take them back whatever happens."""
+        """Apply the toxics to the links, and remove them even after an error."""
         by = name_of_hold(fault)
         with ExitStack() as undo:
             for node, _own in self.at(links):
@@ -69,12 +69,12 @@ class Actors(Generic[N]):
             yield
 
     def can_shape(self: Actors[Shapeable], lanes: str) -> list[Link]:
-        """The targets' links in these lanes, as far as toxics can be put on them."""
+        """Return the targets' links in these lanes that accept toxics."""
         can = {link for node in self.by_name.values() for link in node.shapeable_links()}
         return [link for link in self.wiring.chosen(self.targets, lanes) if link in can]
 
     def whose(self: Actors[Shapeable], links: Sequence[Link], lanes: str) -> str:
-        """For a proof: how many links of whom, and how many are left out."""
+        """Describe the links for a proof: their number, the targets, and how many links cannot be shaped."""
         left_out = len(self.wiring.chosen(self.targets, lanes)) - len(links)
         others = f" ({left_out} others cannot be shaped)" if left_out else ""
         return f"{len(links)} link{'' if len(links) == 1 else 's'} of {', '.join(self.targets)}{others}"

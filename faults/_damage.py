@@ -1,4 +1,4 @@
-"""Damage to the log files of stopped brokers: which files, how far a log goes, and what has to be true again after it."""
+"""Shared by faults that damage the log files of stopped brokers: the files, their end offsets, and the check after healing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.waiting import wait_until
 
 @dataclass(frozen=True)
 class Log:
-    """What one broker has of one partition."""
+    """One broker's copy of one partition."""
 
     broker: str
     partition: int
@@ -26,15 +26,15 @@ class Log:
         return f"{self.folder.name} at {self.broker}"
 
     def segments(self) -> list[Path]:
-        """Those with something in them, oldest first."""
+        """Return the segments that are not empty, oldest first."""
         try:
             found = [path for path in self.folder.glob("*.log") if path.stat().st_size]
-        except FileNotFoundError:  # the broker has just removed one
+        except FileNotFoundError:  # the broker has just removed a segment
             return self.segments()
         return sorted(found, key=lambda path: int(path.stem))
 
     def end(self) -> int:
-        """The offset after the last whole batch."""
+        """Return the offset after the last complete batch."""
         filled = self.segments()
         if not filled:
             return 0
@@ -42,15 +42,15 @@ class Log:
         return batches[-1].last + 1 if batches else int(filled[-1].stem)
 
     def bad(self) -> int:
-        """How many batches have a checksum that is not that of their bytes."""
+        """Count the batches whose checksum does not match their bytes."""
         return sum(len(bad_batches(segment)) for segment in self.segments())
 
 
 def logs_of(arena: Arena, names: Sequence[str]) -> list[Log]:
-    """What these brokers have of the topic under test."""
+    """Return these brokers' copies of the topic under test."""
     cluster = arena.cluster
     if not isinstance(cluster, ReplicaLogs):
-        raise FaultError("the log files of this cluster's brokers cannot be reached from here")
+        raise FaultError("the log files of this cluster's brokers are not readable from this machine")
     return [
         Log(broker, state.partition, folder)
         for state in cluster.view().partitions(arena.topic)
@@ -60,19 +60,19 @@ def logs_of(arena: Arena, names: Sequence[str]) -> list[Log]:
 
 
 def victims_of(arena: Arena, nodes: Sequence[Node]) -> list[Killable]:
-    """The targets, if they are brokers whose files can be reached."""
+    """Return the targets; raise FaultError unless all of them are brokers of this cluster that can be killed."""
     victims = killable(nodes)
     own = {node.name for node in arena.cluster.nodes()}
     if strangers := [node.name for node in victims if node.name not in own]:
-        raise FaultError(f"{', '.join(strangers)}: not of the cluster, so there is no log to damage")
+        raise FaultError(f"{', '.join(strangers)}: not a node of the cluster, so it has no log to damage")
     return victims
 
 
 def kill_and_wait(arena: Arena, victims: Sequence[Killable]) -> None:
-    """Kill them and wait until the cluster has given them up.
+    """Kill the victims and wait until none of them is registered with the cluster.
 
-    A broker that came back before that could still be the leader, and make the others forget what it has lost. After
-    a kill there is no mark of a clean stop, so Kafka looks through the end of the log when it starts.
+    A broker that returned earlier could still be the leader and make its followers truncate what it has lost. After
+    a kill there is no clean-shutdown file, so Kafka checks the end of the log when it starts.
     """
     names = {node.name for node in victims}
     in_parallel(lambda node: node.kill(), victims)
@@ -87,7 +87,7 @@ def kill_and_wait(arena: Arena, victims: Sequence[Killable]) -> None:
 
 
 def wait_same(arena: Arena, nodes: Sequence[Node]) -> Healing:
-    """Wait until they run, are in sync, have all that the leader has, and no copy anywhere is damaged."""
+    """Wait until the nodes run, are in sync and end where the leader ends, then check that no copy is damaged."""
     victims = killable(nodes)
     names = [node.name for node in nodes]
 
@@ -103,14 +103,17 @@ def wait_same(arena: Arena, nodes: Sequence[Node]) -> Healing:
     logs = logs_of(arena, [node.name for node in arena.cluster.nodes()])
     bad = {str(log): count for log in logs if (count := log.bad())}
     if bad:
-        told = ", ".join(f"{count} in {name}" for name, count in bad.items())
-        return replace(healing, healed=False, proof=f"batches with a wrong checksum: {told}")
+        listed = ", ".join(f"{count} in {name}" for name, count in bad.items())
+        return replace(healing, healed=False, proof=f"batches with a wrong checksum: {listed}")
     proof = f"{healing.proof}; all checksums of {len(logs)} copies are right"
     return replace(healing, proof=proof, measured={**healing.measured, "bad_batches": 0.0})
 
 
 def _behind(arena: Arena, names: Sequence[str]) -> str | None:
-    """The leader is read first, so that what is appended meanwhile does not count."""
+    """Describe the first copy that ends before the leader's; None if there is none.
+
+    The leader's end is read first, so records appended meanwhile do not count.
+    """
     leaders = {state.partition: state.leader for state in arena.cluster.view().partitions(arena.topic)}
     own = logs_of(arena, names)
     for log in own:
@@ -118,5 +121,5 @@ def _behind(arena: Arena, names: Sequence[str]) -> str | None:
                       if each.partition == log.partition]  # fmt: skip
         wanted = leading.end()
         if (end := log.end()) < wanted:
-            return f"{log} ends at {end}, that of the leader at {wanted}"
+            return f"{log} ends at {end}, the leader's log at {wanted}"
     return None

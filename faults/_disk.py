@@ -1,4 +1,4 @@
-"""What faults of a disk have in common: whose disk can be broken, and a disk that takes no more writes."""
+"""Shared by disk faults: brokers whose disk can be broken, and the base of faults that stop all writes."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ WAYS = {
 }
 TAKE_LIMIT_S = 30.0
 _END_LIMIT_S = (
-    10.0  # a broker that gives up does so within a second; some harms it does not take for the disk's
+    10.0  # a broker that ends does so within a second; Kafka does not treat every error as a disk failure
 )
 
 
 @runtime_checkable
 class DiskedBroker(DiskBreakable, Killable, Protocol):
-    """A broker that can be started again when its disk made it end."""
+    """A broker that can be started again after a disk error ended it."""
 
 
 def disked(nodes: Sequence[Node]) -> list[DiskedBroker]:
@@ -34,31 +34,31 @@ def disked(nodes: Sequence[Node]) -> list[DiskedBroker]:
 
 
 def wait_takes_records(arena: Arena, node: Node) -> None:
-    """Before a fault: a broker that was started a moment ago does not lead its probe partition yet."""
+    """Wait until the node accepts records: a broker that has just started does not lead its probe partition yet."""
     wait_until(
         lambda: _refusal(arena, node) is None,
         TAKE_LIMIT_S,
-        lambda: f"{node.name} takes no records: {_refusal(arena, node)}",
+        lambda: f"{node.name} accepts no records: {_refusal(arena, node)}",
     )
 
 
 @dataclass
 class _Seen:
-    """How the broken disk of one broker showed."""
+    """The effect of a broken disk on one broker."""
 
-    refused_s: float | None = None  # after how long it refused a record; None: it never did
+    refused_s: float | None = None  # seconds until it refused a record; None: it never did
     why: str = ""
-    ended_s: float | None = None  # after how long its process was gone; None: it runs on
+    ended_s: float | None = None  # seconds until its process had ended; None: it still runs
 
 
 @dataclass(frozen=True)
 class DeadDisk(ABC):
-    """A disk that takes no more writes to the topics under test; what kind of dead is said by `harm`."""
+    """A disk that accepts no more writes to the topics under test; `harm` is the kind of failure."""
 
     needs: ClassVar[type] = DiskedBroker
     ways: ClassVar[Mapping[str, str]] = WAYS
     bites_when: ClassVar[str] = (
-        "each target refuses a record or has ended; if it has ended, what it led is led elsewhere"
+        "each target refuses a record or has ended; if it has ended, other brokers lead its partitions"
     )
 
     @property
@@ -86,17 +86,17 @@ class DeadDisk(ABC):
         in_parallel(lambda node: _watch(arena, node, seen[node.name], begun), victims)
         unhurt = [name for name, each in seen.items() if each.refused_s is None and each.ended_s is None]
         if unhurt:
-            return Bite(False, f"{', '.join(unhurt)} still takes records", way=way)
-        told = "; ".join(f"{name} {_told(each)}" for name, each in seen.items())
+            return Bite(False, f"{', '.join(unhurt)} still accepts records", way=way)
+        proof = "; ".join(f"{name} {_outcome(each)}" for name, each in seen.items())
         measured = {
             "refused": float(len(seen)),
             **_slowest("refused_s", [e.refused_s for e in seen.values()]),
         }
         if any(each.ended_s is None for each in seen.values()):
-            return Bite(True, told, {**measured, "ended": 0.0}, way)
+            return Bite(True, proof, {**measured, "ended": 0.0}, way)
         measured |= {"ended": float(len(seen)), **_slowest("ended_s", [e.ended_s for e in seen.values()])}
         moved = led.wait_moved(arena, begun)
-        return Bite(moved.moved, f"{told}; {moved.proof}", {**measured, **moved.measured}, way)
+        return Bite(moved.moved, f"{proof}; {moved.proof}", {**measured, **moved.measured}, way)
 
     def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
         victims = disked(nodes)
@@ -107,11 +107,11 @@ class DeadDisk(ABC):
             refusals = {node.name: _refusal(arena, node) for node in victims}
             return next((f"{name} refuses records: {why}" for name, why in refusals.items() if why), None)
 
-        return wait_whole(arena, [node.name for node in nodes], refusing, "runs and takes records again")
+        return wait_whole(arena, [node.name for node in nodes], refusing, "runs and accepts records again")
 
 
 def _watch(arena: Arena, node: DiskedBroker, seen: _Seen, begun: float) -> None:
-    """Append to the node's own probe partition until it has ended, or has refused for a while and runs on."""
+    """Append to the node's probe partition until its process ends or the time limit is reached."""
 
     def over() -> bool:
         now = time.monotonic() - begun
@@ -138,7 +138,7 @@ def _refusal(arena: Arena, node: Node) -> str | None:
 
 
 def _revive(arena: Arena, node: DiskedBroker, harm: DiskHarm) -> None:
-    """Mend the disk, then start a broker that it made end, also one that is just about to end."""
+    """Mend the disk, then start the broker if it has ended or is about to end."""
     node.mend_disk(harm)
     try:
         wait_until(lambda: not node.running() or _refusal(arena, node) is None, MOVE_LIMIT_S, "")
@@ -147,14 +147,14 @@ def _revive(arena: Arena, node: DiskedBroker, harm: DiskHarm) -> None:
     node.restart()
 
 
-def _told(seen: _Seen) -> str:
+def _outcome(seen: _Seen) -> str:
     refused = (
         f"refused a record after {seen.refused_s:.2f} s ({seen.why})" if seen.refused_s is not None else ""
     )
     ended = (
         f"ended after {seen.ended_s:.2f} s"
         if seen.ended_s is not None
-        else "runs on and keeps its partitions"
+        else "still runs and keeps its partitions"
     )
     return f"{refused}, {ended}" if refused else ended
 

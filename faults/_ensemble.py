@@ -1,4 +1,4 @@
-"""What faults measure of a ZooKeeper ensemble, where the cluster has one: who leads it, and what works without a quorum."""
+"""Measurements of a ZooKeeper ensemble, if the cluster has one: its leader, and what works without a quorum."""
 
 from __future__ import annotations
 
@@ -20,18 +20,21 @@ def there(view: View) -> bool:
 
 
 def voters(view: View) -> Sequence[str]:
-    """Those of whom more than half have to live, so that leaders are elected."""
+    """Return the servers of which more than half must run for leaders to be elected."""
     return list(view.zookeepers()) if isinstance(view, EnsembleView) else view.controllers()
 
 
 def leader(view: View) -> str | None:
-    """Who leads the ensemble; None if nobody does or there is none."""
+    """Return the leader of the ensemble; None without a leader or without an ensemble."""
     modes = view.zookeepers() if isinstance(view, EnsembleView) else {}
     return next((name for name, mode in modes.items() if mode == "leader"), None)
 
 
 def without_quorum(arena: Arena, names: Collection[str]) -> tuple[bool, str, Mapping[str, float]]:
-    """Nobody serves, topics cannot be created, and yet brokers take records; the proof, and what was measured."""
+    """Check that no server serves and no topic can be created while brokers still accept records.
+
+    Returns whether that is so, the proof, and the measurements.
+    """
     view, begun = arena.cluster.view(), time.monotonic()
     assert isinstance(view, EnsembleView)
     try:
@@ -44,28 +47,28 @@ def without_quorum(arena: Arena, names: Collection[str]) -> tuple[bool, str, Map
         )
     took = time.monotonic() - begun
     if topics.can_create(arena.cluster, _CREATE_LIMIT_S):
-        return False, "nobody serves in the ZooKeeper ensemble, and yet a topic can be created", {}
+        return False, "no server of the ZooKeeper ensemble serves, but a topic can be created", {}
     try:
         brokers = [name for name in view.registered_brokers() if name not in names]
         trips = [view.produce_round_trip_ms(name) for name in brokers]
     except ClusterError as error:
-        return False, f"no quorum of ZooKeeper is left, and brokers do not go on: {error}", {}
+        return False, f"ZooKeeper has no quorum, but brokers do not accept records: {error}", {}
     proof = (
         f"no server of the ZooKeeper ensemble serves after {took:.1f} s; a topic cannot be created within "
-        f"{_CREATE_LIMIT_S:g} s, while {len(trips)} brokers take records"
+        f"{_CREATE_LIMIT_S:g} s, while {len(trips)} brokers accept records"
     )
     measured = {"quorum_lost_s": round(took, 3), "brokers_going_on": float(len(trips))}
     return bool(trips), proof, {**measured, "slowest_append_ms": round(max(trips, default=0.0), 1)}
 
 
 def complaint(cluster: Cluster, names: Collection[str]) -> str | None:
-    """What is still wrong with the ensemble after a fault on some nodes; None: nothing, or there is no ensemble."""
+    """Describe what is still wrong with the ensemble after a fault on these nodes; None if nothing is."""
     view = cluster.view()
     if not isinstance(view, EnsembleView):
         return None
     modes = view.zookeepers()
     if "leader" not in modes.values():
-        return "nobody leads the ZooKeeper ensemble"
+        return "the ZooKeeper ensemble has no leader"
     if idle := sorted(name for name in set(names) & set(modes) if not modes[name]):
         return f"{', '.join(idle)} neither leads nor follows in the ZooKeeper ensemble"
     if not set(names) & set(modes):

@@ -1,4 +1,4 @@
-"""A log folder of a broker that takes no more writes, while the broker lives on with its other ones."""
+"""Shared by faults on one log folder: it accepts no more writes, while the broker goes on with its other folders."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _REFUSE_LIMIT_S = 10.0
 
 @dataclass(frozen=True)
 class Folder:
-    """One log folder of a broker, and what it has of the topic under test."""
+    """One log folder of a broker, and the partitions of the topic under test inside and outside of it."""
 
     node: FolderBreakable
     name: str
@@ -30,7 +30,7 @@ class Folder:
         names = node.folders()
         if number > len(names):
             raise FaultError(
-                f"{node.name} has no log folder {number}: the cluster was made without Options(log_folders={number})"
+                f"{node.name} has no log folder {number}; start the cluster with Options(log_folders={number})"
             )
         name = names[number - 1]
         there = node.partitions_in(name)
@@ -49,7 +49,7 @@ class Folder:
         return [state for state in self.outside if state.leader == self.node.name]
 
     def refusal(self, name: str) -> str | None:
-        """Why a log folder of the broker takes no record; None: it does."""
+        """Return why a log folder of the broker refuses a record; None if it accepts it."""
         try:
             self.node.append_to(name)
         except ClusterError as error:
@@ -57,25 +57,25 @@ class Folder:
         return None
 
     def left(self, arena: Arena) -> bool:
-        """Whether nobody counts on what is inside any more."""
+        """Return whether no partition uses the copy inside any more, as leader or in-sync replica."""
         try:
             now = _by_partition(arena)
         except ClusterError:
             return False
         states = [now[state.partition] for state in self.inside if state.partition in now]
         return len(states) == len(self.inside) and all(
-            # The last one in sync stays there in name, without a leader.
+            # The last in-sync replica stays in the list, but the partition has no leader.
             state.leader != self.node.name and (self.node.name not in state.in_sync or state.leader is None)
             for state in states
         )
 
     def harm_elsewhere(self, arena: Arena) -> str | None:
-        """What is not as it was of what the broker has in its other folders."""
+        """Describe a change to the broker or to its other folders; None if they are as before."""
         if not self.node.running():
             return f"{self.node.name} has ended"
         for name in self.node.folders():
             if name != self.name and (why := self.refusal(name)):
-                return f"log folder {name} of {self.node.name} takes no record either: {why}"
+                return f"log folder {name} of {self.node.name} accepts no record either: {why}"
         now = _by_partition(arena)
         for state in self.outside:
             after = now[state.partition]
@@ -124,17 +124,17 @@ def _bite_of_one(arena: Arena, folder: Folder, begun: float) -> Bite:
         why = wait_until(lambda: folder.refusal(folder.name), _REFUSE_LIMIT_S, "")
         refused_s = time.monotonic() - begun
     except WaitTimeout:
-        return Bite(False, f"log folder {folder.name} of {name} still takes records")
+        return Bite(False, f"log folder {folder.name} of {name} still accepts records")
     try:
         wait_until(lambda: folder.left(arena), MOVE_LIMIT_S, "")
         moved_s = time.monotonic() - begun
     except WaitTimeout:
         inside = ", ".join(f"{state.topic}-{state.partition}" for state in folder.inside)
-        return Bite(False, f"after {MOVE_LIMIT_S:g} s {name} still counts for {inside}")
+        return Bite(False, f"after {MOVE_LIMIT_S:g} s {name} is still leader or in sync for {inside}")
     if harmed := folder.harm_elsewhere(arena):
         return Bite(False, harmed)
     proof = (
-        f"log folder {folder.name} of {name} refuses records ({why}), {name} runs on;"
+        f"log folder {folder.name} of {name} refuses records ({why}), {name} still runs;"
         f" {len(folder.inside)} partition(s) in it do without {name} after {moved_s:.1f} s, of which it led"
         f" {len(folder.led)}; {len(folder.outside)} elsewhere are as they were, of which it leads {len(folder.kept)}"
     )
@@ -159,11 +159,11 @@ def folder_healed(arena: Arena, nodes: Sequence[Node]) -> Healing:
         return f"a log folder of {', '.join(dead)} refuses records" if dead else None
 
     names = [node.name for node in nodes]
-    return wait_whole(arena, names, refusing, "runs and takes records in each log folder again")
+    return wait_whole(arena, names, refusing, "runs and accepts records in each log folder again")
 
 
 def _revive(node: FolderBreakable, harm: DiskHarm) -> None:
-    """A folder that was given up stays so until the broker is started again."""
+    """Mend the disk and restart the broker: a folder that Kafka took offline stays offline until a restart."""
     node.mend_disk(harm)
     if node.running():
         try:
@@ -174,8 +174,8 @@ def _revive(node: FolderBreakable, harm: DiskHarm) -> None:
 
 
 def _wait_takes(node: FolderBreakable) -> None:
-    """Before a fault: a broker that was started a moment ago does not lead its probe partitions yet."""
-    wait_until(lambda: _take(node), TAKE_LIMIT_S, f"a log folder of {node.name} takes no records")
+    """Wait until every folder accepts records: a broker that has just started does not lead its probe partitions yet."""
+    wait_until(lambda: _take(node), TAKE_LIMIT_S, f"a log folder of {node.name} accepts no records")
 
 
 def _take(node: FolderBreakable) -> bool:

@@ -1,4 +1,4 @@
-"""What faults measure: who leads, whether all copies are in sync, whether links pass."""
+"""Measurements shared by faults: leadership, in-sync replicas, and whether links pass."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PROBES_AT_ONCE = 64
 
 
 def able(nodes: Sequence[Node], power: type[T], cannot: str) -> list[T]:
-    """The nodes, which have to have a power; `cannot` says, of the name of one without it, what cannot be done."""
+    """Return the nodes typed as `power`; raise FaultError with `cannot`, formatted with the name, for a node without it."""
     for node in nodes:
         if not isinstance(node, power):
             raise FaultError(cannot.format(node.name))
@@ -29,7 +29,7 @@ def able(nodes: Sequence[Node], power: type[T], cannot: str) -> list[T]:
 
 
 def in_parallel(act: Callable[[T], None], items: Sequence[T]) -> None:
-    """Do it to all at once and wait for all; the first error is raised after the last has ended."""
+    """Act on all items in parallel and wait for all; raise the first error after the last has ended."""
     with ThreadPoolExecutor(max_workers=max(1, len(items))) as pool:
         begun = [pool.submit(act, item) for item in items]
     for future in begun:
@@ -38,7 +38,7 @@ def in_parallel(act: Callable[[T], None], items: Sequence[T]) -> None:
 
 @dataclass(frozen=True)
 class Moved:
-    """How leadership left the nodes that a fault hit."""
+    """The answer to whether leadership moved away from the nodes that a fault hit, with its proof."""
 
     moved: bool
     proof: str
@@ -47,12 +47,12 @@ class Moved:
 
 @dataclass(frozen=True)
 class Leadership:
-    """What some nodes led just before a fault hit them."""
+    """The partitions and roles that some nodes led just before a fault hit them."""
 
     names: frozenset[str]
     led: tuple[PartitionState, ...]
-    controller: str | None  # the active one, if it is among them
-    left: int  # how many other brokers there are
+    controller: str | None  # the active controller, if it is among them
+    left: int  # number of other brokers
     zookeeper: str | None = None  # the leader of the ensemble, if it is among them
 
     @classmethod
@@ -74,33 +74,33 @@ class Leadership:
         )
 
     def wait_moved(self, arena: Arena, since: float, limit_s: float = MOVE_LIMIT_S) -> Moved:
-        """Wait until nothing is led by these nodes any more; a partition without other copies loses its leader."""
+        """Wait until these nodes lead nothing any more; a partition without other copies loses its leader."""
         if not self.led and self.controller is None and self.zookeeper is None:
             return Moved(True, f"it led no partition of {arena.topic}", {})
         if self.left == 0:
-            return Moved(True, f"no broker is left that could lead {self._led_names()}", {})
+            return Moved(True, f"no other broker is left to lead {self._led_names()}", {})
         try:
             now = wait_until(lambda: self._elsewhere(arena), limit_s, "leaders stay", every_s=_ASK_EVERY_S)
         except WaitTimeout:
             return Moved(False, f"after {limit_s:g} s it still leads {self._led_names()}", {})
         took = time.monotonic() - since
         measured = {"leader_moved_s": round(took, 3), "partitions_moved": float(len(self.led))}
-        return Moved(True, f"{self._told(now)} after {took:.1f} s", measured)
+        return Moved(True, f"{self._move(now)} after {took:.1f} s", measured)
 
     def wait_taken_over(self, arena: Arena, since: float) -> Moved:
-        """The same for nodes that take part in nothing any more: without a majority of controllers nobody is elected."""
+        """Like `wait_moved`, for nodes that no longer take part: without a majority of controllers no leader is elected."""
         voters = _ensemble.voters(arena.cluster.view())
         lost = len(set(voters) - self.names) * 2 <= len(voters)
         if lost and self.names & set(voters) and _ensemble.there(arena.cluster.view()):
             return Moved(*_ensemble.without_quorum(arena, self.names))
         if (self.led or self.controller) and lost and self.left:
             return Moved(
-                True, f"no majority of controllers is left to elect who leads {self._led_names()}", {}
+                True, f"no majority of controllers is left to elect a leader of {self._led_names()}", {}
             )
         return self.wait_moved(arena, since)
 
     def _elsewhere(self, arena: Arena) -> list[str] | None:
-        """Where the leadership is now, in the order of `led` and then the controller; None before that."""
+        """Return the new leaders, in the order of `led`, then the controller, then ZooKeeper; None until all have moved."""
         view = arena.cluster.view()
         places: list[str] = []
         try:
@@ -111,7 +111,7 @@ class Leadership:
                     others = set(before.in_sync) - self.names
                     if leader in self.names or (leader is None and others):
                         return None
-                    places.append(leader or "nobody")
+                    places.append(leader or "no broker")
             if self.controller is not None:
                 active = view.active_controller()
                 if active in self.names:
@@ -122,11 +122,11 @@ class Leadership:
                 if leading is None or leading in self.names:
                     return None
                 places.append(leading)
-        except (ClusterError, KeyError):  # nobody answers for the moment
+        except (ClusterError, KeyError):  # no broker answers for the moment
             return None
         return places
 
-    def _told(self, places: Sequence[str]) -> str:
+    def _move(self, places: Sequence[str]) -> str:
         if self.led:
             first = self.led[0]
             more = f" (and {len(self.led) - 1} more)" if len(self.led) > 1 else ""
@@ -143,13 +143,13 @@ class Leadership:
 
 
 def names_in_cluster(arena: Arena, nodes: Sequence[Node]) -> list[str]:
-    """Those that are of the cluster; the others are workers, which lead nothing."""
+    """Return the names of the nodes that belong to the cluster; the others are workers, which lead nothing."""
     own = {node.name for node in arena.cluster.nodes()}
     return [node.name for node in nodes if node.name in own]
 
 
 def not_running(nodes: Sequence[Killable]) -> str | None:
-    """A complaint about those whose process has ended, if any."""
+    """Name the nodes whose process has ended; None if all run."""
     names = [node.name for node in nodes if not node.running()]
     return f"{', '.join(names)} not running" if names else None
 
@@ -161,9 +161,12 @@ def wait_whole(
     what: str,
     limit_s: float = HEAL_LIMIT_S,
 ) -> Healing:
-    """Wait until `also` has no complaint, so that `what` is true, brokers are registered, every copy in sync."""
+    """Wait until `also` has no complaint, all brokers are registered and all copies in sync.
+
+    `what` states, for the proof, that `also` has no complaint.
+    """
     begun = time.monotonic()
-    last = "nothing asked yet"
+    last = "not checked yet"
 
     def whole() -> bool:
         nonlocal last
@@ -175,15 +178,15 @@ def wait_whole(
     except WaitTimeout:
         return Healing(False, f"not whole after {limit_s:g} s: {last}", {})
     took = time.monotonic() - begun
-    told = (
-        f"{', '.join(sorted(names))}: {what}, and what it has of {arena.topic} is in sync, after {took:.1f} s"
+    proof = (
+        f"{', '.join(sorted(names))}: {what}, and its copies of {arena.topic} are in sync, after {took:.1f} s"
     )
-    return Healing(True, told, {"healed_s": round(took, 3)})
+    return Healing(True, proof, {"healed_s": round(took, 3)})
 
 
 def _missing(arena: Arena, names: Collection[str]) -> str | None:
     if not {node.name for node in arena.cluster.nodes()} & set(names):
-        return None  # only workers were hit: the cluster is not what has to heal
+        return None  # only workers were hit, so the cluster has nothing to heal
     view = arena.cluster.view()
     try:
         states = view.partitions(arena.topic)
@@ -208,6 +211,6 @@ def probe_links(node: Severable, links: Sequence[Link]) -> dict[Link, Mapping[Di
 
 
 def probe_all(links: Mapping[Link, Severable]) -> dict[Link, Mapping[Direction, bool]]:
-    """Many links at once, each by the node that is named: a probe of a cut link takes its whole limit."""
+    """Probe links in parallel, each by its node: the probe of a cut link takes its whole time limit."""
     with ThreadPoolExecutor(max_workers=min(_PROBES_AT_ONCE, max(1, len(links)))) as pool:
         return dict(zip(links, pool.map(lambda link: links[link].passes(link), links), strict=True))

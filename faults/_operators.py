@@ -1,4 +1,4 @@
-"""What faults that act through the admin API share: they touch the topic under test, and remember how it was."""
+"""Shared by faults that act through the admin API: they change the topic under test and remember its earlier state."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from harness.errors import ClusterError
 
 WAYS: Mapping[str, str] = {"admin api": "nothing"}
 WAY = "admin api"
-NOBODY = "there was no target"
+NO_TARGET = "there was no target"
 
 
 class Memory:
-    """How things were before a hold, for `healed`, which comes later and is told only the nodes.
+    """The state before a hold, kept for `healed`, which is called later with only the nodes.
 
-    It belongs to a fault but is no part of its value: faults that are equal may remember different things.
+    It belongs to a fault but not to its value: equal faults may remember different states.
     """
 
     def __init__(self) -> None:
@@ -37,14 +37,14 @@ def names_of(nodes: Sequence[Node]) -> frozenset[str]:
     return frozenset(node.name for node in nodes)
 
 
-def told(partitions: Sequence[PartitionState]) -> str:
-    """The first of some partitions by name, and how many more there are."""
+def summarize(partitions: Sequence[PartitionState]) -> str:
+    """Return the name of the first partition, and how many more there are."""
     more = f" (and {len(partitions) - 1} more)" if len(partitions) > 1 else ""
     return f"{partitions[0].topic}-{partitions[0].partition}{more}"
 
 
 def differs(arena: Arena, before: Sequence[PartitionState]) -> str | None:
-    """The first partition that has not the leader and the replicas that it had, in words; None if there is none."""
+    """Describe the first partition whose leader or replicas differ from before; None if there is none."""
     try:
         now = {state.partition: state for state in arena.cluster.view().partitions(arena.topic)}
     except ClusterError as error:
@@ -53,7 +53,5 @@ def differs(arena: Arena, before: Sequence[PartitionState]) -> str | None:
         state = now.get(was.partition)
         if state is None or (state.leader, state.replicas) != (was.leader, was.replicas):
             what = "nothing" if state is None else f"leader {state.leader} of {', '.join(state.replicas)}"
-            return (
-                f"{was.topic}-{was.partition} has {what}, and had {was.leader} of {', '.join(was.replicas)}"
-            )
+            return f"{was.topic}-{was.partition} has {what}, but had leader {was.leader} of {', '.join(was.replicas)}"
     return None

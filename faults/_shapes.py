@@ -1,6 +1,6 @@
-"""Which links a fault is about: choices among all links of a cluster, and shapes of partitions. Nothing has an effect.
+"""The links that a fault affects: choices among all links of a cluster, and shapes of partitions. Nothing here has an effect.
 
-A partition is told by the pairs of nodes that do not see each other.
+A partition is given as the pairs of nodes that do not see each other.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def between_brokers(link: Link) -> bool:
 
 
 def with_controllers(link: Link) -> bool:
-    """Also with ZooKeeper, which elects where the cluster has it."""
+    """Return whether the link leads to a controller, or to ZooKeeper, which takes that part where the cluster has it."""
     return link.controller or link.zookeeper
 
 
@@ -39,7 +39,7 @@ LANES: Mapping[str, Callable[[Link], bool]] = {
 
 def check_lanes(fault: str, lanes: str) -> None:
     if lanes not in LANES:
-        raise UsageError(f"{fault}: unknown lanes {lanes!r}; there are: {', '.join(LANES)}")
+        raise UsageError(f"{fault}: unknown lanes {lanes!r}; choose one of {', '.join(LANES)}")
 
 
 @dataclass(frozen=True)
@@ -55,16 +55,16 @@ class Wiring:
 
     @property
     def controllers(self) -> frozenset[str]:
-        """Those of whom more than half have to see each other: controllers, or ZooKeeper servers."""
+        """The nodes of which a majority must see each other: controllers, or ZooKeeper servers."""
         return frozenset(link.destination for link in self.links if with_controllers(link))
 
     @property
     def brokers(self) -> frozenset[str]:
-        """Those whom clients reach."""
+        """The nodes that clients connect to."""
         return frozenset(link.destination for link in self.links if of_clients(link))
 
     def kinds(self) -> list[list[str]]:
-        """Brokers, also those that are controllers as well, and the others; in their order."""
+        """Return the brokers, combined nodes included, and the other nodes, each in their order."""
         brokers = self.brokers
         return [
             [name for name in self.names if name in brokers],
@@ -72,7 +72,7 @@ class Wiring:
         ]
 
     def has_quorum(self, names: Collection[str]) -> bool:
-        """Whether these nodes, left to themselves, have an active controller. Without any known: they do."""
+        """Return whether these nodes alone can have an active controller; true if no controller is known."""
         there = self.controllers
         return len(there & set(names)) * 2 > len(there) or not there
 
@@ -84,7 +84,7 @@ class Wiring:
 
 
 def side(wiring: Wiring, targets: Collection[str]) -> frozenset[str]:
-    """The targets and, while less than half of a kind is on their side, those that follow in the order."""
+    """Return the targets and the nodes that follow them, up to half of each kind."""
     chosen = set(targets)
     for kind in wiring.kinds():
         chosen |= set(_fill(kind, [name for name in kind if name in targets], len(kind) // 2))
@@ -92,14 +92,14 @@ def side(wiring: Wiring, targets: Collection[str]) -> frozenset[str]:
 
 
 def _fill(ring: Sequence[str], first: Sequence[str], size: int) -> list[str]:
-    """Up to `size` of a ring: the first ones, then those that follow the first of them."""
+    """Return up to `size` nodes of a ring: all of `first`, then the nodes that follow the first of them."""
     start = ring.index(first[0]) if first else 0
     others = [name for name in (*ring[start:], *ring[:start]) if name not in first]
     return [*first, *others][: max(size, len(first))]
 
 
 def isolate(wiring: Wiring, targets: Collection[str]) -> Pairs:
-    """Nobody sees a target, and no target another one."""
+    """No node sees a target, and no target sees another target."""
     return _where(wiring.names, lambda a, b: a in targets or b in targets)
 
 
@@ -109,7 +109,7 @@ def halves(wiring: Wiring, targets: Collection[str]) -> Pairs:
 
 
 def bridge(wiring: Wiring, targets: Collection[str]) -> Pairs:
-    """The others in two halves of each kind; the targets see all of them."""
+    """The other nodes are split into two halves of each kind; the targets see all of them."""
     others = Wiring(tuple(name for name in wiring.names if name not in targets), wiring.links)
     near = side(others, [])
     if not near or len(near) == len(others.names):
@@ -120,10 +120,10 @@ def bridge(wiring: Wiring, targets: Collection[str]) -> Pairs:
 
 
 def ring(wiring: Wiring, targets: Collection[str]) -> Pairs:
-    """In the order of the nodes each sees as many neighbours on either side as make a majority with it, and no more.
+    """Each node sees just enough neighbours on either side, in the order of the nodes, to form a majority.
 
-    In a ring of three that would be everybody. There only the first target and the node after it lose sight of each
-    other, so that the majorities differ nevertheless.
+    In a ring of three that would be all nodes. There only the first target and the node after it do not see each
+    other, so that the majorities still differ.
     """
     names = wiring.names
     if len(names) < 3:

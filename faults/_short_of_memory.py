@@ -1,4 +1,4 @@
-"""Memory taken away: what starve does with `memory_mb`."""
+"""A limit on memory: the fault `starve` with `memory_mb`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SLACK_MB = 1.0  # the kernel counts in bundles
 def hold(left_mb: float, nodes: Sequence[Node]) -> Iterator[Bite]:
     targets = able(nodes, MemoryStarvable, "memory of {} cannot be taken away")
     if not targets:
-        yield Bite(False, "there was nobody to take memory from")
+        yield Bite(False, "there was no node to take memory from")
         return
     before = [node.memory_under_load(_BEFORE_S) for node in targets]
     with ExitStack() as undo:
@@ -33,7 +33,7 @@ def hold(left_mb: float, nodes: Sequence[Node]) -> Iterator[Bite]:
 
 
 def _give_back(node: MemoryStarvable) -> None:
-    """A node that has died of it is started again, also one that gets the memory only to end: it was refused before."""
+    """Remove the limit and restart the node if it has ended, or ends now because it was refused memory before."""
     node.give_memory()
     if not isinstance(node, Killable):
         return
@@ -55,12 +55,13 @@ def _goes_on(node: MemoryStarvable) -> bool:
 def _bite(targets: Sequence[MemoryStarvable], before: Sequence[Memory], way: str) -> Bite:
     try:
         during = [node.memory_under_load(_DURING_S) for node in targets]
-    except FaultError as error:  # it ended, or took no connection any more
+    except FaultError as error:  # the process ended, or accepts no connection any more
         dead = [node.name for node in targets if isinstance(node, Killable) and not node.running()]
-        # The kernel lets those wait who touch memory, but calls into it are refused, and who cannot do without ends.
-        told_dead = f"{', '.join(dead)} ended when memory was refused; " if dead else ""
-        return Bite(bool(dead), f"{told_dead}{error}", {"ended": float(len(dead))}, way=way)
-    told = [
+        # A process that touches memory only waits, but the kernel refuses system calls that need memory, and some
+        # processes end when that happens.
+        ended = f"{', '.join(dead)} ended when memory was refused; " if dead else ""
+        return Bite(bool(dead), f"{ended}{error}", {"ended": float(len(dead))}, way=way)
+    proofs = [
         f"{node.name} had {much.has_mb:.0f} MB ({much.cache_mb:.0f} of page cache), then under load {little.has_mb:.0f}"
         f" ({little.cache_mb:.0f}) of {little.limit_mb or 0:.0f}, which was reached {little.refused} times"
         for node, much, little in zip(targets, before, during, strict=True)
@@ -79,7 +80,7 @@ def _bite(targets: Sequence[MemoryStarvable], before: Sequence[Memory], way: str
         "refused_before": float(max(each.refused for each in before)),
         "refused_during": float(min(each.refused for each in during)),
     }
-    return Bite(bit, "; ".join(told), measured, way=way)
+    return Bite(bit, "; ".join(proofs), measured, way=way)
 
 
 def healed(arena: Arena, nodes: Sequence[Node]) -> Healing:

@@ -1,4 +1,4 @@
-"""A disk that takes or gives few bytes a second: what slow_disk does with `rate_kb_s`."""
+"""A disk with a low throughput: the fault `slow_disk` with `rate_kb_s`."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from harness.contracts import Arena, Bite, DiskHarm, DiskThrottleable, Healing, 
 from harness.errors import ClusterError
 
 _SAMPLES = 2
-_MOST = 1.3  # of the rate: what is measured beside it
-_FREE = 2.0  # times the rate: what a disk that is not throttled does at least
+_MOST = 1.3  # times the rate: the tolerance of the measurement
+_FREE = 2.0  # times the rate: the least throughput of a disk that is not throttled
 
 
 @dataclass(frozen=True)
 class Throttle:
-    """The quickest sample counts: a busy machine makes some slower, but only a throttle leaves none out.
+    """A limit on the throughput of a disk, proved by the quickest sample.
 
-    Each is as many bytes at once as the rate allows in a second.
+    A busy machine makes some samples slower, but only a throttle makes all of them slow. A sample writes or reads as
+    many bytes at once as the rate allows in a second.
     """
 
     harm: DiskHarm
-    word: str  # for it, in what is told
+    word: str  # names the operation in proofs
     rate_kb_s: int
 
     @contextmanager

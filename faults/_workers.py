@@ -1,4 +1,4 @@
-"""What faults on workers measure: whether a worker gets anything done."""
+"""Shared by faults on workers: measure whether a worker makes progress."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ PROGRESS_LIMIT_S = 60.0  # a group waits 10 s for a dead member, a transaction i
 
 
 def workers_of(nodes: Sequence[Node]) -> list[WorkerNode]:
-    return able(nodes, WorkerNode, "{} is no worker")
+    return able(nodes, WorkerNode, "{} is not a worker")
 
 
 def worker_named(arena: Arena, name: str) -> WorkerNode:
-    """One that can be stopped at a moment of its work."""
+    """Return the worker of that name, which must be one that can be stopped at a moment of its work."""
     for node in arena.nodes():
         if node.name == name and isinstance(node, WorkerNode):
             return node
@@ -26,14 +26,14 @@ def worker_named(arena: Arena, name: str) -> WorkerNode:
 
 
 def done(workers: Sequence[WorkerNode]) -> dict[str, int]:
-    """Records acked by or delivered to each worker so far."""
+    """Return the number of records acked by or delivered to each worker so far."""
     return {w.name: w.counters().acked + w.counters().delivered for w in workers}
 
 
 def wait_progress(workers: Sequence[WorkerNode], also: Callable[[], str | None], limit_s: float) -> Healing:
-    """Wait until `also` has no complaint and every worker got something done since this was called."""
+    """Wait until `also` has no complaint and every worker has made progress since this call."""
     begun, before = time.monotonic(), done(workers)
-    last = "nothing asked yet"
+    last = "not checked yet"
 
     def going() -> bool:
         nonlocal last
@@ -46,5 +46,5 @@ def wait_progress(workers: Sequence[WorkerNode], also: Callable[[], str | None],
     except WaitTimeout:
         return Healing(False, f"no progress after {limit_s:g} s: {last}", {})
     took, new = time.monotonic() - begun, sum(done(workers).values()) - sum(before.values())
-    told = f"{', '.join(before)}: {new} new records acked or delivered after {took:.1f} s"
-    return Healing(True, told, {"healed_s": round(took, 3), "new_records": float(new)})
+    proof = f"{', '.join(before)}: {new} new records acked or delivered after {took:.1f} s"
+    return Healing(True, proof, {"healed_s": round(took, 3), "new_records": float(new)})

@@ -1,4 +1,4 @@
-"""An operator gives the topic more partitions. It cannot be taken back: keys go elsewhere from here on."""
+"""An operator adds partitions to the topic. This cannot be undone: from then on keys map to other partitions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from faults._measure import HEAL_LIMIT_S, wait_whole
-from faults._operators import NOBODY, WAY, WAYS, names_of
+from faults._operators import NO_TARGET, WAY, WAYS, names_of
 from harness.contracts import Arena, Bite, Healing, Node
 from harness.errors import ClusterError, UsageError, WaitTimeout
 from harness.kafka.admin import Administrator
@@ -18,7 +18,7 @@ from harness.waiting import wait_until
 
 @dataclass(frozen=True)
 class AddPartitions:
-    """The topic under test has `more` partitions from the hold on, whoever the target is."""
+    """Adds `more` partitions to the topic under test, whatever the target is."""
 
     more: int = 1
     needs: ClassVar[type] = Node
@@ -28,11 +28,11 @@ class AddPartitions:
 
     def __post_init__(self) -> None:
         if self.more < 1:
-            raise UsageError(f"add_partitions: more={self.more} adds nothing; at least 1")
+            raise UsageError(f"add_partitions: more={self.more} adds nothing; set at least 1")
 
     @contextmanager
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
-        yield self._bite(Administrator(arena.cluster, arena.topic)) if nodes else Bite(False, NOBODY)
+        yield self._bite(Administrator(arena.cluster, arena.topic)) if nodes else Bite(False, NO_TARGET)
 
     def _bite(self, admin: Administrator) -> Bite:
         before = len(admin.states())
@@ -40,9 +40,7 @@ class AddPartitions:
         begun = time.monotonic()
         try:
             admin.grow(after)
-            wait_until(
-                lambda: _serves(admin, after), HEAL_LIMIT_S, f"there are no {after} partitions that serve"
-            )
+            wait_until(lambda: _serves(admin, after), HEAL_LIMIT_S, f"not all of {after} partitions serve")
         except (ClusterError, WaitTimeout) as error:
             return Bite(False, str(error))
         took = time.monotonic() - begun
@@ -54,7 +52,7 @@ class AddPartitions:
         return Bite(True, f"{before} partitions became {after}, all led after {took:.1f} s", measured, WAY)
 
     def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
-        """What was added stays; it has to be whole."""
+        """Wait until all partitions are whole; the added ones stay."""
         return wait_whole(arena, names_of(nodes), lambda: None, "all partitions are led, the new ones too")
 
     def describe(self) -> Mapping[str, Any]:
@@ -65,7 +63,10 @@ class AddPartitions:
 
 
 def _serves(admin: Administrator, partitions: int) -> bool:
-    """In-sync sets are full before the leaders have opened their logs: one that tells its end has opened it."""
+    """Return whether all partitions exist, are in sync and serve.
+
+    In-sync sets are full before the leaders have opened their logs; a leader that reports an end offset has.
+    """
     try:
         states = admin.states()
         whole = all(state.leader and set(state.in_sync) == set(state.replicas) for state in states)

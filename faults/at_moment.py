@@ -1,7 +1,7 @@
-"""Another fault at a chosen moment of a worker's work: it waits there, by a hook in its code, while the fault begins.
+"""Another fault at a chosen moment of a worker's work: a hook in the worker's code makes it wait there while the fault begins.
 
 Moments: after_produce, after_send_offsets, during_commit, after_commit of a transaction, before_work of a group's member and
-more (harness.workers.breakpoints). The fault is given as data, as its `describe` tells it, and is held on the nodes that the target picks.
+more (harness.workers.breakpoints). The fault is given as data, as its `describe` returns it, and is held on the nodes that the target picks.
 """
 
 from __future__ import annotations
@@ -25,15 +25,17 @@ _REACH_LIMIT_S = 30.0
 
 @dataclass(frozen=True)
 class AtMoment:
-    """Bites when the worker was seen waiting at the moment and the inner fault bit. The worker goes on `stay_s` after the
-    inner fault began, so that the fault is there when it does."""
+    """Bites when the worker was seen waiting at the moment and the inner fault bit. The worker resumes `stay_s` after the
+    inner fault began, so that the fault is active by then."""
 
     what: Mapping[str, Any] = field(default_factory=lambda: {"fault": "kill_worker"})
     moment: str = Moment.AFTER_PRODUCE.value
     worker: str = "copier-1"
-    wait_s: float = 0.0  # at the moment, before the inner fault begins: for what goes on without the worker
+    wait_s: float = (
+        0.0  # at the moment, before the inner fault begins: lets other nodes go on without the worker
+    )
     stay_s: float = 1.0
-    # One and the same from its hold to its healing: some remember what they found.
+    # The same object from hold to healing: some faults remember the state before the hold.
     inner: Fault = field(init=False, repr=False, compare=False)
 
     needs: ClassVar[type] = Node
@@ -43,7 +45,7 @@ class AtMoment:
     bites_when: ClassVar[str] = "the worker waited at that moment, and the inner fault bites"
 
     def __post_init__(self) -> None:
-        Moment(self.moment)  # says which there are
+        Moment(self.moment)  # raises an error that lists the moments
         object.__setattr__(self, "inner", fault_of(self.what))
 
     @property
@@ -61,7 +63,7 @@ class AtMoment:
                 wait_until(worker.waits, _REACH_LIMIT_S, "", every_s=0.005)
             except WaitTimeout:
                 yield Bite(
-                    False, f"{worker.name} did not come to {self.moment} in {_REACH_LIMIT_S:g} s", way="hook"
+                    False, f"{worker.name} did not reach {self.moment} in {_REACH_LIMIT_S:g} s", way="hook"
                 )
                 return
             reached_s = round(time.monotonic() - begun, 3)

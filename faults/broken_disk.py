@@ -1,4 +1,4 @@
-"""A broken disk (EIO), or one that the kernel has made read-only after an error (EROFS); or only one log folder of several."""
+"""A broken disk (EIO), or a disk that the kernel made read-only after an error (EROFS); or only one of several log folders."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from harness.errors import UsageError
 
 @dataclass(frozen=True)
 class BrokenDisk(DeadDisk):
-    """A broker ends when a write fails. When a read fails first, Kafka does not hold it for the disk's failure: it
+    """A broker ends when a write fails. If a read fails first, Kafka does not treat it as a disk failure: the broker
     keeps its partitions and refuses records for them.
 
-    With `folder` only that log folder breaks, the first being 1, of a cluster with several: the broker lives on without
-    what is in it. The first one has the metadata, without which the broker ends.
+    With `folder` (1 is the first) only that log folder breaks, on a cluster with several: the broker goes on without
+    the partitions in it. The first folder contains the metadata, without which the broker ends.
     """
 
     read_only: bool = False
@@ -28,8 +28,8 @@ class BrokenDisk(DeadDisk):
     def __post_init__(self) -> None:
         if self.folder < 0 or self.folder == 1:
             raise UsageError(
-                f"broken_disk: folder={self.folder} is none that a broker can live without;"
-                " 2 or more, or 0 for the whole disk"
+                f"broken_disk: folder={self.folder} is not a folder that a broker can run without;"
+                " choose 2 or more, or 0 for the whole disk"
             )
 
     @property

@@ -1,4 +1,4 @@
-"""Somebody else takes over a producer's transactional id: the producer is fenced in the middle of its work."""
+"""Another producer takes over a producer's transactional id: the first one is fenced in the middle of its work."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ASK_LIMIT_S = 5.0
 _TAKE_LIMIT_S = 30.0
 _SESSION_LIMIT_S = 45.0
 _TRANSACTION_TIMEOUT_MS = 30_000
-# The coordinator loads, moves, or first ends the open transaction of the one that is fenced: ask again.
+# The coordinator is loading, moving, or first ends the fenced producer's open transaction: ask again.
 _RETRIABLE = frozenset({14, 15, 16, 51})
 
 
@@ -26,7 +26,7 @@ _RETRIABLE = frozenset({14, 15, 16, 51})
 class FenceProducer:
     """Bites when the coordinator gave the id to the hijacker and the worker then opened a new session by itself.
 
-    The hijacker sends nothing. The worker's new session fences it in turn, so that nothing is left to be undone.
+    The hijacker sends nothing. The worker's new session fences it in turn, so there is nothing to undo.
     """
 
     needs: ClassVar[type] = WorkerNode
@@ -39,20 +39,20 @@ class FenceProducer:
         workers = workers_of(nodes)
         for worker in workers:
             if not worker.transactional_id:
-                raise FaultError(f"{worker.name} has no transactional id, so that it cannot be fenced")
+                raise FaultError(f"{worker.name} has no transactional id, so it cannot be fenced")
         yield self._bite(arena, workers)
 
     def _bite(self, arena: Arena, workers: Sequence[WorkerNode]) -> Bite:
         if not workers:
             return Bite(False, "there was no producer to fence", way="request")
-        begun, told = time.monotonic(), []
+        begun, proofs = time.monotonic(), []
         before = {worker.name: worker.counters().sessions for worker in workers}
         measured: dict[str, float] = {"fenced": float(len(workers))}
         for worker in workers:
             taken = _take_over(arena, worker.transactional_id)
             if isinstance(taken, str):
                 return Bite(False, f"the id of {worker.name} could not be taken: {taken}", way="request")
-            told.append(
+            proofs.append(
                 f"id of {worker.name} taken with producer id {taken.producer_id}, epoch {taken.epoch}"
             )
             measured |= {"producer_id": float(taken.producer_id), "epoch": float(taken.epoch)}
@@ -64,10 +64,10 @@ class FenceProducer:
             wait_until(lambda: not untouched(), _SESSION_LIMIT_S, "")
         except WaitTimeout:
             names = ", ".join(untouched())
-            return Bite(False, f"{'; '.join(told)}; no new session of {names}", measured, way="request")
+            return Bite(False, f"{'; '.join(proofs)}; no new session of {names}", measured, way="request")
         took = time.monotonic() - begun
         measured["new_session_s"] = round(took, 3)
-        return Bite(True, f"{'; '.join(told)}; new session after {took:.1f} s", measured, way="request")
+        return Bite(True, f"{'; '.join(proofs)}; new session after {took:.1f} s", measured, way="request")
 
     def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
         return wait_progress(workers_of(nodes), lambda: None, PROGRESS_LIMIT_S)
@@ -80,7 +80,7 @@ class FenceProducer:
 
 
 def _take_over(arena: Arena, transactional_id: str) -> ProducerIdentity | str:
-    """What the coordinator gave, or why it gave nothing."""
+    """Initialise a producer with the id; return its identity, or the last error as text."""
     last = "no coordinator"
 
     def given() -> ProducerIdentity | None:

@@ -29,23 +29,23 @@ from harness.contracts import (
 from harness.errors import UsageError
 
 KINDS = ("reset", "half_open", "close_after")
-# The port of a container is published by a process that passes no resets on: behind it a reset looks like an end.
+# Docker's proxy for a published port does not pass resets on: behind it a reset looks like a normal close.
 _BROKEN = (Ending.RESET, Ending.CLOSED)
 _WAY = "link mesh"
 _PROBES = 3  # connections on each link
 _SILENCE_S = 1.5
 _LIMIT_S = 10.0
-_KEPT_OPEN_MS = 3_600_000  # longer than any window; taken away with the toxic, which closes what it kept
+_KEPT_OPEN_MS = 3_600_000  # longer than any window; removing the toxic closes the connections
 
 
 @dataclass(frozen=True)
 class FlakyLink:
-    """`reset`: a connection is reset `after_ms` after the first bytes in the direction, which are lost; with
-    `answers` the request has arrived and was acted on by then. `half_open`: the destination's end is closed, while the
+    """`reset`: a connection is reset `after_ms` after the first bytes in `direction`, which are lost; with
+    `answers` the request has arrived and was processed by then. `half_open`: the destination's end is closed, while the
     side that connected keeps an open connection on which nothing comes back. `close_after`: each connection passes
-    `after_bytes` in the direction and is closed then. `lanes` as for slow_link.
+    `after_bytes` in `direction` and is then closed. `lanes` as for slow_link.
 
-    A connection that was open before the fault is closed in order instead of reset, at its next bytes.
+    A connection that was open before the fault is closed normally instead of reset, at its next bytes.
     """
 
     kind: str = "reset"
@@ -62,11 +62,11 @@ class FlakyLink:
     def __post_init__(self) -> None:
         check_lanes("flaky_link", self.lanes)
         if self.kind not in KINDS:
-            raise UsageError(f"flaky_link: unknown kind {self.kind!r}; there are: {', '.join(KINDS)}")
+            raise UsageError(f"flaky_link: unknown kind {self.kind!r}; choose one of {', '.join(KINDS)}")
         if not 0 <= self.after_ms <= 10_000:
-            raise UsageError(f"flaky_link: after_ms={self.after_ms} is not from 0 to 10000")
+            raise UsageError(f"flaky_link: after_ms={self.after_ms}; choose 0 to 10000")
         if not 100 <= self.after_bytes <= 100_000:
-            raise UsageError(f"flaky_link: after_bytes={self.after_bytes} is not from 100 to 100000")
+            raise UsageError(f"flaky_link: after_bytes={self.after_bytes}; choose 100 to 100000")
         if self.kind == "half_open" and self.direction is not Direction.BOTH:
             raise UsageError(
                 "flaky_link: a half-open connection passes nothing either way; leave out direction"
@@ -78,7 +78,7 @@ class FlakyLink:
         if self.kind == "close_after":
             return [Toxic("limit_data", {"bytes": self.after_bytes}, self.direction)]
         return [
-            # First what keeps the one end open, then what closes the other.
+            # The toxic that keeps one end open has to come before the one that closes the other end.
             Toxic("slow_close", {"delay": _KEPT_OPEN_MS}, Direction.ANSWERS),
             Toxic("timeout", {"timeout": 1}, Direction.REQUESTS),
         ]
@@ -88,31 +88,31 @@ class FlakyLink:
         actors = Actors.of(shapeable(nodes))
         links = actors.can_shape(self.lanes)
         if not links:
-            who = ", ".join(actors.targets) or "nobody"
-            yield Bite(False, f"{who}: there is no link in lanes {self.lanes} that can be shaped", way=_WAY)
+            names = ", ".join(actors.targets) or "no target"
+            yield Bite(False, f"{names}: there is no link in lanes {self.lanes} that can be shaped", way=_WAY)
             return
         with actors.shaped(self, links, self.toxics()):
             yield self._bite(actors, links)
 
     def _bite(self, actors: Actors[Shapeable], links: Sequence[Link]) -> Bite:
         talks = self._probe(actors, links, self._questions())
-        otherwise = [str(link) for link, told in talks.items() if not all(map(self._as_wanted, told))]
+        otherwise = [str(link) for link, each in talks.items() if not all(map(self._as_wanted, each))]
         if otherwise:
-            endings = sorted({talk.ending.value for told in talks.values() for talk in told})
+            endings = sorted({talk.ending.value for each in talks.values() for talk in each})
             return Bite(False, f"not {self.kind} but {', '.join(endings)}: {', '.join(otherwise)}", way=_WAY)
-        all_talks = [talk for told in talks.values() for talk in told]
+        all_talks = [talk for each in talks.values() for talk in each]
         took_ms = statistics.median(talk.took_s * 1000 for talk in all_talks)
         passed = statistics.median(self._passed(talk) for talk in all_talks)
         whose = actors.whose(links, self.lanes)
         count = f"{len(all_talks)} of {len(all_talks)} connections through {whose}"
-        told = {
+        proofs = {
             "reset": f"{count} were {_how(all_talks)} after {took_ms:.0f} ms (median)",
             "half_open": f"{count} stayed open without an answer for {took_ms / 1000:.1f} s",
             "close_after": f"{count} were closed after {passed:.0f} bytes (median)",
         }
         measured = {"links": float(len(links)), "connections": float(len(all_talks))}
         measured |= {"ended_p50_ms": round(took_ms, 1), "passed_p50_bytes": float(passed)}
-        return Bite(True, told[self.kind], measured, _WAY)
+        return Bite(True, proofs[self.kind], measured, _WAY)
 
     def _as_wanted(self, talk: Talk) -> bool:
         if self.kind == "reset":
@@ -122,7 +122,7 @@ class FlakyLink:
         return talk.ending in _BROKEN and 0.5 * self.after_bytes <= self._passed(talk) <= self.after_bytes
 
     def _passed(self, talk: Talk) -> int:
-        """What got through in the direction that counts."""
+        """Return the bytes that passed in the fault's direction."""
         return talk.asked_bytes if self.direction is Direction.REQUESTS else talk.answered_bytes
 
     def _questions(self) -> Questions:
@@ -130,7 +130,7 @@ class FlakyLink:
             return Questions(limit_s=self.after_ms / 1000 + _LIMIT_S)
         if self.kind == "half_open":
             return Questions(limit_s=_SILENCE_S)
-        # One after the other: a connection that is closed while more questions wait is reset, and answers are lost.
+        # One question at a time: closing a connection with questions in its queue resets it, and answers are lost.
         if self.direction is Direction.REQUESTS:
             return Questions(count=40, padding=self.after_bytes // 20, limit_s=_LIMIT_S)
         return Questions(count=2 * self.after_bytes // SHORTEST_ANSWER_BYTES + 2, limit_s=_LIMIT_S)
@@ -153,8 +153,8 @@ class FlakyLink:
             talks = self._probe(actors, links, questions)
             bad = [
                 str(link)
-                for link, told in talks.items()
-                if any(talk.ending is not Ending.ANSWERED for talk in told)
+                for link, each in talks.items()
+                if any(talk.ending is not Ending.ANSWERED for talk in each)
             ]
             return f"connections still end early: {', '.join(bad)}" if bad else None
 

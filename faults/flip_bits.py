@@ -1,4 +1,4 @@
-"""A byte inside a batch turns into another one while the broker is down, as on a disk that rots."""
+"""A byte inside a batch changes while the broker is down, as on a decaying disk."""
 
 from __future__ import annotations
 
@@ -15,28 +15,30 @@ from harness.errors import UsageError
 from harness.kafka.checksums import bad_batches, spans
 
 SEGMENTS = ("newest", "oldest")
-_RECORDS_AT = 61  # in a batch; before that is its header
+_RECORDS_AT = 61  # length of a batch's header
 
 
 @dataclass(frozen=True)
 class FlipBits:
     """Kills the targets, inverts one byte in the newest or oldest segment of each partition, starts them again.
 
-    Kafka looks through what may not have been flushed: there it cuts the log at the bad batch, and fetches the rest
-    from the leader. What is older it never reads again by itself: the byte stays, and a broker that leads hands it to
-    consumers, which refuse the batch. The undo puts back the byte where it is still wrong.
+    Kafka checks the segments that may not have been flushed: there it cuts the log at the bad batch and fetches the
+    rest from the leader. It never checks older segments by itself: the byte stays, and a leader sends the batch to
+    consumers, which refuse it. The undo restores the byte where it is still wrong.
     """
 
     segment: str = "newest"
     needs: ClassVar[type] = Killable
     ways: ClassVar[Mapping[str, str]] = {"files": "brokers whose log folders are on this machine"}
     bites_when: ClassVar[str] = (
-        "the checksum of a batch of each target is wrong while it is down, and it starts"
+        "each target has a batch with a wrong checksum while it is down, and starts again"
     )
 
     def __post_init__(self) -> None:
         if self.segment not in SEGMENTS:
-            raise UsageError(f"flip_bits: unknown segment {self.segment!r}; there are: {', '.join(SEGMENTS)}")
+            raise UsageError(
+                f"flip_bits: unknown segment {self.segment!r}; choose one of {', '.join(SEGMENTS)}"
+            )
 
     @contextmanager
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
@@ -55,7 +57,7 @@ class FlipBits:
         kill_and_wait(arena, victims)
         for log in logs:
             if (flip := self._choose(log)) is not None:
-                flips.append(flip)  # before it is done: what is not wrong is not put back
+                flips.append(flip)  # before the change: put_back leaves correct batches alone
                 flip.invert()
         bad = {flip.log: flip.log.bad() for flip in flips}
         in_parallel(lambda node: node.restart(), victims)
@@ -63,14 +65,14 @@ class FlipBits:
         if idle:
             return Bite(False, f"{', '.join(idle)} had nothing of {arena.topic} to damage", way="files")
         left = {log: log.bad() for log in bad}
-        told = [f"checksum of the batch of offset {flip.base} wrong in {flip.log}" for flip in flips]
+        proofs = [f"checksum of the batch of offset {flip.base} wrong in {flip.log}" for flip in flips]
         found = sum(bad.values()) - sum(left.values())
-        told.append(f"started again; Kafka has cut off {found} and left {sum(left.values())} of them")
+        proofs.append(f"started again; Kafka has cut off {found} and left {sum(left.values())} of them")
         measured = {"bad_batches": float(sum(bad.values())), "bad_after_start": float(sum(left.values()))}
-        return Bite(True, "; ".join(told), measured, way="files")
+        return Bite(True, "; ".join(proofs), measured, way="files")
 
     def _choose(self, log: Log) -> Flip | None:
-        """The middle of the records of the middle batch."""
+        """Choose the byte in the middle of the records of the middle batch; None for an empty log."""
         filled = log.segments()
         if not filled:
             return None
@@ -106,7 +108,7 @@ class Flip:
             file.write(bytes([byte ^ 0xFF]))
 
     def put_back(self) -> None:
-        """Only where that very batch is still wrong: Kafka may have cut it off and fetched it anew."""
+        """Restore the byte if that batch is still wrong: Kafka may have cut it off and fetched it again."""
         if not self.segment.is_file():
             return
         wrong = [span for span in bad_batches(self.segment) if span.base == self.base]

@@ -1,4 +1,4 @@
-"""A full disk (ENOSPC): nothing can be written any more, what is there can be read. A broker ends over it."""
+"""A full disk (ENOSPC): nothing more can be written, existing data can be read. The broker ends."""
 
 from __future__ import annotations
 

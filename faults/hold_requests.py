@@ -1,6 +1,6 @@
-"""Hold what a client's connection sends, from a request of a chosen kind on, and deliver it later, in its order.
+"""Hold everything that a client's connection sends, from a request of a chosen kind on, and deliver it later in order.
 
-The request arrives when its sender has long given up: it timed out, asked again on a new connection, or is gone.
+The request arrives long after its sender gave up: the sender timed out, retried on a new connection, or has ended.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from harness.contracts import (
 from harness.errors import UsageError, WaitTimeout
 from harness.waiting import wait_until
 
-# Of the Kafka protocol. A kind that has no name here can be given by its number.
+# API keys of the Kafka protocol. Users can give a kind that has no name here by its number.
 API_KEYS: Mapping[str, int] = {
     "Produce": 0,
     "Fetch": 1,
@@ -50,9 +50,9 @@ _NAMES = {number: name for name, number in API_KEYS.items()}
 
 @dataclass(frozen=True)
 class HoldRequests:
-    """Bites when at least one request was really held at one of the targets, within `within_s` seconds.
+    """Bites when at least one request was held at one of the targets within `within_s` seconds.
 
-    The load decides when such a request comes. `connections` is how many are held at each target; others pass.
+    The load decides when such a request comes. At each target `connections` connections are held; others pass.
     """
 
     api_keys: tuple[int | str, ...] = ("EndTxn",)
@@ -68,15 +68,13 @@ class HoldRequests:
             raise UsageError("hold_requests: api_keys is empty; name at least one kind, such as EndTxn")
         for key in self.api_keys:
             if isinstance(key, str) and key not in API_KEYS:
-                raise UsageError(f"hold_requests: unknown kind {key!r}; there are: {', '.join(API_KEYS)}")
+                raise UsageError(f"hold_requests: unknown kind {key!r}; choose from {', '.join(API_KEYS)}")
             if isinstance(key, int) and not 0 <= key < 2**15:
-                raise UsageError(f"hold_requests: api key {key} does not exist")
+                raise UsageError(f"hold_requests: api key {key} does not exist; choose 0 to 32767")
         if self.lane not in (Lane.PRODUCE, Lane.CONSUME):
-            raise UsageError(
-                f"hold_requests: lane is produce or consume, not {self.lane!s}: no other has proxies"
-            )
+            raise UsageError(f"hold_requests: lane {self.lane!s} has no proxies; choose produce or consume")
         if self.connections < 1 or self.within_s <= 0:
-            raise UsageError("hold_requests: connections is at least 1 and within_s greater than 0")
+            raise UsageError("hold_requests: connections must be at least 1 and within_s greater than 0")
 
     @property
     def how(self) -> HeldRequests:
@@ -105,23 +103,23 @@ class HoldRequests:
                 way="proxy",
             )
         held = {node.name: node.held_requests() for node in targets}
-        told = ", ".join(
-            f"{told['requests_so_far']} to {name} on {told['connections_so_far']} connection(s)"
-            for name, told in held.items()
-            if told["requests_so_far"]
+        proof = ", ".join(
+            f"{counts['requests_so_far']} to {name} on {counts['connections_so_far']} connection(s)"
+            for name, counts in held.items()
+            if counts["requests_so_far"]
         )
         measured = {
-            "requests_held": float(sum(told["requests_so_far"] for told in held.values())),
-            "connections_held": float(sum(told["connections_so_far"] for told in held.values())),
+            "requests_held": float(sum(counts["requests_so_far"] for counts in held.values())),
+            "connections_held": float(sum(counts["connections_so_far"] for counts in held.values())),
         }
-        return Bite(True, f"requests held from {self.kinds} on: {told}", measured, way="proxy")
+        return Bite(True, f"requests held from {self.kinds} on: {proof}", measured, way="proxy")
 
     def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
         targets = holding(nodes)
 
         def left() -> str | None:
             if still := _sum(targets, "requests"):
-                return f"{still} requests are held still"
+                return f"{still} requests are still held"
             if _sum(targets, "inserted"):
                 return "a lane still leads through the proxy"
             held, delivered = _sum(targets, "requests_so_far"), _sum(targets, "delivered")
@@ -129,12 +127,12 @@ class HoldRequests:
                 return f"{held} requests were held, {delivered} delivered"
             return next(filter(None, (self._in_the_way(node) for node in targets)), None)
 
-        # All numbers are final: the release returned when nothing more was to come.
+        # All numbers are final: the release returned only when no more answers could come.
         counted = ("requests_so_far", "delivered", "answered", "undeliverable", "senders_gone")
         counts = {name: _sum(targets, name) for name in counted}
-        told = f"{counts['delivered']} of {counts['requests_so_far']} held requests delivered"
-        told += f" and {counts['answered']} answered, its lane passes"
-        healing = wait_whole(arena, [node.name for node in nodes], left, told)
+        proof = f"{counts['delivered']} of {counts['requests_so_far']} held requests delivered"
+        proof += f" and {counts['answered']} answered, its lane passes"
+        healing = wait_whole(arena, [node.name for node in nodes], left, proof)
         measured = {name: float(count) for name, count in counts.items()}
         return replace(healing, measured={**healing.measured, **measured})
 

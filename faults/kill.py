@@ -1,4 +1,4 @@
-"""SIGKILL: the process is gone, without a chance to say so; the undo starts it again.
+"""SIGKILL: the process ends without a clean shutdown; the undo starts it again.
 
 With `unread` it is stopped first, until producers have that many more records acked: it dies with records that it never read.
 """
@@ -16,29 +16,27 @@ from harness.contracts import Arena, Bite, Healing, Killable, Node, PausableAndK
 from harness.errors import UsageError, WaitTimeout
 from harness.waiting import wait_until
 
-_UNREAD_S = (
-    1.0  # the least time between stop and kill: every connection of a producer is written to several times
-)
+_UNREAD_S = 1.0  # least time between stop and kill, so that producers write to each connection several times
 _UNREAD_LIMIT_S = 15.0
 
 
 @dataclass(frozen=True)
 class Kill:
-    """One, some or all, at once. Bites when every process is gone and what it led is led elsewhere, if it can be.
+    """Kills all targets at once. Bites when every process has ended and other nodes, if any can, lead what it led.
 
-    With `unread` above 0 the process is stopped first (SIGSTOP), until the producers have so many more records acked, and
+    With `unread` above 0 the process is stopped first (SIGSTOP), until the producers have that many more records acked, and
     killed in that state. It never reads what producers write to its sockets meanwhile. With acks=0 such records count as
-    acked and are certainly lost, whatever the moment of the kill.
+    acked and are certainly lost, whenever the kill comes.
     """
 
     unread: int = 0
     needs: ClassVar[type] = Killable
     ways: ClassVar[Mapping[str, str]] = {"process": "nothing"}
-    bites_when: ClassVar[str] = "every process is gone and what it led is led elsewhere"
+    bites_when: ClassVar[str] = "every process has ended and other nodes lead what it led"
 
     def __post_init__(self) -> None:
         if self.unread < 0:
-            raise UsageError(f"kill: unread={self.unread}; a number of records, 0 or more")
+            raise UsageError(f"kill: unread={self.unread}; set a number of records, 0 or more")
         if self.unread:
             object.__setattr__(self, "needs", PausableAndKillable)
 
@@ -47,7 +45,7 @@ class Kill:
         victims = killable(nodes)
         led = Leadership.of(arena, names_in_cluster(arena, victims))
         with ExitStack() as undo:
-            # All at once: a quorum that was killed as a whole comes back only together.
+            # In parallel: a quorum that was killed as a whole only comes back as a whole.
             undo.callback(in_parallel, lambda node: node.restart(), victims)
             unread = self._leave_unread(arena, nodes)
             if not unread.bit:
@@ -59,7 +57,7 @@ class Kill:
             yield Bite(bite.bit, unread.proof + bite.proof, {**unread.measured, **bite.measured}, bite.way)
 
     def _leave_unread(self, arena: Arena, nodes: Sequence[Node]) -> Bite:
-        """Stop the nodes until enough records were acked that they have not read. Otherwise they go on."""
+        """Stop the nodes until enough records were acked that they have not read; resume them if that does not happen."""
         if not self.unread or not nodes:
             return Bite(True, "")
         victims = able(nodes, PausableAndKillable, "{} cannot be stopped before it is killed")
@@ -82,14 +80,14 @@ class Kill:
                 return Bite(
                     False, f"{few} while {names} was stopped for {_UNREAD_LIMIT_S:g} s", way="process"
                 )
-            undo.pop_all()  # they die as they are
+            undo.pop_all()  # they are killed while stopped
         acked = _acked(arena) - before
         proof = f"process of {names} stopped and read nothing more, {acked} records were acked; "
         return Bite(True, proof, {"acked_while_stopped": float(acked)})
 
     def _bite(self, arena: Arena, victims: Sequence[Killable], led: Leadership, begun: float) -> Bite:
         if not victims:
-            return Bite(False, "there was nobody to kill")
+            return Bite(False, "there was no node to kill")
         alive = [node.name for node in victims if node.running()]
         if alive:
             return Bite(False, f"{', '.join(alive)} still runs after SIGKILL", way="process")
@@ -117,7 +115,7 @@ def killable(nodes: Sequence[Node]) -> list[Killable]:
 
 
 def _acked(arena: Arena) -> int:
-    """Records that all producers of the run have acked so far."""
+    """Return the number of records acked so far to all producers of the run."""
     return sum(node.counters().acked for node in arena.nodes() if isinstance(node, WorkerNode))
 
 

@@ -1,4 +1,4 @@
-"""SIGKILL of producers and consumers: what they had in hand is theirs to find again. The undo starts them anew."""
+"""SIGKILL of producers and consumers: they must recover unfinished work by themselves. The undo starts them again."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from harness.contracts import Arena, Bite, Healing, Node, WorkerNode
 
 @dataclass(frozen=True)
 class KillWorker:
-    """Bites when every process is gone; healed when each that was started anew gets something done."""
+    """Bites when every process has ended; healed when each restarted worker makes progress."""
 
     needs: ClassVar[type] = WorkerNode
     ways: ClassVar[Mapping[str, str]] = {"process": "nothing"}
-    bites_when: ClassVar[str] = "the worker's process is gone"
+    bites_when: ClassVar[str] = "the worker's process has ended"
 
     @contextmanager
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:

@@ -1,8 +1,8 @@
-"""Hold what one worker's connection sends from a chosen moment of its transaction on, and deliver it at a later one.
+"""Hold what one worker's connection sends from a chosen moment of its transaction on, and deliver it at a later moment.
 
-It is hold_requests, aimed: the worker waits, by a hook in its code, until the requests to come will be held, and again
-until those that were held are delivered and answered. Moments are those of harness.workers.breakpoints; without `until` the schedule
-says when they are delivered.
+This is hold_requests, timed: a hook in the worker's code makes it wait until its next requests will be held, and again
+until the held requests are delivered and answered. Moments are listed in harness.workers.breakpoints; without `until` the
+schedule decides when the requests are delivered.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _REACH_LIMIT_S = 30.0
 
 @dataclass(frozen=True)
 class LateRequests(HoldRequests):
-    """Bites when the worker was seen waiting at both moments and a request of its was held in between.
+    """Bites when the worker was seen waiting at both moments and one of its requests was held in between.
 
-    Nobody else may send such requests through the lane to the targets: the first one that comes is the one that is held.
+    No other client may send such requests through the lane to the targets: the first request that comes is held.
     """
 
     worker: str = "producer-1"
@@ -36,20 +36,20 @@ class LateRequests(HoldRequests):
     until: str = Moment.MIDWAY_TO_ABORT.value
     ways: ClassVar[Mapping[str, str]] = {"hook": "a worker that has such moments"}
     bites_when: ClassVar[str] = (
-        "a proxy in the client lane holds a request of a chosen kind that was sent after the one moment, "
-        "and the worker waits at the other"
+        "a proxy in the client lane holds a request of a chosen kind that was sent after the first moment, "
+        "and the worker waits at the second"
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for moment in filter(None, (self.since, self.until)):
-            Moment(moment)  # says which there are
+            Moment(moment)  # raises an error that lists the moments
 
     @contextmanager
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
         worker, targets = worker_named(arena, self.worker), holding(nodes)
         with ExitStack() as undo:
-            undo.callback(worker.go_on)  # last of all: what was held is delivered and answered by then
+            undo.callback(worker.go_on)  # runs last: the held requests are delivered and answered by then
             if _reaches(worker, self.since) is None:
                 yield self._not_reached(self.since)
                 return
@@ -60,7 +60,7 @@ class LateRequests(HoldRequests):
             yield self._seen_to_end(worker, self.bite(targets))
 
     def _seen_to_end(self, worker: WorkerNode, bite: Bite) -> Bite:
-        """The worker is kept at the later moment, if there is one."""
+        """Keep the worker at the later moment, if there is one, and add that to the bite."""
         bite = replace(bite, way="hook")
         if not bite.bit or not self.until:
             return bite
@@ -74,7 +74,7 @@ class LateRequests(HoldRequests):
         )
 
     def _not_reached(self, moment: str) -> Bite:
-        return Bite(False, f"{self.worker} did not come to {moment} in {_REACH_LIMIT_S:g} s", way="hook")
+        return Bite(False, f"{self.worker} did not reach {moment} in {_REACH_LIMIT_S:g} s", way="hook")
 
     def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
         healing = super().healed(arena, nodes)
@@ -94,7 +94,7 @@ class LateRequests(HoldRequests):
 
 
 def _reaches(worker: WorkerNode, moment: str) -> float | None:
-    """After how many seconds the worker waits there; None: it did not come in time."""
+    """Return the seconds until the worker waits at the moment; None if it does not get there in time."""
     begun = time.monotonic()
     worker.stop_at(moment)
     try:

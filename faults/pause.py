@@ -1,4 +1,4 @@
-"""SIGSTOP: a zombie that holds its connections, answers nobody and wakes up later as if nothing had happened."""
+"""SIGSTOP: the process keeps its connections, answers no request, and later resumes as if nothing had happened."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ _STOP_LIMIT_S = 5.0
 
 @dataclass(frozen=True)
 class Pause:
-    """Of a broker or a controller. Bites when the kernel holds it for stopped and what it led is led elsewhere."""
+    """Pauses brokers or controllers. Bites when the kernel reports them as stopped and other nodes lead what they led."""
 
     needs: ClassVar[type] = Pausable
     ways: ClassVar[Mapping[str, str]] = {"process": "nothing"}
-    bites_when: ClassVar[str] = "the kernel tells that it is stopped, and what it led is led elsewhere"
+    bites_when: ClassVar[str] = (
+        "the kernel reports every process as stopped, and other nodes lead what it led"
+    )
 
     @contextmanager
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
@@ -37,8 +39,8 @@ class Pause:
 
     def _bite(self, arena: Arena, targets: Sequence[Pausable], led: Leadership, begun: float) -> Bite:
         if not targets:
-            return Bite(False, "there was nobody to pause")
-        try:  # a process stops when the last of its threads has seen the signal
+            return Bite(False, "there was no node to pause")
+        try:  # a process is stopped only when the last of its threads has seen the signal
             wait_until(lambda: all(node.paused() for node in targets), _STOP_LIMIT_S, "")
         except WaitTimeout:
             awake = [node.name for node in targets if not node.paused()]

@@ -1,4 +1,4 @@
-"""SIGSTOP of producers and consumers: a client that stands still, does not know it, and goes on where it stood."""
+"""SIGSTOP of producers and consumers: a client stops without noticing, and later resumes where it stopped."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _OVERTAKEN_LIMIT_S = 180.0  # a session takes 10 s to end; a busy machine then h
 
 @dataclass(frozen=True)
 class PauseWorker:
-    """Bites when the kernel says that every process is stopped and none gets anything done, as all did before."""
+    """Bites when the kernel reports every process as stopped and no worker makes progress, as all did before."""
 
     until_overtaken: bool = (
-        False  # bites only when its group has committed further in every partition with records
+        False  # bites only when the group has committed further in every partition with records
     )
 
     needs: ClassVar[type] = WorkerNode
     ways: ClassVar[Mapping[str, str]] = {"process": "nothing"}
-    bites_when: ClassVar[str] = "the worker's process is stopped and its counters stand still for a second"
+    bites_when: ClassVar[str] = "the worker's process is stopped and its counters do not change for a second"
 
     @contextmanager
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
@@ -50,7 +50,9 @@ class PauseWorker:
         if not workers:
             return Bite(False, "there was no worker to pause", way="process")
         if idle:
-            return Bite(False, f"{', '.join(idle)} did nothing before it was paused either", way="process")
+            return Bite(
+                False, f"{', '.join(idle)} made no progress before it was paused either", way="process"
+            )
         with suppress(WaitTimeout):
             wait_until(lambda: all(worker.paused() for worker in workers), _STOP_LIMIT_S, "")
         if awake := [worker.name for worker in workers if not worker.paused()]:
@@ -82,7 +84,7 @@ class PauseWorker:
 def _overtaken(arena: Arena, bite: Bite) -> Bite:
     """Wait until the run's group has committed further than now, in every partition that has records.
 
-    A partition without a commit counts from its start: it may be the one that the paused worker has records of.
+    A partition without a commit counts from its start: the paused worker may have records of that partition.
     """
     administrator, begun = Administrator(arena.cluster, arena.topic), time.monotonic()
     last = administrator.committed(arena.group)
@@ -100,7 +102,7 @@ def _overtaken(arena: Arena, bite: Bite) -> Bite:
     try:
         wait_until(lambda: before and not behind(), _OVERTAKEN_LIMIT_S, "", every_s=0.25)
     except WaitTimeout:
-        proof = f"{bite.proof}; the group has not gone further in {_OVERTAKEN_LIMIT_S:g} s: {before} then, {last} now"
+        proof = f"{bite.proof}; the group has not committed further in {_OVERTAKEN_LIMIT_S:g} s: {before} then, {last} now"
         return replace(bite, bit=False, proof=proof)
     overtaken_s = round(time.monotonic() - begun, 3)
     proof = f"{bite.proof}; the group went on without it in {overtaken_s:g} s: {before} then, {last} now"
@@ -108,11 +110,11 @@ def _overtaken(arena: Arena, bite: Bite) -> Bite:
 
 
 def _idle(workers: Sequence[WorkerNode]) -> list[str]:
-    """Those that get nothing done: that they stand still later would prove nothing."""
+    """Return the workers that make no progress: that they make none when paused would prove nothing."""
     before = done(workers)
 
     def still() -> list[str]:
-        # One that waits at a moment of its work has come there by working.
+        # A worker that waits at a moment of its work has made progress to get there.
         waiting = {worker.name for worker in workers if worker.waits()}
         return [
             name for name, count in done(workers).items() if count == before[name] and name not in waiting

@@ -1,6 +1,6 @@
-"""Loss of power: the process is gone, and with it everything that it wrote and did not fsync.
+"""Loss of power: the process ends, and everything that it wrote but did not fsync is lost.
 
-Kafka acknowledges before it fsyncs, and relies on other copies: one broker may lose power, all at once may not.
+Kafka acknowledges before it fsyncs, and relies on other copies: it survives when one broker loses power, not when all do at once.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from harness.contracts import Arena, Bite, Healing, Node, PowerLosable
 
 @dataclass(frozen=True)
 class PowerLoss:
-    """The undo starts the broker again, on a disk as it was at the last fsync of each file."""
+    """The undo starts the broker again, on a disk in the state of each file's last fsync."""
 
     needs: ClassVar[type] = PowerLosable
     ways: ClassVar[Mapping[str, str]] = {"fuse": WAYS["fuse"]}
     bites_when: ClassVar[str] = (
-        "every process is gone, each has lost bytes that it had written, what it led is led elsewhere"
+        "every process has ended, each has lost bytes that it had written, and other brokers lead what it led"
     )
 
     @contextmanager
@@ -31,10 +31,10 @@ class PowerLoss:
         victims = _losable(nodes)
         led = Leadership.of(arena, [node.name for node in victims])
         for node in victims:
-            if node.running():  # so that there is something to lose: acknowledged, and not fsynced
+            if node.running():  # so that there are acknowledged bytes to lose that are not fsynced
                 wait_takes_records(arena, node)
         with ExitStack() as undo:
-            # All at once: a quorum that went down as a whole comes back only together.
+            # In parallel: a quorum that went down as a whole only comes back as a whole.
             undo.callback(in_parallel, lambda node: node.restart(), victims)
             begun = time.monotonic()
             lost: dict[str, Mapping[str, float]] = {}
@@ -50,21 +50,21 @@ class PowerLoss:
         begun: float,
     ) -> Bite:
         if not victims:
-            return Bite(False, "there was nobody to lose power")
+            return Bite(False, "there was no node to cut the power of")
         alive = [node.name for node in victims if node.running()]
         if alive:
             return Bite(False, f"{', '.join(alive)} still runs", way="fuse")
         kept = [name for name, each in lost.items() if not each["bytes_lost"]]
         if kept:
             return Bite(False, f"{', '.join(kept)} lost nothing: all was fsynced", way="fuse")
-        told = [
+        proofs = [
             f"{name} lost {each['bytes_lost']:.0f} bytes that were not fsynced,"
             f" {each['records_lost']:.0f} records of {each['partitions_shortened']:.0f} partitions among them"
             for name, each in sorted(lost.items())
         ]
         measured = {key: sum(each[key] for each in lost.values()) for key in lost[victims[0].name]}
         moved = led.wait_moved(arena, begun)
-        return Bite(moved.moved, "; ".join([*told, moved.proof]), {**measured, **moved.measured}, "fuse")
+        return Bite(moved.moved, "; ".join([*proofs, moved.proof]), {**measured, **moved.measured}, "fuse")
 
     def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
         victims = _losable(nodes)

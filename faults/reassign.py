@@ -1,4 +1,4 @@
-"""An operator moves replicas off a broker: on to one that has none, or away altogether where all have one."""
+"""An operator moves replicas off a broker: to a broker without one, or, if every broker has one, removes them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from faults._measure import wait_whole
-from faults._operators import NOBODY, Memory, differs, names_of, told
+from faults._operators import NO_TARGET, Memory, differs, names_of, summarize
 from harness.contracts import Arena, Bite, Healing, Node, PartitionState
 from harness.errors import ClusterError
 from harness.kafka.admin import Administrator
@@ -19,12 +19,12 @@ SWAP, SHRINK = "swap", "shrink"
 
 @dataclass(frozen=True)
 class Reassign:
-    """With as many replicas as brokers nobody can take over, so there is one replica fewer while it is held."""
+    """With as many replicas as brokers no other broker can take over, so there is one replica fewer while it is held."""
 
     needs: ClassVar[type] = Node
     requests: ClassVar[tuple[str, ...]] = ("AlterPartitionReassignments", "ElectLeaders")
     ways: ClassVar[Mapping[str, str]] = {SWAP: "a broker without a replica", SHRINK: "nothing"}
-    bites_when: ClassVar[str] = "the replicas are the new ones and in sync, and none is on the target"
+    bites_when: ClassVar[str] = "the new replicas are in place and in sync, and none is on the target"
     _memory: Memory = field(default_factory=Memory, init=False, repr=False, compare=False)
 
     @contextmanager
@@ -38,7 +38,7 @@ class Reassign:
         with ExitStack() as undo:
             if wanted:
                 undo.callback(admin.restore, before)
-            yield self._bite(admin, before, wanted, names) if nodes else Bite(False, NOBODY)
+            yield self._bite(admin, before, wanted, names) if nodes else Bite(False, NO_TARGET)
 
     def _bite(
         self,
@@ -58,10 +58,10 @@ class Reassign:
         now = [state for state in admin.states() if state.partition in wanted]
         kept = [state for state in now if names & {*state.replicas, *state.in_sync, state.leader}]
         if kept:
-            return Bite(False, f"{told(kept)} still has a replica on {', '.join(sorted(names))}")
+            return Bite(False, f"{summarize(kept)} still has a replica on {', '.join(sorted(names))}")
         shrunk = any(len(wanted[state.partition]) < len(state.replicas) for state in before)
         was, new = before[0].replicas, tuple(wanted[before[0].partition])
-        proof = f"replicas of {told(before)} moved from {', '.join(was)} to {', '.join(new)}, complete after {took:.1f} s"
+        proof = f"replicas of {summarize(before)} moved from {', '.join(was)} to {', '.join(new)}, complete after {took:.1f} s"
         measured = {
             "complete_s": round(took, 3),
             "partitions_moved": float(len(wanted)),
@@ -86,12 +86,12 @@ class Reassign:
 def moved(
     there: Sequence[PartitionState], names: frozenset[str], brokers: Sequence[str]
 ) -> dict[int, tuple[str, ...]]:
-    """The replicas without those on the targets: a spare broker in each one's place, as long as there are some."""
+    """Return the replicas with each target replaced by a spare broker, or removed when no spare broker is left."""
     wanted = {}
     for state in there:
         spares = [name for name in brokers if name not in names and name not in state.replicas]
         at = state.partition % len(spares) if spares else 0
-        spares = spares[at:] + spares[:at]  # not all partitions to the same one
+        spares = spares[at:] + spares[:at]  # spread the partitions over the spare brokers
         new = [
             spares.pop(0) if name in names and spares else name
             for name in state.replicas

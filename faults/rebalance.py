@@ -1,7 +1,7 @@
-"""A passer-by joins the run's consumer group and leaves it again: the members share the partitions anew, twice.
+"""A passer-by joins the run's consumer group and leaves it: the group rebalances twice.
 
-The passer-by reads nothing and never commits. What it is given waits while it is a member; when it has left, the others
-go on from their committed offsets.
+The passer-by reads nothing and never commits. The partitions assigned to it wait while it is a member; when it has left,
+the other members go on from their committed offsets.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from harness.waiting import wait_until
 _NAME = "onceproof-passer-by"
 _ASK_S = 10.0
 _LEAVE_LIMIT_S = 30.0
-_JOIN_LIMIT_S = 45.0  # members notice by their next heartbeat, but a dead one is waited for
-# All members of a group have to agree on these.
+_JOIN_LIMIT_S = 45.0  # members notice at their next heartbeat, but the group waits for a dead member
+# Settings that must be the same for all members of a group.
 _SHARED_SETTINGS = ("partition.assignment.strategy", "group.protocol", "group.remote.assignor")
 
 
 @dataclass(frozen=True)
 class Group:
-    """A consumer group as its coordinator tells."""
+    """A consumer group as its coordinator describes it."""
 
     stable: bool
-    members: Mapping[str, int]  # member id -> how many partitions it has
+    members: Mapping[str, int]  # member id -> number of its partitions
     passers_by: int
 
 
@@ -72,23 +72,25 @@ class Rebalance:
             now = wait_until(joined, _JOIN_LIMIT_S, "", every_s=0.1)
         except WaitTimeout:
             return Bite(
-                False, f"not taken into {arena.group} within {_JOIN_LIMIT_S:g} s: {last}", way="member"
+                False,
+                f"the passer-by was not taken into {arena.group} within {_JOIN_LIMIT_S:g} s: {last}",
+                way="member",
             )
         took, members = time.monotonic() - begun, 0 if before is None else len(before.members)
         proof = (
-            f"{arena.group} went from {members} to {len(now.members)} members and shared anew in {took:.1f} s"
+            f"{arena.group} went from {members} to {len(now.members)} members and rebalanced in {took:.1f} s"
         )
         measured = {"members_before": float(members), "members_during": float(len(now.members))}
         return Bite(len(now.members) > members, proof, {**measured, "joined_s": round(took, 3)}, way="member")
 
     def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
-        """Stable again with the run's own consumers alone, and those that have partitions get records."""
+        """Wait until the group is stable with only the run's consumers, and consumers with partitions make progress."""
         own = [n for n in arena.nodes() if isinstance(n, WorkerNode) and n.role == "consumer" and n.running()]
 
         def disturbed() -> str | None:
             group = ask_group(arena.cluster, arena.group)
             if group is None:
-                return "nobody tells of the group"
+                return "no coordinator describes the group"
             if group.passers_by or not group.stable or len(group.members) != len(own):
                 return f"{arena.group} is not stable with {len(own)} members: {group}"
             return None
@@ -103,7 +105,7 @@ class Rebalance:
 
 
 class PasserBy:
-    """A member that takes part in the group's life, has all that it is given paused, and never commits."""
+    """A group member that joins rebalances, pauses every partition assigned to it, and never commits."""
 
     def __init__(self, arena: Arena, settings: Mapping[str, Any]) -> None:
         self._topic = arena.topic
@@ -122,7 +124,7 @@ class PasserBy:
         self._thread.start()
 
     def leave(self) -> None:
-        """Idempotent; returns when the member has left."""
+        """Leave the group; return when the member has left. Idempotent."""
         self._leaving.set()
         if self._thread.ident is not None:
             self._thread.join(_LEAVE_LIMIT_S)
@@ -136,7 +138,7 @@ class PasserBy:
             while not self._leaving.is_set():
                 consumer.consume(
                     1000, 0.1
-                )  # also serves the rebalances; what came before the pause is dropped
+                )  # also takes part in rebalances; records that came before the pause are dropped
                 with suppress(KafkaException):
                     consumer.pause(consumer.assignment())
         finally:
@@ -144,22 +146,22 @@ class PasserBy:
 
 
 def ask_group(cluster: Cluster, group: str) -> Group | None:
-    """The group by its coordinator's word; None when nobody answers."""
+    """Return the group as its coordinator describes it; None when no coordinator answers."""
     admin = AdminClient(connection.settings(cluster))
     try:
-        told = admin.describe_consumer_groups([group], request_timeout=_ASK_S)[group].result(_ASK_S)
+        described = admin.describe_consumer_groups([group], request_timeout=_ASK_S)[group].result(_ASK_S)
     except (KafkaException, TimeoutError):
         return None
-    members = {m.member_id: len(m.assignment.topic_partitions) for m in told.members}
-    passers_by = sum(member.client_id == _NAME for member in told.members)
-    return Group(told.state == ConsumerGroupState.STABLE, members, passers_by)
+    members = {m.member_id: len(m.assignment.topic_partitions) for m in described.members}
+    passers_by = sum(member.client_id == _NAME for member in described.members)
+    return Group(described.state == ConsumerGroupState.STABLE, members, passers_by)
 
 
 def _consumers(nodes: Sequence[Node]) -> list[WorkerNode]:
     workers = workers_of(nodes)
     for worker in workers:
         if worker.role != "consumer":
-            raise FaultError(f"{worker.name} is no consumer: it has no group that could be rebalanced")
+            raise FaultError(f"{worker.name} is not a consumer, so it has no group to rebalance")
     return workers
 
 

@@ -1,4 +1,4 @@
-"""A clean stop, as an operator does it (SIGTERM); the undo starts the process again."""
+"""A clean stop by an operator (SIGTERM); the undo starts the process again."""
 
 from __future__ import annotations
 
@@ -16,22 +16,20 @@ from harness.errors import UsageError, WaitTimeout
 
 @dataclass(frozen=True)
 class Restart:
-    """All targets at once. A node says good-bye to the controller before it ends, and its leaders move before that.
+    """Stops all targets at once. A node asks the controller for a shutdown, which moves its leaders, before it ends.
 
-    Where a majority of the controllers is among the targets there is nobody to say good-bye to, and the process waits.
-    After `limit_s` it is killed, and the proof says so: then it was no clean stop.
+    If a majority of the controllers is among the targets, no controller answers, and the process waits. After
+    `limit_s` it is killed, and the proof says so: then the stop was not clean.
     """
 
     limit_s: float = 20.0
     needs: ClassVar[type] = Stoppable
     ways: ClassVar[Mapping[str, str]] = {"process": "nothing"}
-    bites_when: ClassVar[str] = (
-        "every process ended by itself after SIGTERM, and what it led is led elsewhere"
-    )
+    bites_when: ClassVar[str] = "every process ended after SIGTERM, and other nodes lead what it led"
 
     def __post_init__(self) -> None:
         if not self.limit_s > 0:
-            raise UsageError(f"restart: limit_s={self.limit_s:g} leaves no time to stop; more than 0")
+            raise UsageError(f"restart: limit_s={self.limit_s:g} leaves no time to stop; set more than 0")
 
     @contextmanager
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
@@ -48,7 +46,7 @@ class Restart:
 
     def _bite(self, targets: Sequence[Stoppable], stops: Sequence[Stop], moved: Moved | None) -> Bite:
         if not targets:
-            return Bite(False, "there was nobody to stop")
+            return Bite(False, "there was no node to stop")
         if still := [node.name for node in targets if node.running()]:
             return Bite(False, f"{', '.join(still)} still runs", way="process")
         ended = sorted(stops, key=lambda each: each.name)
@@ -76,7 +74,7 @@ class Restart:
 
 @dataclass(frozen=True)
 class Stop:
-    """How one process ended."""
+    """The end of one process: its exit code and how long it took."""
 
     name: str
     code: int | None  # None: it had to be killed
@@ -90,7 +88,7 @@ class Stop:
 
 
 def stop(node: Stoppable, limit_s: float) -> Stop:
-    """Stop it in order; what does not end within the limit is killed."""
+    """Stop the node cleanly, or kill it if it does not end within the limit."""
     begun = time.monotonic()
     try:
         code: int | None = node.shut_down(limit_s)
@@ -101,7 +99,7 @@ def stop(node: Stoppable, limit_s: float) -> Stop:
 
 
 def stoppable(nodes: Sequence[Node]) -> list[Stoppable]:
-    return able(nodes, Stoppable, "{} cannot be stopped in order")
+    return able(nodes, Stoppable, "{} cannot be stopped cleanly")
 
 
 fault_class = Restart

@@ -1,4 +1,4 @@
-"""What an upgrade does: the targets are stopped and started one after the other, each in sync before the next."""
+"""A rolling restart, as for an upgrade: the targets are stopped and started one after the other, each in sync before the next."""
 
 from __future__ import annotations
 
@@ -16,18 +16,20 @@ from harness.errors import UsageError
 
 @dataclass(frozen=True)
 class RollingRestart:
-    """The whole roll happens when the window opens, so the window itself is what comes after it."""
+    """The whole roll happens when the window opens; the rest of the window is the time after it."""
 
     limit_s: float = 20.0  # for one clean stop
     needs: ClassVar[type] = Stoppable
     ways: ClassVar[Mapping[str, str]] = {"process": "nothing"}
     bites_when: ClassVar[str] = (
-        "each process was gone for a while, and in sync again before the next one went"
+        "each process was stopped for a while, and in sync again before the next one stopped"
     )
 
     def __post_init__(self) -> None:
         if not self.limit_s > 0:
-            raise UsageError(f"rolling_restart: limit_s={self.limit_s:g} leaves no time to stop; more than 0")
+            raise UsageError(
+                f"rolling_restart: limit_s={self.limit_s:g} leaves no time to stop; set more than 0"
+            )
 
     @contextmanager
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
@@ -38,8 +40,8 @@ class RollingRestart:
 
     def _roll(self, arena: Arena, targets: Sequence[Stoppable]) -> Bite:
         if not targets:
-            return Bite(False, "there was nobody to restart")
-        told: list[str] = []
+            return Bite(False, "there was no node to restart")
+        proofs: list[str] = []
         stops: list[Stop] = []
         away: list[float] = []
         for node in targets:
@@ -52,7 +54,7 @@ class RollingRestart:
             away.append(time.monotonic() - begun)
             if not healing.healed:
                 return Bite(False, f"the roll ended at {node.name}: {healing.proof}", way="process")
-            told.append(f"{stops[-1]}, in sync after {away[-1]:.1f} s")
+            proofs.append(f"{stops[-1]}, in sync after {away[-1]:.1f} s")
         measured = {
             "restarted": float(len(targets)),
             "killed": float(sum(each.code is None for each in stops)),
@@ -60,7 +62,7 @@ class RollingRestart:
             "slowest_s": round(max(away), 3),
             "roll_s": round(sum(away), 3),
         }
-        return Bite(True, "; ".join(told), measured, way="process")
+        return Bite(True, "; ".join(proofs), measured, way="process")
 
     def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
         targets = stoppable(nodes)

@@ -1,5 +1,5 @@
 """A rolling upgrade: controllers, then brokers, are stopped and started as another version, one by one, each in sync
-before the next; then the features of the cluster are raised. There is no way back, so healed is: whole on the new
+before the next; then the features of the cluster are raised. There is no way back, so healed means: whole on the new
 version."""
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from harness.provision import KAFKA_VERSION
 from harness.waiting import wait_until
 
 _ASK_S = 10.0
-_LEFT_ALONE = ("kraft.version",)  # how the controllers find each other: another change than an upgrade
+_LEFT_ALONE = ("kraft.version",)  # changes how controllers find each other, which is not part of an upgrade
 
 
 @dataclass(frozen=True)
 class RollingUpgrade:
-    """The whole roll happens when the window opens, so the window itself is what comes after it."""
+    """The whole roll happens when the window opens; the rest of the window is the time after it."""
 
     to: str = KAFKA_VERSION
     features: bool = True  # raise them to the newest levels that all nodes support
@@ -32,12 +32,14 @@ class RollingUpgrade:
     needs: ClassVar[type] = Upgradable
     ways: ClassVar[Mapping[str, str]] = {"process": "the jars of both versions"}
     bites_when: ClassVar[str] = (
-        "every node tells the new version, leaders were elected anew, and the finalized metadata.version is higher than before"
+        "every node reports the new version, leaders were elected, and the finalized metadata.version is higher than before"
     )
 
     def __post_init__(self) -> None:
         if not self.limit_s > 0:
-            raise UsageError(f"rolling_upgrade: limit_s={self.limit_s:g} leaves no time to stop; more than 0")
+            raise UsageError(
+                f"rolling_upgrade: limit_s={self.limit_s:g} leaves no time to stop; set more than 0"
+            )
 
     @contextmanager
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
@@ -45,14 +47,14 @@ class RollingUpgrade:
         with ExitStack() as undo:
             undo.callback(
                 in_parallel, lambda node: node.restart(), targets
-            )  # one that a failure left stopped
+            )  # starts a node that a failure left stopped
             yield self._roll(arena, targets)
 
     def _roll(self, arena: Arena, targets: Sequence[Upgradable]) -> Bite:
         if not targets:
-            return Bite(False, "there was nobody to upgrade")
+            return Bite(False, "there was no node to upgrade")
         seen = _Seen.of(arena, targets)
-        told: list[str] = []
+        proofs: list[str] = []
         away: list[float] = []
         for node in targets:
             begun = time.monotonic()
@@ -64,15 +66,15 @@ class RollingUpgrade:
             away.append(time.monotonic() - begun)
             if not healing.healed:
                 return Bite(False, f"the roll ended at {node.name}: {healing.proof}", way="process")
-            told.append(
+            proofs.append(
                 f"{node.name} ended with code {code}, in sync as {node.version()} after {away[-1]:.1f} s"
             )
             seen.look(arena)
         levels = self._raise(arena, targets) if self.features else finalized(arena.cluster.view())
-        return self._bite(seen, levels, targets, told, away)
+        return self._bite(seen, levels, targets, proofs, away)
 
     def _raise(self, arena: Arena, nodes: Sequence[Upgradable]) -> Mapping[str, int]:
-        """Raise what all support, and wait until every broker holds it for finalized; the levels then."""
+        """Raise the features that all nodes support, wait until every broker has finalized them, return the levels."""
         wanted = newest_for_all([node.features() for node in nodes], finalized(arena.cluster.view()))
         if wanted:
             _of_any(arena, lambda at: protocol_features.raise_features(at, wanted, _ASK_S))
@@ -88,7 +90,7 @@ class RollingUpgrade:
         seen: _Seen,
         levels: Mapping[str, int],
         targets: Sequence[Upgradable],
-        told: Sequence[str],
+        proofs: Sequence[str],
         away: Sequence[float],
     ) -> Bite:
         now = {node.name: node.version() for node in targets}
@@ -105,8 +107,8 @@ class RollingUpgrade:
         }
         was = ", ".join(sorted(set(seen.versions.values())))
         proof = (
-            f"from {was} to {self.to}: {'; '.join(told)}; leaders elected anew {seen.elections} times; "
-            f"{METADATA_VERSION} {before} -> {after}; features {_told(seen.levels)} -> {_told(levels)}"
+            f"from {was} to {self.to}: {'; '.join(proofs)}; {seen.elections} leader elections; "
+            f"{METADATA_VERSION} {before} -> {after}; features {_join(seen.levels)} -> {_join(levels)}"
         )
         if other:
             return Bite(False, f"{', '.join(other)} instead of {self.to}; {proof}", measured, way="process")
@@ -153,14 +155,14 @@ class _Seen:
         return seen
 
     def look(self, arena: Arena) -> None:
-        """The epoch of a partition rises by one with each election: none is missed between two looks."""
+        """Count the elections since the last call; none is missed, as each raises the leader epoch by one."""
         now = _epochs(arena)
         self.elections += sum(now[partition] - epoch for partition, epoch in self.epochs.items())
         self.epochs = now
 
 
 def in_order(arena: Arena, nodes: Sequence[Upgradable]) -> list[Upgradable]:
-    """Controllers first, so that none has to understand a broker newer than itself; the active one last of them."""
+    """Sort controllers before brokers, so that no controller serves a newer broker; the active controller comes last."""
     view = arena.cluster.view()
     controllers, active = view.controllers(), view.active_controller()
 
@@ -175,17 +177,17 @@ def in_order(arena: Arena, nodes: Sequence[Upgradable]) -> list[Upgradable]:
 def newest_for_all(
     supported: Sequence[Mapping[str, tuple[int, int]]], levels: Mapping[str, int]
 ) -> dict[str, int]:
-    """The levels to ask for: the highest that everybody supports, where it is above the present one."""
+    """Return the levels to request: the highest that every node supports, where it is above the present one."""
     shared = set.intersection(*(set(one) for one in supported)) - set(_LEFT_ALONE) if supported else set()
     newest = {name: min(one[name][1] for one in supported) for name in sorted(shared)}
     return {name: level for name, level in newest.items() if level > levels.get(name, 0)}
 
 
 def finalized(view: View) -> Mapping[str, int]:
-    """The levels in use, as the broker tells that has heard least of them."""
+    """Return the finalized levels as reported by the broker that lags behind most."""
     places = view.broker_places()
-    told = [protocol_features.features(places[name].control, _ASK_S) for name in view.registered_brokers()]
-    return min(told, key=lambda one: one.epoch).finalized if told else {}
+    answers = [protocol_features.features(places[name].control, _ASK_S) for name in view.registered_brokers()]
+    return min(answers, key=lambda one: one.epoch).finalized if answers else {}
 
 
 def upgradable(nodes: Sequence[Node]) -> list[Upgradable]:
@@ -195,7 +197,7 @@ def upgradable(nodes: Sequence[Node]) -> list[Upgradable]:
 def _of_any(arena: Arena, act: Callable[[tuple[str, int]], None]) -> None:
     names = arena.cluster.view().registered_brokers()
     if not names:
-        raise ClusterError("no broker is registered that could raise the features")
+        raise ClusterError("no broker is registered to raise the features")
     act(arena.cluster.view().broker_places()[names[0]].control)
 
 
@@ -203,7 +205,7 @@ def _epochs(arena: Arena) -> dict[int, int]:
     return {state.partition: state.leader_epoch for state in arena.cluster.view().partitions(arena.topic)}
 
 
-def _told(levels: Mapping[str, int]) -> str:
+def _join(levels: Mapping[str, int]) -> str:
     return " ".join(f"{name}={level}" for name, level in sorted(levels.items())) or "none"
 
 

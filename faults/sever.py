@@ -1,4 +1,4 @@
-"""Cut chosen links, both ways or one way, and nothing else: bytes vanish, connections stay open."""
+"""Chosen links are cut, both ways or one way, and nothing else: bytes are dropped, connections stay open."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from faults._shapes import Pairs, Wiring
 from harness.contracts import Arena, Bite, Cut, Direction, Healing, Lane, Link, Node, Severable, Shapeable
 from harness.errors import ClusterError, UsageError
 
-# Shapes that are told by the pairs of nodes that no longer see each other; the last three concern the whole cluster.
+# Shapes given by the pairs of nodes that no longer see each other; the last three affect the whole cluster.
 PARTITIONS: Mapping[str, Callable[[Wiring, Collection[str]], Pairs]] = {
     "isolate": _shapes.isolate,
     "halves": _shapes.halves,
@@ -28,20 +28,20 @@ _WAY = "link mesh"
 _ANSWERED_AFTER_S = 3.0  # after all cuts are made
 _ONE_WAY = {
     Direction.BOTH: "",
-    Direction.REQUESTS: " one way (requests; on {heard} answers to questions from before came through, "
-    "on {others} it is Toxiproxy's word that they would)",
+    Direction.REQUESTS: " one way (requests; on {heard} links answers to questions from before the cut came through, "
+    "on {others} only Toxiproxy's state shows that they would)",
     Direction.ANSWERS: " one way (answers; requests arrive)",
 }
 
 
 @dataclass(frozen=True)
 class Sever:
-    """`isolate`: all links of the target with other nodes, clients still reach it. `replication`: only those on
-    which others fetch from it. `answers`: only what it answers to producers. `clients`: its links with producers
-    and consumers. `controllers`: its links with controllers, or with ZooKeeper; brokers still see it.
+    """Shapes at a target: `isolate` cuts all its links with other nodes, clients still reach it. `replication` cuts
+    only links on which other nodes fetch from it. `answers` cuts only its answers to producers. `clients` cuts its
+    links with producers and consumers. `controllers` cuts its links with controllers or ZooKeeper; brokers still see it.
 
-    Of the whole cluster: `halves`: two sides that do not see each other, the target on the smaller one. `ring`: each
-    node sees a majority, no two the same one. `bridge`: two sides, and only the target sees both.
+    Shapes of the whole cluster: `halves`: two sides that do not see each other, the target on the smaller one. `ring`:
+    each node sees a majority, no two the same majority. `bridge`: two sides, and only the target sees both.
     """
 
     shape: str = "isolate"
@@ -49,18 +49,18 @@ class Sever:
     needs: ClassVar[type] = Severable
     ways: ClassVar[Mapping[str, str]] = {_WAY: "nothing"}
     bites_when: ClassVar[str] = (
-        "probes fail on every link that is cut, and only in the direction that is cut; where others can lead instead, "
-        "what the cut-off nodes led is led elsewhere"
+        "probes fail on every cut link, and only in the cut direction; if other nodes can take over, they lead what "
+        "the cut-off nodes led"
     )
 
     def __post_init__(self) -> None:
         if self.shape not in SHAPES:
-            raise UsageError(f"sever: unknown shape {self.shape!r}; there are: {', '.join(SHAPES)}")
+            raise UsageError(f"sever: unknown shape {self.shape!r}; choose one of {', '.join(SHAPES)}")
         if self.shape == "answers" and self.direction is Direction.REQUESTS:
             raise UsageError("sever: shape 'answers' cuts answers, not requests; leave out direction")
 
     def cuts(self, wiring: Wiring, targets: Collection[str]) -> list[Cut]:
-        """Which links are cut, and which way."""
+        """Return the links to cut, each with its direction."""
         if self.shape in PARTITIONS:
             apart = PARTITIONS[self.shape](wiring, targets)
             chosen = [link for link in wiring.links if frozenset((link.source, link.destination)) in apart]
@@ -77,14 +77,14 @@ class Sever:
         return [Cut(link, self._cut_way()) for link in chosen]
 
     def losers(self, wiring: Wiring, targets: Collection[str]) -> frozenset[str]:
-        """Who cannot lead any longer because the others have the quorum; nobody where that is not certain.
+        """Return the nodes that cannot lead any longer because the other nodes have the quorum; empty if not certain.
 
-        One way is enough for that: a broker whose heartbeats are not answered is given up like one that sends none.
+        A cut in one direction is enough: a broker whose heartbeats get no answers is fenced like one that sends none.
         """
         if self.shape not in ("isolate", "controllers", "halves"):
             return frozenset()
         if self._cut_way() is Direction.ANSWERS and any(link.zookeeper for link in wiring.links):
-            return frozenset()  # a session is renewed by each attempt to connect, which arrives
+            return frozenset()  # each attempt to connect arrives and renews the session
         near = _shapes.side(wiring, targets) if self.shape == "halves" else frozenset(targets)
         far = frozenset(wiring.names) - near
         if wiring.has_quorum(far):
@@ -95,7 +95,7 @@ class Sever:
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
         targets = severable(nodes)
         if not targets:
-            yield Bite(False, "there was nobody to cut off", way=_WAY)
+            yield Bite(False, "there was no node to cut off", way=_WAY)
             return
         actors = _actors(arena, targets)
         cuts = self.cuts(actors.wiring, actors.targets)
@@ -116,7 +116,7 @@ class Sever:
     def _ask_ahead(
         self, arena: Arena, actors: Actors[Severable], cuts: Sequence[Cut], undo: ExitStack
     ) -> list[Callable[[float], bool]]:
-        """Once requests are cut there is nothing to answer. So leaders are asked before what they answer later."""
+        """Ask leaders, before requests are cut, questions that they answer after the cut: later none would arrive."""
         if self._cut_way() is not Direction.REQUESTS:
             return []
         led = {state.leader: state.partition for state in arena.cluster.view().partitions(arena.topic)}
@@ -125,7 +125,7 @@ class Sever:
             node = actors.actor(link)
             if isinstance(node, Shapeable) and not link.controller and link.destination in led:
                 ahead = node.long_question(link, arena.topic, led[link.destination], _ANSWERED_AFTER_S)
-                with suppress(ClusterError):  # one who does not answer anyway proves nothing
+                with suppress(ClusterError):  # a leader that does not answer anyway proves nothing
                     asked.append(undo.enter_context(ahead))
         return asked
 
@@ -140,14 +140,14 @@ class Sever:
     ) -> Bite:
         of = ", ".join(actors.targets)
         if not cuts:
-            return Bite(False, f"{of}: there is no link that {self} is about", way=_WAY)
+            return Bite(False, f"{of}: there is no link for {self} to cut", way=_WAY)
         passing = probe_all(actors.probes([cut.link for cut in cuts]))
         wrong = [str(cut.link) for cut in cuts if not _as_wanted(cut, passing[cut.link])]
         if wrong:
-            return Bite(False, f"cut in vain, probes still tell otherwise: {', '.join(wrong)}", way=_WAY)
+            return Bite(False, f"the cut has no effect, probes show otherwise: {', '.join(wrong)}", way=_WAY)
         heard = sum(answered(2 * _ANSWERED_AFTER_S) for answered in asked)
         if asked and not heard:
-            return Bite(False, "answers are cut too: to questions from before the cut none came", way=_WAY)
+            return Bite(False, "answers are cut too: no question from before the cut was answered", way=_WAY)
         one_way = _ONE_WAY[self._cut_way()].format(heard=heard, others=len(cuts) - heard)
         whose = f"of {of}" if self.shape not in _WHOLE_CLUSTER else f"of the cluster ({self.shape} at {of})"
         proof = f"probes of {len(cuts)} link{'' if len(cuts) == 1 else 's'} {whose} fail{one_way}"
@@ -189,8 +189,8 @@ def _actors(arena: Arena, targets: Sequence[Severable]) -> Actors[Severable]:
 
 
 def _fetches(link: Link, wiring: Wiring) -> bool:
-    """Whether the source copies what it is about: partitions from a broker, metadata from one that is none (in an
-    ensemble of ZooKeeper, each other's).
+    """Return whether the source replicates over the link: partitions from a broker, metadata from a controller, and
+    within a ZooKeeper ensemble the servers' data.
     """
     if link.zookeeper:
         return link.source not in wiring.brokers
@@ -198,7 +198,7 @@ def _fetches(link: Link, wiring: Wiring) -> bool:
 
 
 def _as_wanted(cut: Cut, ways: Mapping[Direction, bool]) -> bool:
-    """The cut way is dead, and of a one-way cut the other way lives."""
+    """Return whether the cut direction is dead and, for a one-way cut, the other direction passes."""
     requests, answers = ways[Direction.REQUESTS], ways[Direction.ANSWERS]
     if cut.direction is Direction.BOTH:
         return not requests and not answers

@@ -1,4 +1,4 @@
-"""An operator sets a retention that is far too short: records expire under the readers' eyes."""
+"""An operator sets a retention that is far too short: records expire while consumers read them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from faults._measure import wait_whole
-from faults._operators import NOBODY, WAY, Memory, names_of
+from faults._operators import NO_TARGET, WAY, Memory, names_of
 from harness.contracts import Arena, Bite, Healing, Node
 from harness.errors import ClusterError, UsageError, WaitTimeout
 from harness.kafka.admin import Administrator
@@ -21,12 +21,12 @@ CHECKED_EVERY = "log.retention.check.interval.ms"
 
 @dataclass(frozen=True)
 class ShortRetention:
-    """Brokers look for what has expired every five minutes: a cluster for this fault has to be started with
-    `log.retention.check.interval.ms` of a second or so, and looks for the first time half a minute after its start.
+    """Brokers look for expired segments every five minutes: a cluster for this fault has to be started with
+    `log.retention.check.interval.ms` of about a second, and first looks half a minute after its start.
     """
 
     retention_ms: int = 1
-    segment_ms: int = 200  # a segment that is written to expires only once a new one has begun
+    segment_ms: int = 200  # the active segment expires only once a new one has begun
     needs: ClassVar[type] = Node
     requests: ClassVar[tuple[str, ...]] = ("DescribeConfigs", "IncrementalAlterConfigs")
     ways: ClassVar[Mapping[str, str]] = {WAY: f"brokers with a small {CHECKED_EVERY}"}
@@ -37,7 +37,7 @@ class ShortRetention:
     def __post_init__(self) -> None:
         if self.retention_ms < 1 or self.segment_ms < 1:
             raise UsageError(
-                f"short_retention: retention_ms={self.retention_ms}, segment_ms={self.segment_ms}; at least 1"
+                f"short_retention: retention_ms={self.retention_ms}, segment_ms={self.segment_ms}; set at least 1"
             )
 
     @property
@@ -53,21 +53,21 @@ class ShortRetention:
         with ExitStack() as undo:
             if nodes:
                 undo.callback(admin.override, before)
-            yield self._bite(arena, admin) if nodes else Bite(False, NOBODY)
+            yield self._bite(arena, admin) if nodes else Bite(False, NO_TARGET)
 
     def _bite(self, arena: Arena, admin: Administrator) -> Bite:
         begun = time.monotonic()
         try:
             before = {p: bounds for p, bounds in admin.offsets().items() if bounds[1] > bounds[0]}
             if not before:
-                return Bite(False, f"{arena.topic} has no records that could expire")
+                return Bite(False, f"{arena.topic} has no records to expire")
             admin.override(self.settings)
             after = wait_until(
                 lambda: _expired(admin, before), EXPIRY_LIMIT_S, "log starts stay", every_s=0.2
             )
         except WaitTimeout:
-            why = f"is {CHECKED_EVERY} of the brokers small enough?"
-            return Bite(False, f"after {EXPIRY_LIMIT_S:g} s a log still starts where it did; {why}")
+            remedy = f"start the brokers with a small {CHECKED_EVERY}"
+            return Bite(False, f"after {EXPIRY_LIMIT_S:g} s a log still starts where it did; {remedy}")
         except ClusterError as error:
             return Bite(False, str(error))
         took = time.monotonic() - begun
@@ -82,7 +82,7 @@ class ShortRetention:
         )
 
     def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
-        """What expired stays gone; the topic has no setting of this fault's any more."""
+        """Wait until the topic has its old settings again; expired records stay deleted."""
         admin = Administrator(arena.cluster, arena.topic)
         before = self._memory.of(arena, nodes, dict.fromkeys(self.settings))
 

@@ -1,4 +1,4 @@
-"""A wall clock that jumps, or runs too fast or too slow. What is measured in durations goes on as before."""
+"""A wall clock that jumps, or runs too fast or too slow. Durations (monotonic clocks) stay right."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from harness.waiting import wait_until
 RIGHT_WITHIN_S = 0.5
 _SET_LIMIT_S = 10.0
 _DRIFT_FOR_S = 8.0
-_DRIFT_WITHIN = 0.2  # of the drift: a clock that drifts does so in steps of about a second
+_DRIFT_WITHIN = 0.2  # of the drift: a drifting clock moves in steps of about a second
 _LEAST_DRIFT = 0.02
 
 
 @dataclass(frozen=True)
 class SkewClock:
-    """Jumps by `offset_s`, and runs at `rate` from then on. A drift comes in a step a second, of `rate - 1` seconds.
+    """Jumps by `offset_s`, and runs at `rate` from then on. A drift is one step of `rate - 1` seconds every second.
 
-    The cluster has to be started with clocks. A controller tells its time only while it leads the quorum, so of the
-    controllers only the active one can be a target. A worker stamps its records with the wrong clock; the waits of its
-    client library stay right.
+    The cluster has to be started with clocks. A controller reports its time only while it leads the quorum, so of the
+    controllers only the active one can be a target. A worker stamps its records with the wrong clock; the timeouts of
+    its client library stay right.
     """
 
     offset_s: float = 60.0
@@ -36,18 +36,20 @@ class SkewClock:
         "libfaketime": "Debian's libfaketime (fetched); for nodes, a cluster with clocks"
     }
     bites_when: ClassVar[str] = (
-        "the node's own clock is wrong by what was asked for (within 0.5 s), and drifts as was asked for (within 20 %)"
+        "the node's own clock is wrong by `offset_s` (within 0.5 s), and drifts by `rate` (within 20 %)"
     )
 
     def __post_init__(self) -> None:
         if not 0 < self.rate <= 100:
-            raise UsageError(f"skew_clock: rate={self.rate:g} is none that a clock has; above 0, up to 100")
+            raise UsageError(f"skew_clock: rate={self.rate:g}; set more than 0 and at most 100")
         if self.rate != 1 and abs(self.rate - 1) < _LEAST_DRIFT:
             raise UsageError(
-                f"skew_clock: rate={self.rate:g} cannot be told from 1 within {_DRIFT_FOR_S:g} s"
+                f"skew_clock: rate={self.rate:g} cannot be distinguished from 1 within {_DRIFT_FOR_S:g} s"
             )
         if self.rate == 1 and abs(self.offset_s) < 2 * RIGHT_WITHIN_S:
-            raise UsageError(f"skew_clock: offset_s={self.offset_s:g} cannot be told from none; at least 1 s")
+            raise UsageError(
+                f"skew_clock: offset_s={self.offset_s:g} is too small to measure; set at least 1 s"
+            )
 
     @contextmanager
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
@@ -67,9 +69,9 @@ class SkewClock:
             first = {node.name: self._wait_set(node, begun) for node in targets}
             worst = max(first.values(), key=lambda offset_s: abs(offset_s - self.offset_s))
             measured = {"offset_s": round(worst, 3), "set_s": round(time.monotonic() - begun, 3)}
-            told = [f"clock of {name} is wrong by {offset_s:+.2f} s" for name, offset_s in first.items()]
+            proofs = [f"clock of {name} is wrong by {offset_s:+.2f} s" for name, offset_s in first.items()]
             if self.rate == 1:
-                return Bite(True, "; ".join(told), measured, way="libfaketime")
+                return Bite(True, "; ".join(proofs), measured, way="libfaketime")
             since = time.monotonic()
             time.sleep(_DRIFT_FOR_S)
             drifts = {
@@ -80,12 +82,12 @@ class SkewClock:
             return Bite(False, str(error), way="libfaketime")
         wanted = self.rate - 1
         bit = all(abs(drift - wanted) <= _DRIFT_WITHIN * abs(wanted) for drift in drifts.values())
-        told += [f"drift of {name} is {drift:+.3f} s/s" for name, drift in drifts.items()]
+        proofs += [f"drift of {name} is {drift:+.3f} s/s" for name, drift in drifts.items()]
         farthest = max(drifts.values(), key=lambda drift: abs(drift - wanted))
-        return Bite(bit, "; ".join(told), {**measured, "drift": round(farthest, 4)}, way="libfaketime")
+        return Bite(bit, "; ".join(proofs), {**measured, "drift": round(farthest, 4)}, way="libfaketime")
 
     def _wait_set(self, node: Skewable, begun: float) -> float:
-        """The offset once it is what it should be by now."""
+        """Wait until the clock is as wrong as it should be by now; return the offset."""
         last = 0.0
 
         def as_wanted() -> bool:
@@ -95,7 +97,7 @@ class SkewClock:
             return abs(last - self.offset_s - drifted) <= RIGHT_WITHIN_S + 2 * abs(self.rate - 1)
 
         wait_until(
-            as_wanted, _SET_LIMIT_S, lambda: f"the clock of {node.name} is wrong by {last:+.2f} s only"
+            as_wanted, _SET_LIMIT_S, lambda: f"the clock of {node.name} is wrong by only {last:+.2f} s"
         )
         return last
 

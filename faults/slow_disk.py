@@ -1,8 +1,8 @@
-"""A slow disk: appending, fsyncing or reading takes longer, each by itself.
+"""A slow disk: appends, fsyncs or reads take longer.
 
-Kafka does not wait for fsync unless told to (`flush.messages`), so it is the append that producers feel. Reads are
-what consumers and followers wait for, and through followers producers with acks=all. A rate instead of a delay holds for all
-that the broker has on that disk. It slows fsyncs, and reads of what is not in memory, as of old records; appends go to memory.
+Kafka does not wait for fsync unless configured to (`flush.messages`), so producers notice slow appends. Consumers and
+followers wait for reads, and producers with acks=all wait for followers. A rate instead of a delay applies to everything
+that the broker has on that disk. It slows fsyncs, and reads of data that is not in memory, such as old records; appends go to memory.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _HARMS = {"append": DiskHarm.SLOW_APPEND, "fsync": DiskHarm.SLOW_FSYNC, "read": 
 
 @dataclass(frozen=True)
 class SlowDisk:
-    """Bites when none of some appends, fsyncs or reads at each target is quicker than `delay_ms`.
+    """Bites when even the quickest of several appends, fsyncs or reads at each target takes `delay_ms`.
 
-    The quickest counts, not the median: a busy machine makes some slower, but only a slow disk leaves none out.
-    Before, the quickest has to take less than half of it; else the two cannot be told apart. With `rate_kb_s` nothing is
-    delayed, but fsyncs or reads pass no more than so many KB a second.
+    The quickest counts, not the median: a busy machine makes some slower, but only a slow disk makes all of them slow.
+    Before the fault the quickest has to take less than half of `delay_ms`; otherwise the effect is not measurable. With
+    `rate_kb_s` nothing is delayed, but fsyncs or reads pass at most that many KB a second.
     """
 
     delay_ms: int = 50
@@ -38,25 +38,25 @@ class SlowDisk:
     needs: ClassVar[type] = DiskBreakable
     ways: ClassVar[Mapping[str, str]] = {
         **WAYS,
-        "blkio": "root, containers with their data on a disk, and that not behind FUSE; the only one with `rate_kb_s`",
+        "blkio": "root, and containers with their data on a disk that is not behind FUSE; the only way for `rate_kb_s`",
     }
     bites_when: ClassVar[str] = (
         f"none of {_SAMPLES} appends, fsyncs or reads at each target is quicker than the delay;"
-        " before, the quickest took less than half of it; with a rate: as many bytes as it allows in a second are not"
-        " passed faster, but were passed twice as fast before"
+        " before, the quickest took less than half of it; with a rate: a second's worth of bytes takes a second,"
+        " and took at most half of that before"
     )
 
     def __post_init__(self) -> None:
         if self.delay_ms < 10:
-            raise UsageError(f"slow_disk: delay_ms={self.delay_ms} cannot be told from noise; at least 10")
+            raise UsageError(f"slow_disk: delay_ms={self.delay_ms} is too small to measure; set at least 10")
         if self.harm not in _HARMS:
-            raise UsageError(f"slow_disk: harm={self.harm!r} is unknown; there are: {', '.join(_HARMS)}")
+            raise UsageError(f"slow_disk: unknown harm={self.harm!r}; choose one of {', '.join(_HARMS)}")
         if self.rate_kb_s and not _LEAST_KB_S <= self.rate_kb_s <= _MOST_KB_S:
             raise UsageError(
-                f"slow_disk: rate_kb_s={self.rate_kb_s} cannot be shown; {_LEAST_KB_S} to {_MOST_KB_S}"
+                f"slow_disk: rate_kb_s={self.rate_kb_s} cannot be measured; choose {_LEAST_KB_S} to {_MOST_KB_S}"
             )
         if self.rate_kb_s and self.harm == "append":
-            raise UsageError("slow_disk: rate_kb_s is for harm=fsync or harm=read: appends go to memory")
+            raise UsageError("slow_disk: rate_kb_s needs harm=fsync or harm=read; appends go to memory")
 
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> AbstractContextManager[Bite]:
         return self._throttle.hold(arena, nodes) if self.rate_kb_s else self._hold_delay(arena, nodes)
@@ -91,7 +91,7 @@ class SlowDisk:
         return Bite(bit, "; ".join(rises), measured, way)
 
     def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
-        """One below the delay is proof enough: while the disk is slow none is that quick."""
+        """Wait until one operation is quicker than the delay: while the disk is slow, none is."""
         if self.rate_kb_s:
             return self._throttle.healed(arena, nodes)
         targets = _breakable(nodes)

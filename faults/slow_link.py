@@ -1,4 +1,4 @@
-"""Links on which everything takes longer: latency, jitter, a low rate, small slices with pauses between them."""
+"""Slow links: latency, jitter, a low rate, or small slices with pauses between them."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _TRIES = 3  # on an open link: a busy machine must not look like a slow link
 
 @dataclass(frozen=True)
 class SlowLink:
-    """Each way gets `latency_ms` give or take `jitter_ms`, `rate_kb_s` for each connection (0: no limit), and slices
-    of at most `slice_bytes` with a millisecond between them (0: whole). `lanes` of the target: all, clients,
+    """Each direction gets `latency_ms` plus or minus `jitter_ms`, `rate_kb_s` for each connection (0: no limit), and
+    slices of at most `slice_bytes` with a millisecond between them (0: no slices). `lanes` of the target: all, clients,
     replication (with other brokers), controllers.
     """
 
@@ -37,21 +37,23 @@ class SlowLink:
     needs: ClassVar[type] = Shapeable
     ways: ClassVar[Mapping[str, str]] = {_WAY: "nothing"}
     bites_when: ClassVar[str] = (
-        "on every link no round trip is quicker than the latency allows, and many bytes go no faster than the rate and "
-        "the slices allow, while before they did"
+        "on every link no round trip is quicker than the latency allows, and no transfer is faster than the rate and "
+        "the slices allow, while before the fault they were"
     )
 
     def __post_init__(self) -> None:
         check_lanes("slow_link", self.lanes)
         if not (self.latency_ms or self.rate_kb_s or self.slice_bytes):
-            raise UsageError("slow_link: set latency_ms, rate_kb_s or slice_bytes: so nothing is slow")
+            raise UsageError("slow_link: nothing is slow; set latency_ms, rate_kb_s or slice_bytes")
         if self.latency_ms and not 20 <= self.latency_ms <= 10_000:
-            raise UsageError(f"slow_link: latency_ms={self.latency_ms} is not from 20 to 10000")
+            raise UsageError(f"slow_link: latency_ms={self.latency_ms}; choose 20 to 10000")
         if not 0 <= self.jitter_ms <= self.latency_ms // 2:
-            raise UsageError(f"slow_link: jitter_ms={self.jitter_ms} is more than half of latency_ms")
+            raise UsageError(
+                f"slow_link: jitter_ms={self.jitter_ms} is more than half of latency_ms; choose less"
+            )
         for name in ("rate_kb_s", "slice_bytes"):
             if getattr(self, name) and not 5 <= getattr(self, name) <= 1000:
-                raise UsageError(f"slow_link: {name}={getattr(self, name)} is not from 5 to 1000")
+                raise UsageError(f"slow_link: {name}={getattr(self, name)}; choose 5 to 1000")
 
     def toxics(self) -> list[Toxic]:
         found = []
@@ -75,12 +77,12 @@ class SlowLink:
 
     @property
     def least_ms(self) -> float:
-        """No round trip can be quicker, with a bit of tolerance for clocks."""
+        """The least time of a round trip, with some tolerance for clocks."""
         return 0.8 * (self.latency_ms - self.jitter_ms) * len(self.slowed)
 
     @property
     def most_kb_s(self) -> float:
-        """Bytes cannot go faster; 0: no limit is set. A slice in each millisecond is as many bytes as KB/s."""
+        """The highest throughput; 0: no limit is set. One slice of n bytes a millisecond is n KB/s."""
         return float(min((each for each in (self.rate_kb_s, self.slice_bytes) if each), default=0))
 
     @contextmanager
@@ -88,8 +90,8 @@ class SlowLink:
         actors = Actors.of(shapeable(nodes))
         links = actors.can_shape(self.lanes)
         if not links:
-            who = ", ".join(actors.targets) or "nobody"
-            yield Bite(False, f"{who}: there is no link in lanes {self.lanes} that can be shaped", way=_WAY)
+            names = ", ".join(actors.targets) or "no target"
+            yield Bite(False, f"{names}: there is no link in lanes {self.lanes} that can be shaped", way=_WAY)
             return
         before = self._look(_TRIES).at(actors, links)
         with actors.shaped(self, links, self.toxics()):
@@ -133,7 +135,7 @@ class SlowLink:
         return Bite(bit, f"{whose}: {', '.join(proof)}", measured, _WAY)
 
     def _slower(self, before: Pace, during: Pace) -> bool:
-        """No trip is quick any longer; or, where another fault was there already, all take longer than before."""
+        """Return whether no round trip is quick; under another fault, whether all take longer than before."""
         was, now = min(before.trips_ms), min(during.trips_ms)
         return was < self.least_ms <= now or now - was >= self.least_ms
 
@@ -146,7 +148,7 @@ class SlowLink:
         return self.slowed if self.most_kb_s else ()
 
     def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
-        """One quick trip on each link is proof enough: while the latency is there none is that quick."""
+        """Wait until one round trip on each link is quick: under the latency, none is."""
         actors = Actors.of(shapeable(nodes))
         links = actors.can_shape(self.lanes)
         after: dict[Link, Pace | None] = {}
@@ -158,8 +160,8 @@ class SlowLink:
 
         healing = wait_whole(arena, actors.targets, still_slow, "its links are as quick as before")
         trips = trips_of([pace for pace in after.values() if pace is not None])
-        told = {"after_p50_ms": round(statistics.median(trips), 2)} if trips else {}
-        return replace(healing, measured={**healing.measured, **told})
+        median = {"after_p50_ms": round(statistics.median(trips), 2)} if trips else {}
+        return replace(healing, measured={**healing.measured, **median})
 
     def _quick(self, pace: Pace) -> bool:
         trips = not self.latency_ms or min(pace.trips_ms) < self.least_ms

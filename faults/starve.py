@@ -1,4 +1,4 @@
-"""CPU time or memory taken away: the node runs, but slowly, as beside a neighbour that takes everything."""
+"""Little CPU time or memory: the node runs, but slowly, as next to a neighbour that uses everything."""
 
 from __future__ import annotations
 
@@ -14,41 +14,39 @@ from harness.errors import FaultError, UsageError
 
 _BEFORE_S = 1.5
 _DURING_S = 3.0
-_ABOVE = 0.02  # of a processor: what is measured beside the share
+_ABOVE = 0.02  # of a processor: the tolerance of the measurement
 _TRIES = 4
-_MORE = 1.5  # how much more than its share a node that is not starved takes
+_MORE = 1.5  # times its share: the least that a node uses that is not starved
 
 
 @dataclass(frozen=True)
 class Starve:
-    """Leaves `cpu_share` of one processor. For the proof the node is asked for more work than that allows.
+    """Leaves `cpu_share` of one processor. For the proof the node gets more work than that allows.
 
-    With `memory_mb` it leaves the processors and takes memory: the node keeps what it cannot give back and at most so much
-    page cache, half of what it had if that is less. Beyond that it waits, or is refused: a node that ends of it is started again
-    when memory is given back.
+    With `memory_mb` it limits memory instead of CPU time: the node keeps the memory that it cannot release and at most
+    `memory_mb` of page cache, or half of its page cache if that is less. Beyond that it waits, or is refused memory. A
+    node that ends because of that is started again when the limit is removed.
     """
 
     cpu_share: float = 0.1
     memory_mb: float | None = None
     needs: ClassVar[type] = Starvable
     ways: ClassVar[Mapping[str, str]] = {
-        "cgroup": "root, and a control group with a limit (version 1 or 2); of memory: containers, or processes of a cluster with Options(memory=True)",
-        "signals": "nothing; not of memory",
+        "cgroup": "root, and a control group with a limit (version 1 or 2); for memory: containers, or processes of a cluster with Options(memory=True)",
+        "signals": "nothing; not for memory",
     }
     bites_when: ClassVar[str] = (
-        "under a load that asks for more, the process gets its share of CPU time and no more; of memory: its limit was "
+        "under a load that needs more, the process gets its share of CPU time and no more; for memory: its limit was "
         "reached under load, and never before, or the process ended when memory was refused"
     )
 
     def __post_init__(self) -> None:
         if not 0.02 <= self.cpu_share <= 0.5:
             raise UsageError(
-                f"starve: cpu_share={self.cpu_share:g} cannot be shown; 0.02 to 0.5 of a processor"
+                f"starve: cpu_share={self.cpu_share:g} cannot be measured; choose 0.02 to 0.5 of a processor"
             )
         if self.memory_mb is not None and not 4 <= self.memory_mb <= 64:
-            raise UsageError(
-                f"starve: memory_mb={self.memory_mb:g} cannot be shown; 4 to 64 beside what it has"
-            )
+            raise UsageError(f"starve: memory_mb={self.memory_mb:g} cannot be measured; choose 4 to 64")
 
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> AbstractContextManager[Bite]:
         if self.memory_mb is not None:
@@ -67,12 +65,12 @@ class Starve:
 
     def _bite(self, targets: Sequence[Starvable], before: Sequence[float], ways: Sequence[str]) -> Bite:
         if not targets:
-            return Bite(False, "there was nobody to starve")
+            return Bite(False, "there was no node to starve")
         try:
             during = [node.cpu_under_load(_DURING_S) for node in targets]
-        except FaultError as error:  # it ended, or took no connection any more
+        except FaultError as error:  # the process ended, or accepts no connection any more
             return Bite(False, str(error), way=ways[0])
-        told = [
+        proofs = [
             f"{node.name} under load used {much:.2f} of a processor, then {little:.2f}"
             for node, much, little in zip(targets, before, during, strict=True)
         ]
@@ -81,10 +79,10 @@ class Starve:
             for much, little in zip(before, during, strict=True)
         )
         measured = {"cpu_before": round(min(before), 3), "cpu_during": round(max(during), 3)}
-        return Bite(bit, "; ".join(told), measured, way=ways[0])
+        return Bite(bit, "; ".join(proofs), measured, way=ways[0])
 
     def _unhindered(self, node: Starvable) -> float:
-        """What it takes when it may: on a busy machine that shows only after a while."""
+        """Return the CPU share that the node uses without a limit; on a busy machine it takes a while to reach it."""
         used = 0.0
         for _ in range(_TRIES):
             used = max(used, node.cpu_under_load(_BEFORE_S))

@@ -1,4 +1,4 @@
-"""An operator moves leadership: another in-sync replica is preferred and elected, nothing is copied or stopped."""
+"""An operator moves leadership: another in-sync replica becomes preferred and is elected; nothing is copied or stopped."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from faults._measure import wait_whole
-from faults._operators import NOBODY, WAY, WAYS, Memory, differs, names_of, told
+from faults._operators import NO_TARGET, WAY, WAYS, Memory, differs, names_of, summarize
 from harness.contracts import Arena, Bite, Healing, Node, PartitionState
 from harness.errors import ClusterError
 from harness.kafka.admin import Administrator, first
 
-Moves = Mapping[int, tuple[PartitionState, str]]  # by partition: as it was, and who is to lead
+Moves = Mapping[int, tuple[PartitionState, str]]  # by partition: its earlier state and its next leader
 
 
 @dataclass(frozen=True)
 class TransferLeadership:
-    """What the target leads of the topic under test is led by the next in-sync replica, and later by the target again."""
+    """The next in-sync replica leads the target's partitions of the topic under test; later the target leads them again."""
 
     needs: ClassVar[type] = Node
     requests: ClassVar[tuple[str, ...]] = ("AlterPartitionReassignments", "ElectLeaders")
     ways: ClassVar[Mapping[str, str]] = WAYS
-    bites_when: ClassVar[str] = "what the target led is led by another replica, in a later leader epoch"
+    bites_when: ClassVar[str] = "another replica leads what the target led, in a later leader epoch"
     _memory: Memory = field(default_factory=Memory, init=False, repr=False, compare=False)
 
     @contextmanager
@@ -38,13 +38,13 @@ class TransferLeadership:
         with ExitStack() as undo:
             if moves:
                 undo.callback(admin.restore, before)
-            yield self._bite(admin, moves, led) if nodes else Bite(False, NOBODY)
+            yield self._bite(admin, moves, led) if nodes else Bite(False, NO_TARGET)
 
     def _bite(self, admin: Administrator, moves: Moves, led: Sequence[PartitionState]) -> Bite:
         if not led:
             return Bite(False, "the target leads no partition, so there was nothing to transfer")
         if not moves:
-            return Bite(False, f"no other replica of {told(led)} is in sync")
+            return Bite(False, f"no other replica of {summarize(led)} is in sync")
         begun = time.monotonic()
         try:
             admin.place({number: first(heir, state.replicas) for number, (state, heir) in moves.items()})
@@ -55,10 +55,10 @@ class TransferLeadership:
         now = {state.partition: state for state in admin.states()}
         late = [was for n, (was, _) in moves.items() if now[n].leader_epoch <= was.leader_epoch]
         if late:
-            return Bite(False, f"the leader epoch of {told(late)} is what it was")
+            return Bite(False, f"the leader epoch of {summarize(late)} has not changed")
         (was, heir), *_ = moves.values()
         proof = (
-            f"leader of {told([was for was, _ in moves.values()])} moved from {was.leader} to {heir}, "
+            f"leader of {summarize([was for was, _ in moves.values()])} moved from {was.leader} to {heir}, "
             f"leader epoch {was.leader_epoch} to {now[was.partition].leader_epoch}, after {took:.1f} s"
         )
         measured = {
@@ -83,7 +83,7 @@ class TransferLeadership:
 
 
 def _moves(led: Sequence[PartitionState], names: frozenset[str]) -> Moves:
-    """Where there is another in-sync replica, the next one in the order of the replicas."""
+    """Choose the next in-sync replica in the order of the replicas, for each partition that has another one."""
     moves = {}
     for state in led:
         at = state.replicas.index(state.leader) if state.leader in state.replicas else 0

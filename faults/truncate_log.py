@@ -1,4 +1,4 @@
-"""The end of a log is lost: what was written last is torn off while the broker is down, as after a crash of its disk."""
+"""The end of a log is lost: its last bytes are cut off while the broker is down, as after a disk crash."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from harness.errors import UsageError
 class TruncateLog:
     """Kills the targets, cuts `cut_bytes` off the newest segment of each partition of the topic, starts them again.
 
-    The cut may end inside a batch; Kafka drops the rest of that one. A broker that led comes back as a follower, as
-    another one was elected, and fetches what it lost from there. Only where all copies are targets, records are lost.
+    The cut may end inside a batch; Kafka drops the rest of that batch. A former leader comes back as a follower, since
+    another broker was elected, and fetches the lost records from it. Records are lost only if all copies are targets.
     """
 
     cut_bytes: int = 4096
     needs: ClassVar[type] = Killable
     ways: ClassVar[Mapping[str, str]] = {"files": "brokers whose log folders are on this machine"}
     bites_when: ClassVar[str] = (
-        "the log of each target ends at a lower offset than before, and the broker runs on it"
+        "the log of each target ends at a lower offset than before, and the broker starts with it"
     )
 
     def __post_init__(self) -> None:
         if self.cut_bytes < 1:
-            raise UsageError(f"truncate_log: cut_bytes={self.cut_bytes} cuts nothing; at least 1")
+            raise UsageError(f"truncate_log: cut_bytes={self.cut_bytes} cuts nothing; set at least 1")
 
     @contextmanager
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
@@ -50,15 +50,13 @@ class TruncateLog:
         in_parallel(lambda node: node.restart(), victims)
         idle = [name for name in names if not any(lost[log] for log in lost if log.broker == name)]
         if idle:
-            return Bite(
-                False, f"{', '.join(idle)} had nothing of {arena.topic} that could be cut", way="files"
-            )
-        told = [f"{log} lost its last {records} records" for log, records in lost.items() if records]
-        measured = {"logs_cut": float(len(told)), "records_cut": float(sum(lost.values()))}
-        return Bite(True, f"{'; '.join(told)}; started again", measured, way="files")
+            return Bite(False, f"{', '.join(idle)} had nothing of {arena.topic} to cut", way="files")
+        proofs = [f"{log} lost its last {records} records" for log, records in lost.items() if records]
+        measured = {"logs_cut": float(len(proofs)), "records_cut": float(sum(lost.values()))}
+        return Bite(True, f"{'; '.join(proofs)}; started again", measured, way="files")
 
     def _cut(self, log: Log) -> int:
-        """How many records are gone."""
+        """Cut the end off the log; return the number of records that are lost."""
         before = log.end()
         segment = log.segments()[-1]
         os.truncate(segment, max(0, segment.stat().st_size - self.cut_bytes))

@@ -1,4 +1,4 @@
-"""A replica that missed records is made leader while all that have them are down. Loses acked records by design."""
+"""A replica that missed records becomes leader while all brokers that have them are down. Loses acked records by design."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from faults import _ensemble
 from faults._measure import MOVE_LIMIT_S, in_parallel, wait_whole
-from faults._operators import NOBODY, WAY, WAYS, Memory, told
+from faults._operators import NO_TARGET, WAY, WAYS, Memory, summarize
 from harness.contracts import Arena, Bite, Healing, Killable, Node, PartitionState, Pausable
 from harness.errors import ClusterError, FaultError, UsageError, WaitTimeout
 from harness.kafka.admin import Administrator
@@ -21,10 +21,10 @@ Offsets = Mapping[int, tuple[int, int]]  # start and end, by partition
 
 @dataclass(frozen=True)
 class UncleanElection:
-    """The target is paused until it is out of the in-sync sets and `records` more were written; then the other
-    replicas' brokers are killed, the target is resumed and elected. The undo starts the others again.
+    """The target is paused until it has left the in-sync sets and `records` more were written; then the brokers of
+    the other replicas are killed, and the target is resumed and elected. The undo starts the other brokers again.
 
-    Needs a topic with min.insync.replicas=1, for writes go on with the target alone, and controllers of their own.
+    Needs a topic with min.insync.replicas=1, so that the target alone accepts writes, and separate controllers.
     """
 
     records: int = 200
@@ -32,18 +32,18 @@ class UncleanElection:
     requests: ClassVar[tuple[str, ...]] = ("ElectLeaders", "OffsetForLeaderEpoch")
     ways: ClassVar[Mapping[str, str]] = WAYS
     bites_when: ClassVar[str] = (
-        "the target leads in a later epoch, and its log ends before what the others had when they died"
+        "the target leads in a later epoch, and its log ends before the offsets that the other brokers had reached"
     )
     _memory: Memory = field(default_factory=Memory, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.records < 1:
-            raise UsageError(f"unclean_election: records={self.records} would lose nothing; at least 1")
+            raise UsageError(f"unclean_election: records={self.records} would lose nothing; set at least 1")
 
     @contextmanager
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
         if not nodes:
-            yield Bite(False, NOBODY)
+            yield Bite(False, NO_TARGET)
             return
         heir, states = _heir(nodes), _held_by(arena, nodes)
         others = _others(arena, heir, states)
@@ -57,7 +57,9 @@ class UncleanElection:
         self, arena: Arena, heir: Pausable, others: Sequence[Killable], before: Sequence[PartitionState]
     ) -> Bite:
         if not before or not others:
-            return Bite(False, f"{heir.name} has no partition of {arena.topic} that others have too")
+            return Bite(
+                False, f"{heir.name} has no partition of {arena.topic} with replicas on other brokers"
+            )
         partitions = [state.partition for state in before]
         admin = Administrator(arena.cluster, arena.topic)
         try:
@@ -72,10 +74,10 @@ class UncleanElection:
             took = time.monotonic() - begun
             return _measured(admin, before, had, heir.name, took)
         except (ClusterError, WaitTimeout) as error:
-            return Bite(False, f"that {heir.name} leads with records missing was not seen: {error}")
+            return Bite(False, f"{heir.name} was not seen to lead with records missing: {error}")
 
     def _written(self, admin: Administrator, partitions: Sequence[int]) -> Offsets:
-        """Wait until enough was written that the target does not have; where the logs end then."""
+        """Wait until enough records were written that the target misses; return where the logs end then."""
 
         def end(offsets: Offsets) -> int:
             return sum(offsets[partition][1] for partition in partitions)
@@ -97,7 +99,7 @@ class UncleanElection:
             try:
                 refused = str(admin.elect(partitions, unclean=True))
                 states = _some(arena, partitions)
-            except ClusterError as error:  # it has only just come back
+            except ClusterError as error:  # the broker has only just resumed
                 refused = str(error)
                 return False
             return len(states) == len(partitions) and all(state.leader == heir for state in states)
@@ -126,13 +128,13 @@ class UncleanElection:
 def _measured(
     admin: Administrator, before: Sequence[PartitionState], had: Offsets, heir: str, took: float
 ) -> Bite:
-    """How far the new leader's log was behind, partition by partition."""
+    """Measure how far the new leader's log was behind in each partition."""
     now = {state.partition: state for state in admin.states()}
     missing = {}
     for state in before:
         number = state.partition
         if now[number].leader_epoch <= state.leader_epoch:
-            return Bite(False, f"the leader epoch of {told([state])} is what it was")
+            return Bite(False, f"the leader epoch of {summarize([state])} has not changed")
         own_end = admin.end_of_epoch(number, now[number].leader_epoch - 1, heir)
         missing[number] = max(0, had[number][1] - own_end)
     worst = max(before, key=lambda state: missing[state.partition])
@@ -145,15 +147,15 @@ def _measured(
         "elected_s": round(took, 3),
     }
     proof = (
-        f"{heir} leads {told(before)} though its logs are behind by {sum(missing.values())} offsets, "
-        f"{missing[worst.partition]} in {told([worst])}; leader epoch {worst.leader_epoch} to {epoch}"
+        f"{heir} leads {summarize(before)} though its logs are behind by {sum(missing.values())} offsets, "
+        f"{missing[worst.partition]} in {summarize([worst])}; leader epoch {worst.leader_epoch} to {epoch}"
     )
     return Bite(measured["offsets_behind"] > 0, proof, measured, WAY)
 
 
 def _heir(nodes: Sequence[Node]) -> Pausable:
     if len(nodes) != 1:
-        raise FaultError(f"unclean_election: one node can lead, not {len(nodes)}")
+        raise FaultError(f"unclean_election: needs exactly one target, got {len(nodes)}")
     if not isinstance(nodes[0], Pausable):
         raise FaultError(f"{nodes[0].name} cannot be paused")
     return nodes[0]
@@ -165,16 +167,16 @@ def _held_by(arena: Arena, nodes: Sequence[Node]) -> list[PartitionState]:
 
 
 def _others(arena: Arena, heir: Node, states: Sequence[PartitionState]) -> list[Killable]:
-    """The brokers of all other replicas; they may not be the controllers that have to elect."""
+    """Return the brokers of all other replicas; raise FaultError if controllers, which have to elect, are among them."""
     names = {name for state in states for name in state.replicas} - {heir.name}
     if needed := sorted(names & set(_ensemble.voters(arena.cluster.view()))):
         raise FaultError(
-            f"unclean_election: {', '.join(needed)} cannot be killed, the controllers have to live"
+            f"unclean_election: {', '.join(needed)} cannot be killed, as controllers have to elect the leader; use separate controllers"
         )
     nodes = [node for node in arena.cluster.nodes() if node.name in names]
     others = [node for node in nodes if isinstance(node, Killable)]
     if len(others) < len(names):
-        raise FaultError("unclean_election: not every broker that has a replica can be killed")
+        raise FaultError("unclean_election: not every broker with a replica can be killed")
     return others
 
 
@@ -188,7 +190,7 @@ def _wait(
     def settled() -> bool:
         try:
             states = _some(arena, partitions)
-        except ClusterError:  # nobody answers for the moment
+        except ClusterError:  # no broker answers for the moment
             return False
         return len(states) == len(partitions) and all(map(condition, states))
 

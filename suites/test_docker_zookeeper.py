@@ -67,7 +67,9 @@ def test_an_image_without_zookeeper_is_refused(tmp_path: Path) -> None:
     """One of the newest Kafka. Only the image itself tells, as its name may be anything."""
     libs = provision.kafka_libs()
     image = kafka_image(engines.engine().client(), provision.java(), libs, version_of(libs))
-    with pytest.raises(UsageError, match=rf"^--image {image} has no ZooKeeper: take one of Kafka 3\.9\.2 or"):
+    with pytest.raises(
+        UsageError, match=rf"^--image {image} has no ZooKeeper; use an image of Kafka 3\.9\.2 or"
+    ):
         DockerZooKeeperCluster(tmp_path / "cluster", image=image).start()
 
 

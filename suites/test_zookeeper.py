@@ -46,7 +46,9 @@ def test_passes_the_check_of_its_contract(
 
 
 def test_versions_without_zookeeper_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"^Kafka 4\.3\.1 knows no ZooKeeper: give --kafka 3\.9\.2 or older"):
+    with pytest.raises(
+        UsageError, match=r"^Kafka 4\.3\.1 does not support ZooKeeper; use --kafka 3\.9\.2 or older"
+    ):
         ZooKeeperCluster(tmp_path, kafka_version="4.3.1")
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Docker:
-    """The kind `docker`: one of two clusters, by the options of the user."""
+    """The kind `docker`: one of two clusters, chosen by the user's options."""
 
     @classmethod
     def chosen(cls, choice: Choice, folder: Path) -> DockerCluster:

@@ -1,6 +1,6 @@
-"""A cluster that runs already and that others use too: topics and groups under a prefix, and powers by commands.
+"""A running cluster that has other users too: topics and groups under a prefix, and powers by commands.
 
-It is never started or stopped. What is made on it is written down first, and deleted at the end.
+It is never started or stopped. Each topic is recorded before it is created, and deleted at the end.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _PREFIX = re.compile(r"[A-Za-z0-9._-]{1,60}")
 
 
 class ExistingCluster:
-    """`bootstrap` is HOST:PORT,…; `client_config` the file with what clients need to get in; `powers` that with commands."""
+    """`bootstrap` is HOST:PORT,…; `client_config` the file with the client settings; `powers` the file with commands."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class ExistingCluster:
         keep_topics: bool = False,
     ) -> None:
         if not _PREFIX.fullmatch(prefix):
-            raise UsageError(f"--prefix {prefix!r}: 1 to 60 letters, digits, dots, _ or -")
+            raise UsageError(f"--prefix {prefix!r}: must be 1 to 60 letters, digits, dots, _ or -")
         self.folder = folder.absolute()
         self.prefix = prefix
         self._bootstrap = ",".join(shown(server) for server in servers(bootstrap))
@@ -73,7 +73,7 @@ class ExistingCluster:
         self._admin_client: AdminClient | None = None
         self._nodes: list[CommandedNode] = []
         self._probe_topic = ""
-        self._lacking: dict[str, str] = {}  # requests that the brokers do not offer: what follows from that
+        self._lacking: dict[str, str] = {}  # requests that the brokers lack: the consequences
         self._refused_settings: list[str] = []  # of topics
         self._steps_s: dict[str, float] = {}
         self._log_marks = LogMarks()
@@ -82,9 +82,9 @@ class ExistingCluster:
     def chosen(cls, choice: Choice, folder: Path) -> Self:
         plain = type(choice)()
         if choice.kafka != plain.kafka or choice.combined:
-            raise UsageError("--kafka and --combined say what is started; --cluster existing starts nothing")
+            raise UsageError("--cluster existing starts no brokers; leave out --kafka and --combined")
         if choice.options != PLAIN or choice.settings:
-            raise UsageError("this suite needs brokers laid out in its own way: not with --cluster existing")
+            raise UsageError("this suite starts brokers with its own settings; leave out --cluster existing")
         if not choice.bootstrap:
             raise UsageError("--cluster existing needs --bootstrap HOST:PORT,…")
         return cls(
@@ -106,42 +106,42 @@ class ExistingCluster:
         self.stop()
 
     def start(self) -> None:
-        """Look whether it can be used: who is there, who may do what. Deletes what crashed sessions left on it."""
+        """Find the nodes, check the permissions, and delete what crashed sessions left on the cluster."""
         if self._record is not None:
-            raise ClusterError(f"the cluster at {self._bootstrap} is used already")
+            raise ClusterError(f"the cluster at {self._bootstrap} is already in use")
         self.folder.mkdir(parents=True, exist_ok=True)
         begun = time.monotonic()
         self._record = created_objects.CreatedTopics(self._bootstrap)
-        undo_left(self._tell)  # first: a broker that is paused or down is not found
+        undo_left(self._report)  # first, as a broker that is paused or down would not be found
         try:
             self._find_nodes(begun)
             self._sweep()
             self._try_rights(begun)
         except BaseException:
-            with suppress(ClusterError):  # what could not be deleted is swept at the next start
+            with suppress(ClusterError):  # the next start sweeps what could not be deleted
                 self.stop()
             raise
         self._step("ready", begun)
 
     def stop(self) -> None:
-        """Delete what we made and forget the nodes; the cluster goes on."""
+        """Delete the topics and groups of this session and forget the nodes; the cluster goes on."""
         record, self._record = self._record, None
         admin, self._admin_client = self._admin_client, None
         nodes, self._nodes = self._nodes, []
         for node in nodes:
             try:
                 node.bring_back()
-            except OnceproofError as error:  # the next start tries again
-                self._tell(f"{node.name} is not back: {error}")
+            except OnceproofError as error:  # the next start retries
+                self._report(f"{node.name} is not back: {error}")
         if record is None:
             return
         made = [self._probe_topic] if self._keep_topics else record.topics
         if admin is not None and record.topics:
             try:
-                self._tell_each("deleted", created_objects.remove(admin, made, self._ours))
+                self._report_each("deleted", created_objects.remove(admin, made, self._ours))
             except ClusterError as error:
                 raise ClusterError(
-                    f"{error}; ./onceproof sweep --bootstrap {self._bootstrap} tries again"
+                    f"{error}; retry with ./onceproof sweep --bootstrap {self._bootstrap}"
                 ) from error
         record.remove()
 
@@ -158,20 +158,20 @@ class ExistingCluster:
         return ExistingView(self._nodes, self._probe_topic, self._admin)
 
     def create_topic(self, name: str, settings: TopicSettings) -> None:
-        """With fewer copies where there are fewer brokers; `not_checked` says so."""
+        """Create the topic, with fewer copies if there are fewer brokers; `not_checked` says so."""
         self._write_down(self._ours(name))
         topics.create_topic(self, name, fitted(settings, self._brokers()), self._refused_settings)
 
     def delete_topic(self, name: str) -> None:
         if not self._keep_topics:
             topics.delete_topic(self, name)
-            self._tell(f"deleted topic {name}")
+            self._report(f"deleted topic {name}")
 
     def begin_logs(self) -> None:
         self._log_marks = LogMarks({"existing": self._log})
 
     def collect_logs(self, into: Path) -> None:
-        """What we did to it since `begin_logs`; its own logs are where they are."""
+        """Write the log of our actions since `begin_logs`; the logs of the cluster stay with it."""
         self._log_marks.copy({"existing": self._log}, into)
 
     def residue(self) -> list[str]:
@@ -194,9 +194,9 @@ class ExistingCluster:
         }
 
     def sweep(self, approve: Callable[[Sequence[str]], bool]) -> list[str]:
-        """Delete all topics and groups under the prefix that no session may use, if `approve` agrees; says which."""
+        """Delete all topics and groups under the prefix that no session may use, if `approve` agrees; return them."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        Finding(self._bootstrap, self._security, None, self._tell).reach()
+        Finding(self._bootstrap, self._security, None, self._report).reach()
         self._admin_client = self._connect()
         try:
             names = created_objects.under(self._admin, self.prefix)
@@ -209,7 +209,7 @@ class ExistingCluster:
     # --- the steps of a start ---
 
     def _find_nodes(self, begun: float) -> None:
-        finding = Finding(self._bootstrap, self._security, self._powers, self._tell)
+        finding = Finding(self._bootstrap, self._security, self._powers, self._report)
         reached = finding.reach()
         self._step("reached", begun)
         self._admin_client = self._connect()
@@ -231,7 +231,7 @@ class ExistingCluster:
         for record, names in created_objects.crashed(self._bootstrap).items():
             ours = [name for name in names if name.startswith(self.prefix)]
             if ours == names:
-                self._tell_each("swept", created_objects.remove(self._admin, ours, self._ours))
+                self._report_each("swept", created_objects.remove(self._admin, ours, self._ours))
                 record.unlink(missing_ok=True)
 
     def _try_rights(self, begun: float) -> None:
@@ -245,7 +245,7 @@ class ExistingCluster:
         self._refused_settings = preflight.refused
         preflight.delete_topic(gone)
         preflight.use(self._probe_topic, transactions=not set(TRANSACTIONS) & set(self._lacking))
-        self._tell_each("not checked:", self._not_checked())
+        self._report_each("not checked:", self._not_checked())
         self._step("rights", begun)
 
     # --- small things ---
@@ -273,17 +273,17 @@ class ExistingCluster:
         if self._record is None:
             raise ClusterError(f"the cluster at {self._bootstrap} is not in use")
         self._record.add(topic)
-        self._tell(f"topic {topic}")
+        self._report(f"topic {topic}")
 
     def _step(self, name: str, begun: float) -> None:
         self._steps_s[name] = round(time.monotonic() - begun, 2)
 
-    def _tell_each(self, what: str, names: Sequence[str]) -> None:
+    def _report_each(self, what: str, names: Sequence[str]) -> None:
         for name in names:
-            self._tell(f"{what} {name}")
+            self._report(f"{what} {name}")
 
-    def _tell(self, text: str) -> None:
-        """Into the log, without what is secret."""
+    def _report(self, text: str) -> None:
+        """Write a line to the log, without secrets."""
         for secret in secrets_in(self._settings):
             text = text.replace(secret, "…")
         with self._log.open("a", encoding="utf-8") as log:

@@ -1,4 +1,4 @@
-"""Real KRaft brokers as local processes, without root or Docker, every link behind a proxy of its own."""
+"""Real KRaft brokers as local processes, without root or Docker, each link behind its own proxy."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _READY_LIMIT_S = 90.0
 class LocalCluster(ServerCluster):
     """N brokers and M controllers in `folder`; combined: N nodes `broker-1…` that are both.
 
-    `mixed` gives single nodes, by name, another version than `kafka_version`. `broker_settings` win over the defaults,
+    `mixed` gives single nodes, by name, another version than `kafka_version`. `broker_settings` override the defaults
     on every node. All processes die with this one. `stop` leaves the logs in the folder, and the data too if `keep`.
     """
 
@@ -113,12 +113,12 @@ class LocalCluster(ServerCluster):
             shutil.rmtree(node.data, ignore_errors=True)
             format_folder(node)
             node.launch()
-        self._toxiproxy.start(mesh.routes())  # up long before the first JVM wants a peer
+        self._toxiproxy.start(mesh.routes())  # up long before the first JVM connects to a peer
         self._wait_until_ready(begun, _READY_LIMIT_S, self._access)
 
     def stop(self) -> None:
-        """End everything at once by SIGKILL: a quorum that is asked to leave together waits for itself."""
-        with ExitStack() as ends:  # whatever fails, the rest is done; last first
+        """Kill all processes at once: the nodes of a quorum that are all asked to stop would wait for each other."""
+        with ExitStack() as ends:  # a failing step does not prevent the others; last in, first out
             if self._block is not None:
                 ends.callback(self._block.release)
                 self._block = None
@@ -149,16 +149,16 @@ class LocalCluster(ServerCluster):
         }
 
     def _running_versions(self) -> str:
-        """As the nodes tell, the oldest first; what they are meant to run where none has told yet."""
-        told = {node.version() for node in self._nodes} - {UNKNOWN_VERSION}
+        """Return the versions that the nodes report, oldest first; the configured ones if none has reported yet."""
+        reported = {node.version() for node in self._nodes} - {UNKNOWN_VERSION}
         meant = {jvm.kafka_version for jvm in self._jvms.values()} or set(self._versions.values())
-        return ", ".join(sorted(told or meant, key=numbers_of))
+        return ", ".join(sorted(reported or meant, key=numbers_of))
 
-    # What another layout does in its own way.
+    # Overridden by other layouts.
 
     def _formatter(self) -> Callable[[LocalNode], None]:
-        """What fills the empty data folder of a node."""
-        # The oldest one's: what is written there has to be understood by all.
+        """Return the function that fills the empty data folder of a node."""
+        # The format of the oldest version: all nodes have to understand it.
         oldest = min(self._jvms.values(), key=lambda jvm: numbers_of(jvm.kafka_version))
         checkpoint = storage_format.template(oldest.java, oldest.classpath, oldest.kafka_version)
         cluster_id = storage_format.new_id()
@@ -207,7 +207,7 @@ def _exactly(version: str) -> Jvm:
 
 
 def _run_once(jvm: Jvm, folder: Path) -> None:
-    """Let one broker do a bit of everything and end in order, so that it writes down the classes it used."""
+    """Run one broker with a bit of every kind of work and stop it cleanly, so that it dumps the classes it used."""
     cluster = LocalCluster(folder, brokers=1, controllers=1, combined=True, programs=lambda _version: jvm)
     with cluster:
         for node in cluster.nodes():

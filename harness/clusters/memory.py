@@ -1,6 +1,6 @@
-"""Brokers in memory, for testing the harness itself only: librdkafka's own mock brokers, in a process apart.
+"""Brokers in memory, only for testing the harness itself: librdkafka's mock brokers, in a separate process.
 
-Clients, workers and wire protocol are the real ones; no Java is needed and a start takes a fraction of a
+Clients, workers and wire protocol are real; no Java is needed and a start takes a fraction of a
 second. It keeps no transaction markers, so its read_committed readers see aborted records; a run on it never
 says anything about Kafka. To see it lose, repeat and reorder, read it with the client `lying`.
 """
@@ -21,7 +21,7 @@ from harness.errors import ClusterError, UsageError
 from harness.processes import child_process
 from harness.waiting import wait_until
 
-PARTITIONS = 4  # the mock brokers' own choice for a new topic, not ours
+PARTITIONS = 4  # chosen by the mock brokers for a new topic
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -93,7 +93,7 @@ class MemoryCluster:
         raise ClusterError("mock brokers have no probe topic")
 
     def create_topic(self, name: str, settings: TopicSettings) -> None:
-        """Mock brokers create a topic when they are asked about it."""
+        """Request the topic's metadata: mock brokers create a topic when it is first requested."""
         if settings.partitions != PARTITIONS:
             raise UsageError(
                 f"the memory cluster's topics have {PARTITIONS} partitions, not {settings.partitions}"
@@ -103,7 +103,7 @@ class MemoryCluster:
         AdminClient({"bootstrap.servers": self._bootstrap, "log_level": 0}).list_topics(name, timeout=10)
 
     def delete_topic(self, name: str) -> None:
-        """Gone with the process; mock brokers cannot delete."""
+        """Do nothing: mock brokers cannot delete a topic; it ends with the process."""
 
     def begin_logs(self) -> None:
         self._log_marks = LogMarks({"memory": self.folder / "memory.log"})
@@ -119,7 +119,7 @@ class MemoryCluster:
 
 
 def serve(address: Path, brokers: int) -> None:
-    """Be the mock brokers until killed."""
+    """Run the mock brokers until killed."""
     import signal
 
     from confluent_kafka import Producer

@@ -1,4 +1,4 @@
-"""Kafka brokers with a ZooKeeper ensemble as local processes, every link behind a proxy of its own, as in local.py."""
+"""Kafka brokers with a ZooKeeper ensemble as local processes, each link behind its own proxy, as in local.py."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ZooKeeperCluster(WithZooKeeper, LocalCluster):
-    """N brokers `broker-1…` and M servers `zookeeper-1…`, of which more than half have to live."""
+    """N brokers `broker-1…` and M servers `zookeeper-1…`, of which more than half have to run."""
 
     kind = "zookeeper"
     instead: ClassVar[str] = "--cluster local"
@@ -54,7 +54,7 @@ class ZooKeeperCluster(WithZooKeeper, LocalCluster):
         )
 
     def _formatter(self) -> Callable[[LocalNode], None]:
-        for jvm in self._jvms.values():  # jars that were given by hand may be of another version
+        for jvm in self._jvms.values():  # jars provided by the user may be of another version
             self._must_fit(jvm.kafka_version)
         return self._prepare
 

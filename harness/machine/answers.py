@@ -1,4 +1,4 @@
-"""The single looks of the doctor: each answers yes or no with the reason, quickly and without a trace."""
+"""The answers of the doctor's looks: yes or no, with the reason."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ LOOK_TIMEOUT_S = 1.0
 
 @dataclass(frozen=True)
 class Answer:
-    """Yes or no, why, and for a no whether the set-up would fetch the thing."""
+    """Yes or no, the reason, and for a no whether the set-up would fetch the thing."""
 
     ok: bool
     reason: str
@@ -17,10 +17,10 @@ class Answer:
 
 
 def yes(reason: str) -> Answer:
-    """It is there."""
+    """Return an answer that says yes."""
     return Answer(True, reason)
 
 
 def no(reason: str, *, fetchable: bool = False) -> Answer:
-    """It is not there."""
+    """Return an answer that says no."""
     return Answer(False, reason, fetchable)

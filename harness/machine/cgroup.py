@@ -1,7 +1,7 @@
-"""Control groups, version 1 or 2: where a process is, and groups of ours with limits, where root may make them.
+"""Control groups, version 1 or 2: the group of a process, and groups with limits that onceproof makes as root.
 
-A group of ours lies below or beside the group in which the process is, never elsewhere, so that limits from outside still
-hold. Its name tells which harness made it, so that what a killed one left can be found and removed.
+A new group is made below or beside the group of the process, never elsewhere, so that limits from outside still
+apply. Its name contains the harness that made it, so that leftovers of a killed harness can be found and removed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PROCESSES = Path("/proc")
 
 @dataclass(frozen=True)
 class Place:
-    """Where a group for a process can be made, and where the process is now."""
+    """The folder in which a group for a process can be made, and the present group of the process."""
 
     parent: Path
     home: Path
@@ -38,14 +38,14 @@ class Place:
 
 @dataclass(frozen=True)
 class Group:
-    """A group of ours; `home`: where its processes go when it is removed."""
+    """A group made by onceproof; its processes move to `home` when it is removed."""
 
     folder: Path
     home: Path
 
     @classmethod
     def made(cls, place: Place, limits: Mapping[str, str]) -> Group:
-        """With these words in its files. Raises OSError where it may not be made."""
+        """Make a group with these limits in its files. Raises OSError if that is not permitted."""
         owner = child_process.identify(os.getpid())
         assert owner is not None
         named = f"{owner.pid}-{owner.start_ticks}-{owner.pid_namespace}"
@@ -64,7 +64,7 @@ class Group:
         (self.folder / "cgroup.procs").write_text(f"{pid}\n", encoding="ascii")
 
     def remove(self) -> None:
-        """Let the processes go home; a group can only be removed once the last has left."""
+        """Move the processes back and remove the group, which is possible once the last has left."""
         if not self.folder.is_dir():
             return
 
@@ -72,7 +72,7 @@ class Group:
             for pid in (self.folder / "cgroup.procs").read_text(encoding="ascii").split():
                 try:
                     (self.home / "cgroup.procs").write_text(f"{pid}\n", encoding="ascii")
-                except ProcessLookupError:  # it has just ended
+                except ProcessLookupError:  # the process has just ended
                     continue
             return _removed(self.folder)
 
@@ -81,14 +81,14 @@ class Group:
 
 @dataclass(frozen=True)
 class Home:
-    """The group in which a process is, with the files that tell and limit what it has."""
+    """The group of a process, with the files that report and limit its resources."""
 
     folder: Path
     version: int
 
 
 def home_of(pid: int, controller: str) -> Home | None:
-    """None if this kernel does not limit that, or not there."""
+    """Return the group of the process for a controller; None if the kernel cannot limit that there."""
     here = _where(pid, controller)
     if here is None or not (
         here.version == 1 or _name(controller) in _words(here.folder / "cgroup.controllers")
@@ -98,13 +98,13 @@ def home_of(pid: int, controller: str) -> Home | None:
 
 
 def place_for(pid: int, controller: str) -> Place | None:
-    """Where a group with a limit can be made for this process; None if this machine has no such place."""
+    """Return the place where a group with a limit can be made for this process; None if there is none."""
     here = _where(pid, controller)
     if here is None:
         return None
     if here.version == 1:
         return Place(here.folder, here.folder, 1)
-    # Version 2 has processes only in leaves, so there the new group is a sister.
+    # Version 2 has processes only in leaves, so there the new group is a sibling.
     top = here.folder in {place for _version, _options, place in _hierarchies()}
     parent = here.folder if top else here.folder.parent
     handed_on = _name(controller) in _words(parent / "cgroup.subtree_control")
@@ -112,9 +112,9 @@ def place_for(pid: int, controller: str) -> Place | None:
 
 
 def sweep_groups() -> list[Path]:
-    """Remove the groups of harnesses that are gone; their processes died with them.
+    """Remove the groups of harnesses that have ended; their processes died with them.
 
-    The kernel may hold a group for a moment longer: a killed process has lost its command line, but not yet its memory.
+    The kernel may keep a group for a moment longer: a killed process has lost its command line, but not yet its memory.
     """
     swept = []
     for version, options, top in _hierarchies():
@@ -127,20 +127,20 @@ def sweep_groups() -> list[Path]:
             owner = child_process.identify(int(named[1]))
             if owner is not None and owner.start_ticks == int(named[2]):
                 continue
-            with suppress(WaitTimeout):  # the next start tries again
+            with suppress(WaitTimeout):  # the next start retries
                 wait_until(lambda folder=folder: _removed(folder), _EMPTY_LIMIT_S, f"{folder} is in use")  # type: ignore[misc]
                 swept.append(folder)
     return swept
 
 
 def _where(pid: int, controller: str) -> Home | None:
-    """By the older version, if it has the controller: then the newer one does not. None also if the process has ended."""
+    """Find the group, in version 1 if it has the controller, as version 2 then lacks it; None if the process has ended."""
     mounts = list(_hierarchies())
     try:
-        told = (_PROCESSES / str(pid) / "cgroup").read_text(encoding="utf-8")
+        memberships = (_PROCESSES / str(pid) / "cgroup").read_text(encoding="utf-8")
     except (FileNotFoundError, ProcessLookupError):
         return None
-    for line in told.splitlines():
+    for line in memberships.splitlines():
         _number, controllers, path = line.split(":", 2)
         if controllers and controller not in controllers.split(","):
             continue

@@ -1,4 +1,4 @@
-"""A control group that limits how much of the processors a process gets, where root may make one."""
+"""A control group that limits the CPU share of a process; only root may make one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PERIOD_US = 100_000
 class CpuGroup(Group):
     @classmethod
     def make(cls, place: Place, share: float) -> Group:
-        """Raises OSError where it may not be made."""
+        """Make a group with this share of one processor. Raises OSError if that is not permitted."""
         quota_us = max(1000, round(share * _PERIOD_US))
         if place.version == 2:
             return cls.made(place, {"cpu.max": f"{quota_us} {_PERIOD_US}"})
@@ -19,5 +19,5 @@ class CpuGroup(Group):
 
 
 def place_for(pid: int) -> Place | None:
-    """Where such a group can be made for this process; None if this machine has no such place."""
+    """Return the place where such a group can be made for this process; None if there is none."""
     return cgroup.place_for(pid, "cpu")

@@ -1,7 +1,7 @@
-"""What a control group, version 1 or 2, may read from a disk and write to it in a second.
+"""Limits of a control group, version 1 or 2, on the bytes that it reads from a disk and writes to it in a second.
 
-It slows what goes to the disk at once: fsync, direct writes, reads of what is not in memory. Writes that stay in memory are
-as quick as ever, and with version 1 nobody slows down the kernel that takes them to the disk later.
+They slow operations that reach the disk at once: fsync, direct writes, reads of data that is not in memory. Writes that stay
+in memory are as quick as before, and with version 1 the kernel later writes them to the disk without a limit.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _FIELDS_2 = {Io.READ: "rbps", Io.WRITE: "wbps"}
 @dataclass(frozen=True)
 class IoGroup:
     home: Home
-    disk: str  # as `disk_of` tells
+    disk: str  # as `disk_of` returns it
 
     def limit(self, io: Io, rate: int | None) -> None:
-        """To so many bytes a second; None: as many as it wants. Raises FaultError if that cannot be."""
+        """Limit to that many bytes a second; None: no limit. Raises FaultError if the limit cannot be set."""
         words = f"{_FIELDS_2[io]}={rate or 'max'}" if self.home.version == 2 else str(rate or 0)
         try:
             self._file(io).write_text(f"{self.disk} {words}\n", encoding="ascii")
@@ -39,15 +39,15 @@ class IoGroup:
             raise FaultError(f"{io}s of {self.home.folder} cannot be limited: {error}") from error
 
     def limited(self, io: Io) -> int | None:
-        """To how many bytes a second, as the kernel tells; None: it is not, or there is no such group any more."""
+        """Return the kernel's limit in bytes a second; None without a limit, or if the group no longer exists."""
         try:
             lines = self._file(io).read_text(encoding="ascii").splitlines()
         except FileNotFoundError:
             return None
-        told = next((words for disk, *words in map(str.split, lines) if disk == self.disk), None)
-        if told is None:
+        words = next((words for disk, *words in map(str.split, lines) if disk == self.disk), None)
+        if words is None:
             return None
-        rate = told[0] if self.home.version == 1 else dict(word.split("=") for word in told)[_FIELDS_2[io]]
+        rate = words[0] if self.home.version == 1 else dict(word.split("=") for word in words)[_FIELDS_2[io]]
         return None if rate == "max" else int(rate)
 
     def _file(self, io: Io) -> Path:
@@ -55,7 +55,7 @@ class IoGroup:
 
 
 def trouble(folder: Path) -> str | None:
-    """Why what processes read and write there cannot be limited; None: it can."""
+    """Return why reads and writes of processes there cannot be limited; None if they can."""
     if os.geteuid() != 0:
         return "only root may limit reads and writes"
     if home_of(os.getpid(), "blkio") is None:
@@ -68,7 +68,7 @@ def trouble(folder: Path) -> str | None:
 
 
 def disk_of(folder: Path) -> str:
-    """The whole disk, as numbers: a part of one cannot be limited. Raises FaultError if the folder is on none."""
+    """Return the numbers of the whole disk, as a partition cannot be limited; raise FaultError if there is no disk."""
     device = folder.stat().st_dev
     known = _DISKS / f"{os.major(device)}:{os.minor(device)}"
     if not known.exists():

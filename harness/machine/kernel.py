@@ -1,4 +1,4 @@
-"""Looks at the machine and its kernel: what this process may do here, and how much room there is."""
+"""The doctor's looks at the machine and its kernel: permissions of this process, memory and disk space."""
 
 from __future__ import annotations
 
@@ -19,16 +19,14 @@ _CAP_NET_ADMIN, _CAP_SYS_ADMIN = 12, 21
 
 
 def docker_engine() -> Answer:
-    """Whether an engine answers at DOCKER_HOST or at the usual socket, or else one of our own can be started."""
+    """Look for an engine at DOCKER_HOST or at the usual socket, or whether one can be started."""
     found = _running_engine()
     if found.ok or os.environ.get("DOCKER_HOST"):
         return found
     from harness.provision.docker.engine import why_none_can_be_started  # loads Docker's library
 
     why = why_none_can_be_started()
-    return (
-        no(f"{found.reason}; {why}") if why else yes("none runs; one of our own is started when it is needed")
-    )
+    return no(f"{found.reason}; {why}") if why else yes("none runs; onceproof starts one when it is needed")
 
 
 def _running_engine() -> Answer:
@@ -43,7 +41,7 @@ def _running_engine() -> Answer:
             host, _, port = place.partition(":")
             link = socket.create_connection((host, int(port or 2375)), timeout=LOOK_TIMEOUT_S)
         else:
-            return no(f"{at}: looked at unix and tcp addresses only")
+            return no(f"{at}: only unix and tcp addresses can be checked")
         with link:
             link.sendall(b"GET /_ping HTTP/1.0\r\nHost: docker\r\n\r\n")
             answer = link.recv(4096)
@@ -53,7 +51,7 @@ def _running_engine() -> Answer:
 
 
 def fuse() -> Answer:
-    """Device, library and the right to mount."""
+    """Look for the device, the library and the permission to mount."""
     if not Path("/dev/fuse").exists():
         return no("no /dev/fuse")
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
@@ -62,11 +60,11 @@ def fuse() -> Answer:
         return no("no libfuse3 (Debian: libfuse3-3)")
     if not _has_capability(_CAP_SYS_ADMIN):
         return no("CAP_SYS_ADMIN is missing: no mount, and no mount namespace of another process to enter")
-    return yes("/dev/fuse, libfuse3 and the right to mount")
+    return yes("/dev/fuse, libfuse3 and the permission to mount")
 
 
 def net_admin() -> Answer:
-    """The effective capability of this process."""
+    """Look at the effective capability of this process."""
     return (
         yes("CAP_NET_ADMIN is effective")
         if _has_capability(_CAP_NET_ADMIN)
@@ -75,7 +73,7 @@ def net_admin() -> Answer:
 
 
 def nftables() -> Answer:
-    """The nft command and the right to list rules."""
+    """Look for the nft command and the permission to list rules."""
     found = shutil.which("nft", path=f"{os.environ.get('PATH', '')}{os.pathsep}/usr/sbin")
     if not found:
         return no("no nft on the path (Debian: nftables)")
@@ -86,7 +84,7 @@ def nftables() -> Answer:
 
 
 def loopback() -> Answer:
-    """Whether any address of 127.0.0.0/8 can be bound, as the link mesh does."""
+    """Look whether any address of 127.0.0.0/8 can be bound, as the link mesh does."""
     for address in ("127.0.0.1", "127.201.11.2"):
         try:
             with socket.socket() as probe:
@@ -97,7 +95,7 @@ def loopback() -> Answer:
 
 
 def memory() -> Answer:
-    """Memory that can be had now without swapping."""
+    """Look at the memory that is available now without swapping."""
     for line in Path("/proc/meminfo").read_text().splitlines():
         if line.startswith("MemAvailable:"):
             gib = int(line.split()[1]) / 2**20
@@ -107,24 +105,24 @@ def memory() -> Answer:
                 if gib >= MEMORY_NEEDED_GIB
                 else no(f"{reason}, {MEMORY_NEEDED_GIB:.0f} are needed")
             )
-    return no("/proc/meminfo does not say")
+    return no("/proc/meminfo has no MemAvailable")
 
 
 def open_files() -> Answer:
-    """The hard limit: the soft one is raised up to it at every start."""
+    """Look at the hard limit: the soft limit is raised to it at every start."""
     why = environment.too_few_open_files()
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     return no(why) if why else yes("unlimited" if hard == resource.RLIM_INFINITY else f"up to {hard}")
 
 
 def cores() -> Answer:
-    """Cores that this process may use."""
+    """Look at the cores that this process may use."""
     usable = len(os.sched_getaffinity(0))
-    return yes(f"{usable}") if usable >= 2 else no(f"{usable}, 2 are needed to keep the times promised")
+    return yes(f"{usable}") if usable >= 2 else no(f"{usable}, 2 are needed for the promised times")
 
 
 def disk(folder: Path) -> Answer:
-    """Free space where `folder` is or would be, and whether it may be written."""
+    """Look at the free space where `folder` is or would be, and whether it is writable."""
     there = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.is_dir())
     if not os.access(there, os.W_OK):
         return no(f"{there} cannot be written")

@@ -1,7 +1,7 @@
 """A block of loopback addresses, 127.B.0.0/16, that belongs to one cluster on this machine.
 
-The lock on a block is a bound socket inside it: the kernel keeps it exclusive among all users and takes it
-back when its owner dies, however that happens. A lock file could do neither for another user's processes.
+The lock on a block is a bound socket inside it: the kernel keeps it exclusive among all users and releases it
+when its owner dies, however that happens. A lock file could do neither for another user's processes.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from collections.abc import Iterable
 
 from harness.errors import ClusterError
 
-_FIRST, _LAST = 16, 250  # 127.0.*.* is left to everybody else
+_FIRST, _LAST = 16, 250  # 127.0.*.* is left to other programs
 _LOCK_PORT = 21089
 
 
 class Block:
-    """Holds one block from `take` until `release` or the end of the process."""
+    """One block, reserved from `take` until `release` or the end of the process."""
 
     def __init__(self, number: int, lock: socket.socket) -> None:
         self.number = number
@@ -29,7 +29,7 @@ class Block:
 
 
 def take(ports: Iterable[int]) -> Block:
-    """The first block, from a random one on, that nobody holds and on which all `ports` are free."""
+    """Reserve the first free block, starting at a random one, on which all `ports` are free."""
     wanted = list(ports)
     numbers = list(range(_FIRST, _LAST + 1))
     start = random.Random(os.urandom(8)).randrange(len(numbers))
@@ -38,7 +38,7 @@ def take(ports: Iterable[int]) -> Block:
         lock = _bind(f"127.{number}.0.1", _LOCK_PORT)
         if lock is None:
             continue
-        # A process of a harness that has just died may need a moment longer than its lock.
+        # A process of a harness that has just died may end a moment later than its lock.
         busy = {port for port in wanted if not _free(f"127.{number}.1.1", port)}
         if not busy:
             return Block(number, lock)

@@ -1,4 +1,4 @@
-"""Doing something inside the network of another process, a container's for example."""
+"""Act inside the network of another process, such as a container's."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def in_network_of(pid: int, act: Callable[[], T]) -> T:
-    """Do it in a thread of its own, which alone enters that network; only root may.
+    """Act in a new thread, which alone enters that network; only root may.
 
-    Sockets stay in the network in which they were made, also when others use them later. Programs that are run there
-    are in it too. Raises ProcessLookupError when there is no such process any more.
+    Sockets stay in the network in which they were made, even if other threads use them later. Programs that are run
+    there are in it too. Raises ProcessLookupError if the process has ended.
     """
 
     def entered() -> T:
@@ -41,5 +41,5 @@ def _enter(pid: int) -> None:
         raise ProcessLookupError(f"process {pid} has ended") from None
     except OSError as error:
         raise FaultError(
-            f"the network of process {pid} cannot be entered: {error.strerror}; only root may"
+            f"the network of process {pid} cannot be entered: {error.strerror}; run as root"
         ) from error

@@ -1,4 +1,4 @@
-"""Looks at programs and libraries: which are here, in which version, where."""
+"""The doctor's looks at programs and libraries: which are here, their versions and paths."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from harness.runtime import environment
 
 
 def python() -> Answer:
-    """The Python that runs this."""
+    """Look at the Python that runs this."""
     note = environment.untried_python()
     return yes(f"{platform.python_version()} at {sys.executable}" + (f", {note}" if note else ""))
 
 
 def uv() -> Answer:
-    """The uv of the environment, else the one on the path."""
+    """Look for the uv of the environment, then on the path."""
     found = shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
     return _version_of(found, "uv")
 
 
 def java() -> Answer:
-    """A Java that fits, found without starting it."""
+    """Look for a suitable Java without starting it."""
     try:
         found = find_java()
     except SetupError as error:
@@ -50,40 +50,40 @@ def java() -> Answer:
 
 
 def maven() -> Answer:
-    """Where mvn is; asking its version would start a JVM."""
+    """Look for mvn; asking its version would start a JVM."""
     return _on_path("mvn", debian="maven")
 
 
 def go() -> Answer:
-    """A Go that is new enough."""
+    """Look for a Go that is new enough."""
     found = find_go()
     return yes(f"{found[1]} at {found[0]}") if found else no("no go on the path that is new enough")
 
 
 def kafka_jars() -> Answer:
-    """The broker jars in the cache or in KAFKA_LIBS."""
+    """Look for the broker jars in the cache or in KAFKA_LIBS."""
     return _provided(find_kafka_libs, KAFKA_VERSION, version_of)
 
 
 def toxiproxy() -> Answer:
-    """The Toxiproxy binary in the cache or in TOXIPROXY."""
+    """Look for the Toxiproxy binary in the cache or in TOXIPROXY."""
     return _provided(find_toxiproxy, TOXIPROXY_VERSION)
 
 
 def byteman() -> Answer:
-    """The Byteman jar in the cache or in BYTEMAN."""
+    """Look for the Byteman jar in the cache or in BYTEMAN."""
     return _provided(find_byteman, BYTEMAN_VERSION)
 
 
 def confluent_kafka() -> Answer:
-    """The client library with the librdkafka inside it."""
+    """Look for the client library, with the librdkafka inside it."""
     import confluent_kafka as library
 
     return yes(f"{importlib.metadata.version('confluent-kafka')} with librdkafka {library.libversion()[0]}")
 
 
 def pyspark() -> Answer:
-    """The installed pyspark, without importing it."""
+    """Look for the installed pyspark, without importing it."""
     try:
         return yes(importlib.metadata.version("pyspark"))
     except importlib.metadata.PackageNotFoundError:
@@ -91,22 +91,22 @@ def pyspark() -> Answer:
 
 
 def docker_client() -> Answer:
-    """The docker command; the engine is another question."""
+    """Look for the docker command; the engine has its own look."""
     return _version_of(shutil.which("docker"), "docker")
 
 
 def chromium() -> Answer:
-    """A Chromium by one of its names."""
+    """Look for a Chromium by one of its names."""
     return _on_path("chromium", "chromium-browser", "google-chrome", debian="chromium")
 
 
 def libfaketime() -> Answer:
-    """Installed, or fetched when a cluster with clocks is first started."""
+    """Look for libfaketime: installed, or fetched when a cluster with clocks is first started."""
     return _provided(find_faketime, "libfaketime")
 
 
 def setpriv() -> Answer:
-    """The setpriv command."""
+    """Look for the setpriv command."""
     return _on_path("setpriv", debian="util-linux")
 
 

@@ -2,8 +2,8 @@
 
 A child asks the kernel to kill it when its parent dies (PR_SET_PDEATHSIG). The kernel means the parent
 *thread*, so every process of this harness is started by one thread that lives as long as the harness. A list
-in the cache folder is the second net: it names what a crashed harness may have left, and `sweep` ends exactly
-that. Pid files beside logs are for people; nothing is ended because of them.
+in the cache folder is the second line of defence: it names the processes that a crashed harness may have left, and
+`sweep` ends exactly these. Pid files next to logs are for people; no process is ended because of them.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from harness.waiting import wait_until
 __all__ = ["Identity", "end", "identify", "is_stopped", "read_pidfile", "spawn", "sweep", "write_pidfile"]
 
 _PR_SET_PDEATHSIG = 1
-# Had the parent died before the kernel was asked, nobody would ever end the child: it looks once more.
+# If the parent died before the request to the kernel, the child would never be ended: it checks its parent again.
 _CHECK = 'test "$PPID" = "$0" || exit 127; exec "$@"'
 _Task = tuple[Callable[[], "subprocess.Popen[bytes]"], "Future[subprocess.Popen[bytes]]"]
 
 
 def is_stopped(pid: int) -> bool:
-    """Whether a signal has stopped the process, as the kernel tells."""
+    """Return whether the kernel reports the process as stopped by a signal."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
     except (FileNotFoundError, ProcessLookupError):
@@ -45,7 +45,7 @@ def is_stopped(pid: int) -> bool:
 
 
 class _Spawner:
-    """One thread that starts every process: as long as it lives, so do they."""
+    """One thread that starts every process; they live as long as the thread."""
 
     def __init__(self) -> None:
         self._tasks: queue.SimpleQueue[_Task] = queue.SimpleQueue()
@@ -78,7 +78,7 @@ def _the_spawner() -> _Spawner:
 
 
 def _forget_spawner() -> None:
-    """After a fork the thread is gone in the child: it needs one of its own."""
+    """Forget the thread after a fork: it does not exist in the child, which needs its own."""
     global _spawner, _spawner_lock
     _spawner = None
     _spawner_lock = threading.Lock()
@@ -98,12 +98,12 @@ def spawn(
 ) -> subprocess.Popen[bytes]:
     """Start a process that dies with this one, however this one dies.
 
-    Its output is appended to `log` (None: dropped). It is the leader of a session of its own, so that a
-    Ctrl-C at the terminal reaches the harness alone, which then ends its processes in order.
+    Its output is appended to `log` (None: dropped). It leads its own session, so that a Ctrl-C at the
+    terminal reaches only the harness, which then ends its processes in order.
     """
     words = [str(word) for word in argv]
     if shutil.which(words[0], path=None if env is None else env.get("PATH")) is None:
-        raise OnceproofError(f"cannot start {words[0]}: there is no such program")
+        raise OnceproofError(f"cannot start {words[0]}: program not found")
     setpriv = shutil.which("setpriv")
     if setpriv:
         words = [setpriv, "--pdeathsig", "KILL", "--", "/bin/sh", "-c", _CHECK, str(os.getpid()), *words]
@@ -132,21 +132,21 @@ def spawn(
 
 
 def _die_with_parent(parent: int) -> Callable[[], None]:
-    """For a machine without setpriv: the same request to the kernel, made between fork and exec."""
+    """Return the same request to the kernel for a machine without setpriv, made between fork and exec."""
     libc = ctypes.CDLL(None, use_errno=True)
 
     def ask() -> None:
         if libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0 or os.getppid() != parent:
-            os._exit(127)  # the parent died before it was asked for: nobody would end this process
+            os._exit(127)  # the parent died before the request: nothing would end this process
 
     return ask
 
 
 def write_pidfile(pidfile: Path, process: subprocess.Popen[bytes]) -> None:
-    """Record what this process is for: beside its logs, and in the list of what a sweep may end."""
+    """Record the process: in a pid file next to its logs, and in the list of processes that a sweep may end."""
     identity = identify(process.pid)
     if identity is None:
-        return  # it has ended already: nothing to sweep
+        return  # the process has already ended: nothing to sweep
     pidfile.parent.mkdir(parents=True, exist_ok=True)
     pidfile = pidfile.parent.resolve() / pidfile.name
     process_list.note(pidfile, identity)
@@ -156,7 +156,7 @@ def write_pidfile(pidfile: Path, process: subprocess.Popen[bytes]) -> None:
 
 
 def end(process: subprocess.Popen[bytes], timeout_s: float = 10.0) -> None:
-    """Kill with SIGKILL, then wait until the process is gone. Does nothing to one that has ended."""
+    """Kill the process with SIGKILL and wait until it has ended. Does nothing if it has already ended."""
     if process.poll() is None:
         process.kill()
     try:
@@ -168,11 +168,11 @@ def end(process: subprocess.Popen[bytes], timeout_s: float = 10.0) -> None:
 
 
 def sweep(folder: Path, timeout_s: float = 10.0) -> list[Identity]:
-    """End what harnesses of this user that have ended, or this one, started below `folder`; returns what still ran.
+    """End the processes that this harness, or ended harnesses of this user, started below `folder`; return those that ran.
 
-    What is ended is what the list in the cache folder names (harness.processes.process_list), whatever pid files lie in the folder. A
-    process is killed only if its start time, the boot and the pid namespace match as well, so never one that merely got
-    the same pid later.
+    Only processes in the list in the cache folder (harness.processes.process_list) are ended, whatever pid files the folder
+    contains. A process is killed only if its start time, the boot and the pid namespace match too, so never a process that
+    merely got the same pid later.
     """
     ended: list[Identity] = []
     for pidfile, identity in process_list.below(folder):
@@ -194,5 +194,5 @@ def _kill(pid: int) -> None:
     try:
         os.kill(pid, signal.SIGKILL)
     except OSError as error:
-        if error.errno != errno.ESRCH:  # it ended by itself in between
+        if error.errno != errno.ESRCH:  # ESRCH: the process ended in between
             raise OnceproofError(f"cannot end process {pid} of a crashed run: {error.strerror}") from error

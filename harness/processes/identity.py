@@ -1,8 +1,8 @@
-"""Which process a record means: never a later process with the same pid, and never one of another machine.
+"""The identity of a recorded process: never a later process with the same pid, and never one of another machine.
 
-A record may lie in a folder that several machines, containers or users share. Pids say nothing outside the pid
-namespace that counts them, so a record names its machine, its pid namespace and its user as well. Only a record of this
-machine, this namespace and this user can be known to be of a process that has ended.
+A record may be in a folder that several machines, containers or users share. Pids mean nothing outside their pid
+namespace, so a record also names its machine, its pid namespace and its user. Only for a record of this machine,
+this namespace and this user is it known whether the process has ended.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ _MACHINE_IDS = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
 
 @dataclass(frozen=True)
 class Identity:
-    """A process that is not mistaken for a later one with the same pid, nor for one of another machine."""
+    """A process, distinguished from later processes with the same pid and from processes of other machines."""
 
     pid: int
     start_ticks: int  # since boot, so that a reused pid differs
     boot_id: str
-    machine_id: str = ""  # empty, 0 and -1: the record is of an older version, which did not write them
+    machine_id: str = ""  # empty, 0 and -1: written by an older version without these fields
     pid_namespace: int = 0
     uid: int = -1  # the user who wrote the record
 
     def alive(self) -> bool:
-        """Whether the process runs here and now. False says nothing about a process for which `foreign` has a reason."""
+        """Return whether the process runs on this machine now; meaningless if `foreign` returns a reason."""
         now = identify(self.pid)
         return (
             now is not None
@@ -41,7 +41,7 @@ class Identity:
         )
 
     def foreign(self) -> str:
-        """Why it cannot be known from here whether the process lives, or why it must not be touched; empty: neither."""
+        """Return why it is not known here whether the process runs, or why it must not be touched; empty if neither."""
         if not self.machine_id or not self.pid_namespace or self.uid < 0:
             return "its record is of an older version of onceproof and does not name its machine"
         if self.machine_id != machine_id():
@@ -51,17 +51,17 @@ class Identity:
         if self.pid_namespace != pid_namespace():
             return "it belongs to another container (pid namespace)"
         if self.boot_id != boot_id() and self.pid_namespace != _INITIAL_NAMESPACE:
-            # The machine id of a container comes from its image: it may well be another host.
+            # The machine id of a container comes from its image: it may be another host.
             return "it belongs to a container of another boot, maybe on another host"
         return ""
 
     def ended(self) -> bool:
-        """Whether the process has certainly ended, so that what it left may be removed by this user."""
+        """Return whether the process has certainly ended, so that this user may remove what it left."""
         return not self.foreign() and not self.alive()
 
 
 def identify(pid: int) -> Identity | None:
-    """The identity of a process that runs now; None when there is none. A zombie has ended."""
+    """Return the identity of a running process; None if it does not run. A zombie has ended."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
     except (FileNotFoundError, ProcessLookupError):
@@ -73,14 +73,14 @@ def identify(pid: int) -> Identity | None:
 
 
 def own_identity() -> Identity:
-    """The identity of this process."""
+    """Return the identity of this process."""
     identity = identify(os.getpid())
     assert identity is not None
     return identity
 
 
 def read_pidfile(pidfile: Path) -> Identity | None:
-    """The process that a file names; None for a file that is torn or not ours: it names nothing."""
+    """Return the process that a file names; None for a torn or foreign file."""
     try:
         return from_fields(json.loads(pidfile.read_text(encoding="ascii")))
     except (ValueError, FileNotFoundError):
@@ -88,7 +88,7 @@ def read_pidfile(pidfile: Path) -> Identity | None:
 
 
 def from_fields(fields: object) -> Identity | None:
-    """The identity that a JSON object holds, among other things; None: it holds none."""
+    """Return the identity in the fields of a JSON object; None if it contains none."""
     if not isinstance(fields, dict):
         return None
     try:
@@ -110,16 +110,16 @@ def boot_id() -> str:
 
 
 def pid_namespace() -> int:
-    """The number of the namespace in which pids mean the same as here."""
+    """Return the number of this process's pid namespace."""
     return Path("/proc/self/ns/pid").stat().st_ino
 
 
 @functools.cache
 def machine_id() -> str:
-    """The same after a reboot, another one on any other machine. Where the system has none, it is of this boot only.
+    """Return an id that stays the same after a reboot and differs between machines; without a system id, of this boot.
 
-    Copies of one disk image share the system's id, so the host name is part of it. The system's id is meant to stay
-    on the machine: what is written down is a hash.
+    Copies of one disk image share the system's id, so the host name is part of it. The system's id should not leave
+    the machine, so only a hash is recorded.
     """
     for place in _MACHINE_IDS:
         try:

@@ -1,9 +1,9 @@
-"""Folders that belong to one harness process, so that what a crash left can be told from what is in use.
+"""Folders that belong to one harness process, so that leftovers of a crash can be distinguished from folders in use.
 
 A record in the user's cache folder names the folder and its harness. Only such a record leads to ending processes or
 deleting data: run folders are shared, copied and unpacked from archives. `owner.json` in the folder says the same to
-people and to other machines, and nothing is done because of it. The kernel ends the processes of a harness with it
-(harness.processes.child_process); sweeping is the second net, for what slipped through and for data.
+people and to other machines, and has no effect. The kernel ends the processes of a harness with it
+(harness.processes.child_process); sweeping is the second line of defence, for remaining processes and for data.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class FolderRecord:
 
     file: Path
     folder: Path  # absolute, without symbolic links
-    inode: int  # 0: the record is of an older version
+    inode: int  # 0: the record was written by an older version
     owner: Identity
 
     @classmethod
@@ -52,12 +52,12 @@ class FolderRecord:
         self.file.unlink(missing_ok=True)
 
     def sweep(self) -> tuple[list[Identity], str]:
-        """End what still runs of a harness that has ended; the processes, and why the folder is not the one recorded."""
+        """End the processes of a harness that has ended; return them, and why the folder is not the recorded one."""
         return child_process.sweep(self.folder), real_folders.doubt(self.folder, self.inode)
 
 
 def records(kind: str) -> Iterator[FolderRecord]:
-    """The entries of a list, in any order; what is torn or has just gone is left out."""
+    """Yield the entries of a list, in any order, without torn and just removed ones."""
     for file in sorted(own_folder(kind).glob("*.json")):
         try:
             fields = json.loads(file.read_text(encoding="utf-8"))
@@ -76,20 +76,20 @@ def own(folder: Path) -> None:
 
 
 def disown(folder: Path) -> None:
-    """Record that this process is done with the folder; its pid files mean nothing any more."""
+    """Record that this process no longer uses the folder; its pid files become meaningless."""
     for pidfile in [*folder.rglob("*.pid"), folder / OWNER]:
         pidfile.unlink(missing_ok=True)
     _forget(folder)
 
 
 def remove(folder: Path) -> None:
-    """Delete an owned folder; what should be kept of it was collected before."""
+    """Delete an owned folder, after everything to keep was collected."""
     shutil.rmtree(folder, ignore_errors=True)
     _forget(folder)
 
 
 def new_cluster_folder(runs: Path) -> Path:
-    """A folder for a cluster of this process; several may be alive side by side."""
+    """Make a folder for a cluster of this process; several may exist at the same time."""
     number = 0
     while (folder := runs / CLUSTERS / f"{os.getpid()}-{number}").exists():
         number += 1
@@ -98,8 +98,9 @@ def new_cluster_folder(runs: Path) -> Path:
 
 
 def sweep(runs: Path) -> list[str]:
-    """End what harnesses of this user and machine that have ended left running below `runs`, and delete the data of
-    their clusters; says what. Whatever may belong to another machine, container or user is left alone (`left_below`).
+    """End the processes that ended harnesses of this user and machine left below `runs`, and delete their clusters' data.
+
+    Returns what was done. What may belong to another machine, container or user is left alone (`left_below`).
     """
     done, top = [], runs.resolve()
     for record in records(OWNERS):
@@ -109,16 +110,16 @@ def sweep(runs: Path) -> list[str]:
         ended, doubt = record.sweep()
         record.remove()
         if doubt:
-            continue  # it was removed, or it is another folder by now
+            continue  # the folder was removed, or replaced by another one
         (folder / OWNER).unlink(missing_ok=True)
         if folder.parent.name == CLUSTERS:
-            real_folders.clear_data(folder, record.inode)  # the logs may tell why it crashed: they stay
+            real_folders.clear_data(folder, record.inode)  # the logs stay, as they may show why it crashed
         done.append(f"{folder}: ended {len(ended)} process(es) of a run that had crashed")
     return done
 
 
 def left_below(runs: Path) -> list[str]:
-    """The owned folders below `runs` that `sweep` leaves alone although nobody of this machine is known to use them."""
+    """List the owned folders below `runs` that `sweep` leaves alone although no process of this machine uses them."""
     left, known, top = [], set(), runs.resolve()
     for record in records(OWNERS):
         if record.folder.is_relative_to(top):
@@ -139,7 +140,7 @@ def left_below(runs: Path) -> list[str]:
 
 
 def left_of(kind: str) -> list[str]:
-    """What a list in the cache folder names and sweeping leaves alone, one line each."""
+    """List the entries of a list in the cache folder that sweeping leaves alone, one line each."""
     return [
         _left(record.folder, reason, record.folder, record.file)
         for record in records(kind)

@@ -1,7 +1,7 @@
 """The processes that each harness of this user started, listed in the user's own cache folder.
 
-A pid file in a run folder may come from anywhere, such as an archive that somebody unpacked there. So what is ended after
-a crash is what these lists name. A list has one writer: its first line is the harness, each other line a process.
+A pid file in a run folder may come from anywhere, such as an unpacked archive. So after a crash only the processes in
+these lists are ended. A list has one writer: its first line is the harness, each other line a process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _lock = threading.Lock()
 
 
 def note(pidfile: Path, process: Identity) -> None:
-    """Add a process of this harness to its list; `pidfile` is where the process is known to people."""
+    """Add a process of this harness to its list; `pidfile` is the file that people read."""
     owner = own_identity()
     file = _folder() / f"{owner.pid}-{owner.start_ticks}-{owner.pid_namespace}-{owner.machine_id[:8]}.jsonl"
     line = _line({"pidfile": str(pidfile), **vars(process)})
@@ -38,16 +38,16 @@ def note(pidfile: Path, process: Identity) -> None:
 
 
 def _forget(file: Path, owner: Identity) -> None:
-    """Remove the list at the end of its harness, unless something still runs: then the next sweep looks at it."""
+    """Remove the list at the end of its harness, unless a process still runs: then the next sweep reads it."""
     if os.getpid() != owner.pid:
-        return  # a fork of it
+        return  # this process is a fork of the harness
     for listed, _owner, processes in _lists(file.parent):
         if listed == file and not any(process.alive() for _, process in processes):
             file.unlink(missing_ok=True)
 
 
 def below(folder: Path) -> list[tuple[Path, Identity]]:
-    """The processes listed with a pid file below `folder`, of this harness and of those that have certainly ended."""
+    """Return the listed processes with a pid file below `folder`, of this harness and of certainly ended ones."""
     top, here = folder.resolve(), own_identity()
     return [
         (pidfile, process)
@@ -69,7 +69,7 @@ def _lists(folder: Path) -> Iterator[tuple[Path, Identity, list[tuple[Path, Iden
     for file in sorted(folder.glob("*.jsonl")):
         try:
             owner, *processes = [_fields(line) for line in file.read_bytes().splitlines()]
-        except (FileNotFoundError, ValueError):  # another start has just removed it, or it is empty
+        except (FileNotFoundError, ValueError):  # another start has just removed the list, or it is empty
             continue
         identity = from_fields(owner)
         if identity is not None:
@@ -78,7 +78,7 @@ def _lists(folder: Path) -> Iterator[tuple[Path, Identity, list[tuple[Path, Iden
 
 
 def _fields(line: bytes) -> dict[str, object]:
-    """The fields of a line; none of a line that is torn."""
+    """Return the fields of a line; empty for a torn line."""
     try:
         fields = json.loads(line)
     except ValueError:

@@ -1,6 +1,6 @@
-"""Deleting below folders that others may have filled: no symbolic link is followed, and only the user's own folders count.
+"""Safe deletion below folders that other users may have filled: follows no symbolic link, and touches only the user's folders.
 
-An archive that was unpacked below `runs/` may hold links to anywhere. Every step from the root of the file system is opened
+An archive that was unpacked below `runs/` may contain links to anywhere. Every step from the root of the file system is opened
 with O_NOFOLLOW, and from there on everything is named relative to the opened folder, so no link can be put in between.
 """
 
@@ -16,7 +16,7 @@ _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def doubt(folder: Path, inode: int) -> str:
-    """Why a folder is not the one that was recorded with this inode; empty: it is."""
+    """Return why a folder is not the one that was recorded with this inode; empty if it is."""
     try:
         with _opened(folder) as fd:
             if os.fstat(fd).st_ino != inode:
@@ -29,9 +29,9 @@ def doubt(folder: Path, inode: int) -> str:
 
 
 def clear_data(folder: Path, inode: int | None = None) -> None:
-    """Delete `*/data` of a cluster's folder: what its servers stored. Links and folders of others stay as they are.
+    """Delete `*/data` of a cluster's folder, the data of its servers. Links and other users' folders are left alone.
 
-    With `inode`, nothing is done in another folder that has this name by now.
+    With `inode`, nothing is deleted if another folder has this name by now.
     """
     with suppress(OSError), _opened(folder) as top:
         if inode not in (None, os.fstat(top).st_ino):
@@ -43,7 +43,7 @@ def clear_data(folder: Path, inode: int | None = None) -> None:
 
 @contextmanager
 def _opened(folder: Path) -> Iterator[int]:
-    """A folder by its absolute path; an OSError when a link is on the way, or when it is not of this user."""
+    """Open a folder by its absolute path; raise OSError if a link is on the way, or if another user owns it."""
     fd = os.open("/", _FLAGS)
     try:
         for name in folder.parts[1:]:

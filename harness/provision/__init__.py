@@ -1,7 +1,7 @@
-"""What the harness needs and Python does not bring: Java, Kafka's jars, Toxiproxy, Byteman.
+"""Dependencies that are not Python packages: Java, Kafka's jars, Toxiproxy, Byteman.
 
-Each is found where it is, else fetched by its package name into the cache folder, once per version.
-A failure is a `SetupError` of one line that names what could not be had and how to provide it by hand.
+Each is used where it is installed, otherwise fetched by its package name into the cache folder, once per version.
+A failure is a `SetupError` of one line that names what is missing and how to provide it by hand.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Provisioned:
-    """Where everything is, and in which version."""
+    """The paths and versions of all dependencies."""
 
     java: Path
     java_version: str
@@ -45,9 +45,9 @@ class Provisioned:
 
 
 def ensure_all(progress: Progress = to_stderr) -> Provisioned:
-    """Fetches what is missing and says where everything is. Milliseconds and no network when all is here."""
+    """Fetch what is missing and return all paths. Takes milliseconds and no network if nothing is missing."""
     executable = java(progress)
-    # Building Toxiproxy needs nothing of the others and takes longest.
+    # Building Toxiproxy depends on none of the others and takes longest.
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="toxiproxy") as pool:
         building = pool.submit(toxiproxy, progress)
         libs = kafka_libs(progress=progress)

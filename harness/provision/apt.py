@@ -1,4 +1,4 @@
-"""Debian packages, for those who may install them."""
+"""Debian packages, for users who may install them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def may_install() -> bool:
 def install_first(
     packages: Sequence[str], *, log: str, there: Callable[[], object], by_hand: str, progress: Progress
 ) -> None:
-    """Install the first of the packages that this Debian has, unless another start did it meanwhile."""
+    """Install the first of the packages that this Debian has, unless another process did it meanwhile."""
     quiet = {"DEBIAN_FRONTEND": "noninteractive"}
     wait = ["-o", "DPkg::Lock::Timeout=300"]
     with lock("apt", progress):
@@ -30,7 +30,7 @@ def install_first(
                 for package in packages:
                     if external_tool.output(["apt-cache", "show", package]):
                         install = ["apt-get", *wait, "install", "-y", "--no-install-recommends", package]
-                        # A broken-off dpkg would have to be repaired by hand.
+                        # An interrupted dpkg would have to be repaired by hand.
                         external_tool.run(install, log=log, env=quiet, outlives_us=True)
                         return
             except SetupError as error:

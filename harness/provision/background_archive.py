@@ -1,12 +1,12 @@
-"""Spark's class archive, made beside a command that takes minutes: the next start has it without `./onceproof setup`.
+"""Spark's class archive, made next to a command that takes minutes: the next start has it without `./onceproof setup`.
 
-`prove` and `matrix` begin it when they find none. `reconcile` and `judge` do not: they end before it could be ready, and
-two cores are better spent on the verdict; they report in one line that it is missing.
+`prove` and `matrix` start making it when it is missing. `reconcile` and `judge` do not: they end before it could be ready,
+and two cores are better used for the verdict; they report in one line that it is missing.
 
-It is made by a process of its own (`python -m harness.provision.background_archive`) with the lowest priority, which dies
-with the command. It is the same work as in the set-up, under the same lock: of two commands at once the second one's
-process waits, finds the archive or makes it when the first was killed. Nothing can use it before it is whole, and the
-session of the command itself goes on without.
+A separate process (`python -m harness.provision.background_archive`) makes it with the lowest priority and dies with the
+command. It does the same work as the set-up, under the same lock: the process of a second command waits, then finds the
+archive, or makes it if the first was killed. No process can use the archive before it is complete, and the session of the
+command itself goes on without.
 """
 
 from __future__ import annotations
@@ -25,24 +25,26 @@ from harness.runtime.cache import Progress, log_file, silent
 from harness.waiting import wait_until
 
 WAIT_S = 60.0
-MEMORY_NEEDED_MIB = 3072  # that of Spark's second JVM and of all that the command itself is about to start
+MEMORY_NEEDED_MIB = (
+    3072  # for Spark's second JVM and for everything that the command itself is about to start
+)
 _LOWEST = 19
 _MODULE = "harness.provision.background_archive"
 
 
 @dataclass
 class Making:
-    """An archive in the making."""
+    """A process that makes the archive."""
 
     process: subprocess.Popen[bytes]
     progress: Progress
 
     def finish(self, limit_s: float = WAIT_S) -> None:
-        """Wait for the archive, at most `limit_s`; give it up then. To be called after the results are printed.
+        """Wait for the archive, at most `limit_s`, then give it up. Call it after the results are printed.
 
         Waiting is better than giving up at once: the cluster has stopped, so the rest takes seconds, while a short
-        `prove` that always gave up would do most of the work each time and never have an archive. The limit is for
-        machines that are busy with something else. Ctrl-C ends the wait and changes nothing about the results.
+        `prove` that always gave up would do most of the work each time and never get an archive. The limit is for
+        machines that are busy with other work. Ctrl-C ends the wait and does not change the results.
         """
         try:
             if self.process.poll() is None:
@@ -58,13 +60,13 @@ class Making:
                 self.progress(without(spark_archive.obstacle() or "it could not be made"))
 
     def give_up(self) -> None:
-        """End the process. What it has made so far is removed by the next one."""
+        """End the process. The next one removes its partial files."""
         with suppress(OnceproofError):
             child_process.end(self.process)
 
 
 def make_in_background(progress: Progress) -> Making | None:
-    """Begin to make the archive where there is none; None where there is one, or where `progress` got the reason."""
+    """Start making a missing archive; return None if it exists, or if `progress` got the reason why not."""
     if spark_archive.find_spark_archive() is not None:
         return None
     if reason := spark_archive.obstacle() or _little_memory():
@@ -83,14 +85,14 @@ def make_in_background(progress: Progress) -> Making | None:
 
 
 def without(reason: str) -> str:
-    """The line about a missing archive: what it costs and how to get one."""
+    """Return the line about a missing archive: its cost, the reason and the remedy."""
     return f"no class archive for Spark, so its start takes some seconds longer ({reason}); ./onceproof setup makes one"
 
 
 def yield_to_others(pid: int | None = None) -> None:
-    """Give way to all other processes; with a pid, have the session of that process give way like this one does.
+    """Give this process the lowest priority; with a pid, give it to the session of that process.
 
-    Where the kernel groups processes by session, niceness counts only within a group, so the group needs it as well.
+    If the kernel groups processes by session, niceness counts only within a group, so the group needs it too.
     """
     if pid is None:
         os.nice(_LOWEST)
@@ -104,7 +106,7 @@ def _little_memory() -> str | None:
     with suppress(OSError, ValueError, IndexError):
         for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
             if line.startswith("MemAvailable:") and (mib := int(line.split()[1]) >> 10) < MEMORY_NEEDED_MIB:
-                return f"{mib} MiB of memory available, {MEMORY_NEEDED_MIB} are needed to make one beside a cluster"
+                return f"{mib} MiB of memory available, {MEMORY_NEEDED_MIB} are needed to make one next to a cluster"
     return None
 
 

@@ -9,7 +9,7 @@ from harness.provision import apt
 from harness.runtime.cache import Progress, to_stderr
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-BY_HAND = "install chromium, or do without the tests marked `browser`"
+BY_HAND = "install chromium, or run without the tests marked `browser`"
 
 
 def find_browser() -> Path | None:
@@ -18,7 +18,7 @@ def find_browser() -> Path | None:
 
 
 def browser(progress: Progress = to_stderr) -> Path | None:
-    """A browser, installed by apt when that is allowed; None and a line about it when it is not."""
+    """Return a browser, installed by apt if that is permitted; otherwise report a line and return None."""
     if find_browser() is None and apt.may_install():
         apt.install_first(
             ["chromium"], log="chromium", there=find_browser, by_hand=BY_HAND, progress=progress

@@ -15,7 +15,7 @@ BY_HAND = "set BYTEMAN=JAR to a byteman.jar"
 
 
 def byteman(progress: Progress = to_stderr) -> Path:
-    """The agent jar. `BYTEMAN` wins."""
+    """Return the agent jar. `BYTEMAN` takes precedence."""
     if chosen := os.environ.get("BYTEMAN"):
         if not Path(chosen).is_file():
             raise SetupError(f"BYTEMAN={chosen} is not a file: {BY_HAND}, or unset it")
@@ -32,7 +32,7 @@ def byteman(progress: Progress = to_stderr) -> Path:
 
 
 def find_byteman() -> Path | None:
-    """The jar that `byteman` would give without fetching anything, or None."""
+    """Return the jar that `byteman` would return without fetching anything, or None."""
     if os.environ.get("BYTEMAN"):
         return byteman()
     place = place_of("byteman", BYTEMAN_VERSION)

@@ -1,4 +1,4 @@
-"""Other versions of the client library, each in a folder of its own that workers put before the installed one."""
+"""Other versions of the client library, each in its own folder, which workers put before the installed version."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _RELEASE = re.compile(r"\d+(\.\d+){1,3}(rc\d+)?")
 
 
 def client_overlay(version: str, progress: Progress = to_stderr) -> Path | None:
-    """The folder to put first on PYTHONPATH, fetched once; None: it is the version that is installed anyway."""
+    """Return the folder to put first on PYTHONPATH, fetched once; None if that version is installed."""
     if not _RELEASE.fullmatch(version):
         raise UsageError(f"{PACKAGE} {version}: a release is named by its numbers, such as {installed()}")
     if version == installed():
@@ -32,7 +32,7 @@ def installed() -> str:
 
 
 def command(version: str, into: Path) -> list[str | Path]:
-    """Only a ready-made wheel: to build one needs a C compiler and librdkafka's headers."""
+    """Return the command that installs the wheel; building it would need a C compiler and librdkafka's headers."""
     return [
         *external_tool.pip_install(),
         "--no-deps",
@@ -51,7 +51,7 @@ def _fetch(version: str, into: Path, progress: Progress) -> None:
     except SetupError as error:
         python = f"{sys.version_info.major}.{sys.version_info.minor}"
         raise SetupError(
-            f"{PACKAGE} {version} cannot be had: no such release, or no wheel of it for Python {python}: {error}"
+            f"{PACKAGE} {version} cannot be fetched: no such release, or no wheel of it for Python {python}: {error}"
         ) from error
 
 

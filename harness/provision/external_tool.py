@@ -1,4 +1,4 @@
-"""Runs one foreign tool of the set-up: output to a log file, a limit in time, and one line when it fails."""
+"""Run an external tool of the set-up: output to a log file, a time limit, and one line when it fails."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.runtime.cache import log_file
 
 TOOL_TIMEOUT_S = 900.0
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-# What tools print after the line that says what went wrong.
+# Lines that tools print after the line with the cause of a failure.
 _CHATTER = re.compile(
     r"^$|^\[ERROR\]\s*(\[Help|->|To see|Re-run|For more|$)|^(hint|note):|^make:|^BUILD |^\s+at |^\s*\^",
     re.IGNORECASE,
@@ -31,10 +31,10 @@ def run(
     timeout_s: float = TOOL_TIMEOUT_S,
     outlives_us: bool = False,
 ) -> None:
-    """Runs `command` to its end and appends its output to the log; raises SetupError with its last words.
+    """Run `command` to its end and append its output to the log; raise SetupError with the last line if it fails.
 
-    The tool ends with the thread that started it, so that a killed set-up does not keep on writing, unless
-    it `outlives_us` because breaking it off would do harm.
+    The tool ends with the thread that started it, so that a killed set-up stops writing, unless
+    it `outlives_us` because interrupting it would do harm.
     """
     words = [str(word) for word in command]
     path = log_file(log)
@@ -63,7 +63,7 @@ def run(
 
 
 def output(command: Sequence[str | Path], *, timeout_s: float = 10.0) -> str | None:
-    """What a quick command prints, both streams; None when it cannot be run, fails or takes too long."""
+    """Return the output of a quick command, both streams; None if it cannot be run, fails or times out."""
     try:
         ended = subprocess.run(
             [str(word) for word in command],
@@ -81,7 +81,7 @@ def output(command: Sequence[str | Path], *, timeout_s: float = 10.0) -> str | N
 
 
 def pip_install() -> list[str | Path]:
-    """The words that install packages for this Python: by the uv beside it or on the path, else by pip."""
+    """Return the command that installs packages for this Python: the uv next to it or on the path, otherwise pip."""
     uv = shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
     return (
         [uv, "pip", "install", "--python", sys.executable] if uv else [sys.executable, "-m", "pip", "install"]
@@ -89,13 +89,13 @@ def pip_install() -> list[str | Path]:
 
 
 def last_words(log: Path) -> str:
-    """The last line of a log that says something, short enough for a message of one line."""
+    """Return the last informative line of a log, short enough for a message of one line."""
     lines = [_COLOUR.sub("", line).strip() for line in log.read_text(errors="replace").splitlines()[-200:]]
-    telling = [line for line in lines if not _CHATTER.search(line)]
-    return telling[-1][:300] if telling else "it failed without a word"
+    informative = [line for line in lines if not _CHATTER.search(line)]
+    return informative[-1][:300] if informative else "it failed without output"
 
 
 def _ends_with_us() -> list[str]:
-    """Prefix that has the kernel kill the tool when the thread waiting for it dies, where setpriv can."""
+    """Return the prefix that makes the kernel kill the tool when the thread waiting for it dies, if setpriv can."""
     setpriv = shutil.which("setpriv")
     return [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []

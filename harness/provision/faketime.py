@@ -1,6 +1,6 @@
-"""libfaketime, which lets a process see another wall clock: an installed one, `LIBFAKETIME`, or Debian's package.
+"""libfaketime, which shows a process another wall clock: the installed library, `LIBFAKETIME`, or Debian's package.
 
-The package is fetched and unpacked into the cache folder, which needs no root and changes nothing on the machine.
+The package is fetched and unpacked into the cache folder, which needs no root and changes nothing else on the machine.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from harness.runtime.cache import Progress, lock, place_of, provide, timed, to_s
 
 PACKAGE = "libfaketime"
 BY_HAND = f"install {PACKAGE} or set LIBFAKETIME=FILE to its libfaketimeMT.so.1"
-_LIBRARY = "libfaketimeMT.so.1"  # the variant for programs with threads, which Java is
+_LIBRARY = "libfaketimeMT.so.1"  # the variant for programs with threads, such as Java
 _PLACES = ("usr/lib/*/faketime", "usr/lib/faketime", "usr/local/lib/faketime")
-_VERSION = "debian"  # the one of this machine's Debian: apt knows no other
+_VERSION = "debian"  # the version of this machine's Debian: apt offers no other
 
 
 def faketime(progress: Progress = to_stderr) -> Path:
-    """The library to preload. `LIBFAKETIME` wins."""
+    """Return the library to preload. `LIBFAKETIME` takes precedence."""
     found = find_faketime()
     if found is not None:
         return found
@@ -33,7 +33,7 @@ def faketime(progress: Progress = to_stderr) -> Path:
 
 
 def find_faketime(root: Path = Path("/")) -> Path | None:
-    """The library that `faketime` would give without fetching anything, or None."""
+    """Return the library that `faketime` would return without fetching anything, or None."""
     if chosen := os.environ.get("LIBFAKETIME"):
         if not Path(chosen).is_file():
             raise SetupError(f"LIBFAKETIME={chosen} is not a file: {BY_HAND}, or unset it")
@@ -55,7 +55,7 @@ def _unpack(into: Path, progress: Progress) -> None:
     ):
         scratch = Path(name)
         try:
-            if apt.may_install():  # a new machine has no lists of packages yet, or old ones
+            if apt.may_install():  # a new machine has no package lists yet, or old ones
                 with lock("apt", progress):
                     external_tool.run(["apt-get", "-o", "DPkg::Lock::Timeout=300", "update"], log=PACKAGE)
             external_tool.run(["apt-get", "download", PACKAGE], log=PACKAGE, cwd=scratch)
@@ -65,7 +65,9 @@ def _unpack(into: Path, progress: Progress) -> None:
         except SetupError as error:
             raise SetupError(f"{PACKAGE} could not be fetched: {error}; by hand: {BY_HAND}") from error
         except ValueError:
-            raise SetupError(f"{PACKAGE} came without one {_LIBRARY}; by hand: {BY_HAND}") from None
+            raise SetupError(
+                f"{PACKAGE} does not contain exactly one {_LIBRARY}; by hand: {BY_HAND}"
+            ) from None
         shutil.move(library, into / _LIBRARY)
 
 

@@ -1,6 +1,6 @@
-"""libfuse, for file systems of ours under brokers: the installed one, or Debian's package as root.
+"""libfuse, for FUSE file systems under brokers: the installed library, or Debian's package as root.
 
-Only root may mount and enter the mount, so there is nothing to gain from fetching it without.
+Only root may mount and enter the mount, so fetching it without root would be useless.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ BY_HAND = f"install {PACKAGES[0]}"
 
 
 def fuse(progress: Progress = to_stderr) -> bool:
-    """Whether the library is there; as root on Debian it is installed where the kernel has FUSE at all."""
+    """Return whether the library is there; as root on Debian, install it if the kernel has FUSE."""
     if not find_fuse() and Path("/dev/fuse").exists() and apt.may_install():
         apt.install_first(PACKAGES, log="fuse", there=find_fuse, by_hand=BY_HAND, progress=progress)
     return find_fuse()

@@ -1,4 +1,4 @@
-"""A Java that brokers and Spark both run on: `JAVA_HOME`, the path, the usual folder, or apt as root."""
+"""A Java for brokers and Spark: from `JAVA_HOME`, the path, the usual folder, or apt as root."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from harness.provision import apt, external_tool
 from harness.runtime.cache import Progress, to_stderr
 
 OLDEST, NEWEST = 17, 25
-TRIED = (17, 25)  # long-term releases that our tests run on; those between have no known trouble
+TRIED = (17, 25)  # long-term releases that our tests run on; releases in between have no known problems
 JVM_FOLDER = Path("/usr/lib/jvm")
 PACKAGES = ("openjdk-17-jre-headless", "openjdk-21-jre-headless")
 BY_HAND = f"install {PACKAGES[0]} (or any Java {OLDEST} to {NEWEST}) or set JAVA_HOME to one"
 
 
 def java(progress: Progress = to_stderr) -> Path:
-    """The java executable, links resolved, so that its folder's parent is a valid JAVA_HOME."""
+    """Return the java executable, links resolved, so that its folder's parent is a valid JAVA_HOME."""
     found = find_java()
     if found is None and apt.may_install():
         apt.install_first(PACKAGES, log="java", there=find_java, by_hand=BY_HAND, progress=progress)
@@ -30,7 +30,7 @@ def java(progress: Progress = to_stderr) -> Path:
 
 
 def find_java() -> Path | None:
-    """A fitting Java that is already here, or None. Raises SetupError when JAVA_HOME names an unfit one."""
+    """Return a suitable installed Java, or None. Raises SetupError if JAVA_HOME names an unsuitable one."""
     if home := os.environ.get("JAVA_HOME"):
         executable = Path(home) / "bin" / "java"
         if not os.access(executable, os.X_OK):
@@ -45,13 +45,13 @@ def find_java() -> Path | None:
         if real and not unfit(java_version(real)):
             return real
     fitting = [path for path in JVM_FOLDER.glob("*/bin/java") if not unfit(java_version(path))]
-    # 17 is what everything here was measured on, so the oldest that fits comes first.
+    # Everything was measured on 17, so the oldest suitable version comes first.
     fitting.sort(key=lambda path: (_numbers(java_version(path) or ""), path))
     return fitting[0].resolve() if fitting else None
 
 
 def unfit(version: str | None, *, chosen: bool = False) -> str | None:
-    """Why this version cannot be used, or None when it can; a `chosen` one may be newer than tried here."""
+    """Return why this version cannot be used, or None if it can; a `chosen` version may be newer than the tested ones."""
     if version is None:
         return "not a Java that answers"
     numbers = _numbers(version)
@@ -65,15 +65,15 @@ def unfit(version: str | None, *, chosen: bool = False) -> str | None:
 
 
 def untried(version: str | None) -> str | None:
-    """A note on a usable version that our tests do not run on, else None."""
+    """Return a note on a usable version that our tests do not run on, otherwise None."""
     numbers = _numbers(version or "")
     if not numbers or numbers[0] in TRIED:
         return None
-    return f"not one of those tried ({', '.join(map(str, TRIED))})"
+    return f"not one of the tested versions ({', '.join(map(str, TRIED))})"
 
 
 def java_version(executable: Path) -> str | None:
-    """The version, from the `release` file of its folder (no JVM is started), else by asking it."""
+    """Return the version, from the `release` file of its folder (no JVM is started), otherwise by running it."""
     release = executable.resolve().parent.parent / "release"
     try:
         stated = re.search(r'^JAVA_VERSION="([^"]+)"', release.read_text(errors="replace"), re.MULTILINE)
@@ -87,7 +87,7 @@ def java_version(executable: Path) -> str | None:
 
 
 def _real(candidate: Path) -> Path | None:
-    """The executable inside its Java home, also when the one on the path is a script that finds it."""
+    """Return the executable inside its Java home, also if the one on the path is a script that starts it."""
     real = candidate.resolve()
     if (real.parent.parent / "release").is_file() or (
         (real.parent.parent / "lib").is_dir() and real.name == "java"

@@ -23,9 +23,9 @@ _RELEASE = re.compile(r"\d+(\.\d+){2,3}")  # four numbers before Kafka 1.0
 def kafka_libs(
     version: str = KAFKA_VERSION, progress: Progress = to_stderr, *, exactly: bool = False
 ) -> Path:
-    """The folder of broker jars; as a class path it is `FOLDER/*`. `KAFKA_LIBS` wins, whatever its version.
+    """Return the folder of broker jars; as a class path it is `FOLDER/*`. `KAFKA_LIBS` takes precedence, whatever its version.
 
-    `exactly`: it has to be the version that was asked for, as for one among several.
+    `exactly`: it must be the requested version, as for clusters with several versions.
     """
     if chosen := os.environ.get("KAFKA_LIBS"):
         folder = Path(chosen).absolute()
@@ -33,7 +33,7 @@ def kafka_libs(
             raise SetupError(f"KAFKA_LIBS={chosen} has no {BROKER_JAR} inside: {BY_HAND}, or unset it")
         if exactly and version_of(folder) != version:
             raise SetupError(
-                f"Kafka {version} was asked for and KAFKA_LIBS={chosen} has {version_of(folder)}: unset it"
+                f"Kafka {version} was requested, but KAFKA_LIBS={chosen} has {version_of(folder)}; unset it"
             )
         return folder
     must_be_release(version)
@@ -43,7 +43,7 @@ def kafka_libs(
 
 
 def kafka_tools(version: str = KAFKA_VERSION, progress: Progress = to_stderr) -> Path:
-    """The folder with the jars of Kafka's command line tools, which a broker does not need."""
+    """Return the folder with the jars of Kafka's command line tools, which a broker does not need."""
     tools = Coordinates("org.apache.kafka", "kafka-tools", version)
 
     def build(into: Path) -> None:
@@ -56,7 +56,7 @@ def kafka_tools(version: str = KAFKA_VERSION, progress: Progress = to_stderr) ->
 
 
 def find_kafka_libs(version: str = KAFKA_VERSION) -> Path | None:
-    """The folder that `kafka_libs` would give without fetching anything, or None."""
+    """Return the folder that `kafka_libs` would return without fetching anything, or None."""
     if os.environ.get("KAFKA_LIBS"):
         return kafka_libs(version)
     place = place_of("kafka", version)
@@ -64,7 +64,7 @@ def find_kafka_libs(version: str = KAFKA_VERSION) -> Path | None:
 
 
 def version_of(libs: Path) -> str:
-    """The Kafka version that a folder of jars holds, by the name of its broker jar."""
+    """Return the Kafka version of a folder of jars, from the name of its broker jar."""
     jars = sorted(libs.glob(BROKER_JAR))
     return jars[-1].stem.removeprefix("kafka_2.13-") if jars else UNKNOWN_VERSION
 
@@ -75,7 +75,7 @@ def must_be_release(version: str) -> None:
 
 
 def numbers_of(version: str) -> tuple[int, ...]:
-    """To tell the older of two versions; what has no numbers is the oldest."""
+    """Return the version as numbers, for comparing; a version without numbers sorts first."""
     return tuple(int(number) for number in re.findall(r"\d+", version))
 
 
@@ -84,7 +84,7 @@ def _build(version: str, into: Path, progress: Progress) -> None:
     try:
         fetch_jars(f"Kafka {version} jars", broker, into, progress=progress)
         binding = log_binding(into)
-        # reload4j itself comes with its binding only; log4j is among the broker's jars already.
+        # reload4j itself comes only with its binding; log4j is already among the broker's jars.
         with_log4j = binding.artifact.startswith("log4j")
         fetch_jars(f"log binding {binding.version}", binding, into, alone=with_log4j, progress=progress)
     except NotPublished as error:
@@ -95,7 +95,7 @@ def _build(version: str, into: Path, progress: Progress) -> None:
 
 
 def log_binding(libs: Path) -> Coordinates:
-    """What ties these jars' logging calls to the logging library among them; without it brokers are silent."""
+    """Return the slf4j binding for the logging library among these jars; without it brokers log nothing."""
     for jar in libs.glob("log4j-core-*.jar"):
         return Coordinates(
             "org.apache.logging.log4j", "log4j-slf4j-impl", jar.stem.removeprefix("log4j-core-")
@@ -105,11 +105,11 @@ def log_binding(libs: Path) -> Coordinates:
         api = jar.stem.removeprefix("slf4j-api-")
         version = api if numbers_of(api) >= numbers_of(_FIRST_RELOAD4J) else _FIRST_RELOAD4J
         return Coordinates("org.slf4j", "slf4j-reload4j", version)
-    raise SetupError(f"no logging library came with the Kafka jars in {libs}")
+    raise SetupError(f"there is no logging library among the Kafka jars in {libs}")
 
 
 def _whole(libs: Path) -> bool:
-    """Whether all jars that were fetched are still there: cleaners of cache folders take single files."""
+    """Return whether all fetched jars are still there: cleaners of cache folders remove single files."""
     try:
         names = (libs / _LIST).read_text().split()
     except OSError:

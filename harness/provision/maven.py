@@ -1,6 +1,6 @@
-"""Jars by Maven coordinates: through `mvn` where it is, else through the Ivy that pyspark ships.
+"""Jars by Maven coordinates: through `mvn` if it is installed, otherwise through the Ivy that pyspark ships.
 
-Both ask the registry they are configured for, check the checksums it publishes, and give the same jars.
+Both use the registry they are configured for, verify its published checksums, and fetch the same jars.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _POM = """<project>
 
 @dataclass(frozen=True)
 class Coordinates:
-    """What Maven calls one published thing."""
+    """The Maven coordinates of one published artifact."""
 
     group: str
     artifact: str
@@ -45,15 +45,15 @@ class Coordinates:
 
 
 class NotPublished(SetupError):
-    """The registry answers, and has no such version."""
+    """The registry answers, but has no such version."""
 
 
 def fetch_jars(
     what: str, coordinates: Coordinates, into: Path, *, alone: bool = False, progress: Progress = to_stderr
 ) -> None:
-    """Puts the jar, and unless `alone` all that it needs to run, into a folder. `what` is for the reader.
+    """Fetch the jar, and unless `alone` its runtime dependencies, into a folder. `what` names it in messages.
 
-    A `mvn` that is there but fails does not end it: Ivy is tried before giving up.
+    If `mvn` fails, Ivy is tried before giving up.
     """
     ways: list[tuple[str, Callable[[], None]]] = []
     if mvn := shutil.which("mvn"):
@@ -62,7 +62,7 @@ def fetch_jars(
         ways.append(("ivy", lambda: _by_ivy(ivy, coordinates, into, alone, progress)))
     failures, missing = [], False
     log = log_file(coordinates.artifact)
-    # Neither tool guards its own download folder against a second one at the same time.
+    # Neither tool protects its download folder against a second process.
     with lock("maven", progress):
         for name, fetch in ways:
             said_before = log.stat().st_size if log.exists() else 0
@@ -75,16 +75,16 @@ def fetch_jars(
                 missing = missing or is_missing(coordinates, _after(log, said_before))
     if missing:
         raise NotPublished(f"{what}: the registry has no {coordinates}")
-    reasons = "; ".join(failures) or "neither mvn nor pyspark's Ivy is here"
+    reasons = "; ".join(failures) or "neither mvn nor pyspark's Ivy is installed"
     raise SetupError(f"{what} ({coordinates}) could not be fetched: {reasons}")
 
 
 def is_missing(coordinates: Coordinates, said: str) -> bool:
-    """Whether a tool said that there is no such thing, at once or from what it remembers of an earlier try."""
+    """Return whether a tool reported that the artifact does not exist, from the registry or from its cache."""
     jar = f"{coordinates.group}:{coordinates.artifact}:jar:{coordinates.version}"
     ivy = f"{coordinates.group}#{coordinates.artifact};{coordinates.version}"
-    telling = (f"Could not find artifact {jar} ", f"{jar} was not found", f"{ivy}: not found")
-    return any(text in said for text in telling)
+    reports = (f"Could not find artifact {jar} ", f"{jar} was not found", f"{ivy}: not found")
+    return any(text in said for text in reports)
 
 
 def _after(log: Path, size: int) -> str:
@@ -96,7 +96,7 @@ def _after(log: Path, size: int) -> str:
 
 
 def ivy_jar() -> Path | None:
-    """The Ivy inside pyspark, found without importing pyspark."""
+    """Return the Ivy inside pyspark, found without importing pyspark."""
     spec = importlib.util.find_spec("pyspark")
     for folder in (spec.submodule_search_locations or []) if spec else []:
         for jar in sorted(Path(folder).glob("jars/ivy-*.jar")):
@@ -133,7 +133,7 @@ def _by_ivy(ivy: Path, coordinates: Coordinates, into: Path, alone: bool, progre
             Path(folder) / "cache",
         ]
         wanted = ["-dependency", coordinates.group, coordinates.artifact, coordinates.version]
-        # The configuration that Maven calls runtime; without it Ivy would take tests and sources along.
+        # The configuration that Maven calls runtime; without it Ivy would also fetch tests and sources.
         scope = ["-confs", "default", *(["-notransitive"] if alone else []), "-types", "jar", "bundle"]
         pattern = f"{into}/[artifact]-[revision](-[classifier]).[ext]"
         command = [*start, *wanted, *scope, "-retrieve", pattern]

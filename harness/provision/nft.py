@@ -1,6 +1,6 @@
-"""nft, which cuts the links between containers: the installed one, or Debian's package as root.
+"""nft, which cuts the links between containers: the installed program, or Debian's package as root.
 
-Only root may enter a container's network and set rules there, so there is nothing to gain from fetching it without.
+Only root may enter a container's network and set rules there, so fetching it without root would be useless.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from harness.runtime.cache import Progress, to_stderr
 
 PACKAGES = ("nftables",)
 BY_HAND = f"install {PACKAGES[0]}"
-_SYSTEM = "/usr/sbin:/sbin"  # not on everybody's path
+_SYSTEM = "/usr/sbin:/sbin"  # not on every user's path
 
 
 def nft(progress: Progress = to_stderr) -> Path:
-    """The program; as root on Debian it is installed where it is missing."""
+    """Return the program; as root on Debian, install it if it is missing."""
     if find_nft() is None and apt.may_install():
         apt.install_first(PACKAGES, log="nft", there=find_nft, by_hand=BY_HAND, progress=progress)
     found = find_nft()

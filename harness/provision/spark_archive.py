@@ -1,10 +1,10 @@
-"""A class archive (AppCDS) for Spark's JVM, made once: later sessions load their classes ready to use.
+"""A class archive (AppCDS) for Spark's JVM, made once: later sessions load prepared classes.
 
 `./onceproof setup` makes it, and so does the first `prove` or `matrix` without one (harness.provision.background_archive).
 
-Also the compiled form of the Python packages that a session imports: an installer does not always make it, and where
+It also compiles the Python packages that a session imports: an installer does not always do that, and if
 `PYTHONDONTWRITEBYTECODE` is set, every process, Spark's Python workers too, would compile them again.
-Measured in turn on two cores, a verdict on a run of 10,000 records in a new process: docs/performance.md.
+Measurements of a verdict on a run of 10,000 records in a new process, on two cores: docs/performance.md.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ from harness.runtime.cache import Progress, place_of, provide, silent, timed, to
 CLASSES, COMMAND, FAILED = "classes.jsa", "command.json", "failed.txt"
 TRAINING_LIMIT_S = 900.0  # half a minute on an idle machine
 LAUNCHER_LIMIT_S = 300.0  # a second, but not with the lowest priority on a busy machine
-ROOM_NEEDED = 400 << 20  # bytes: twice of what an archive takes
-NAME = "spark-archive"  # in the cache folder, and of the log
-_TRAINING = 2  # counted up when what the training does, or what it writes down, changes
+ROOM_NEEDED = 400 << 20  # bytes: twice the size of an archive
+NAME = "spark-archive"  # of the folder in the cache folder, and of the log
+_TRAINING = 2  # increased when the training or its output changes
 _COMPILED = ("pyspark", "py4j", "pandas", "numpy", "pyarrow")
-# Never imported by a session, and more than all the rest.
+# Never imported by a session, and larger than all the rest.
 _NOT_COMPILED = r"/(tests?|testing/connectutils|examples|connect|mllib|ml|pipelines)/"
 
 
 @dataclass(frozen=True)
 class SparkArchive:
-    """What it takes to start Spark's JVM with the archive; the class path has to be the one of its making."""
+    """The settings that start Spark's JVM with the archive; the class path must be the one it was made with."""
 
     classes: Path
     classpath: str
-    options: tuple[str, ...]  # what Spark's own launcher says that its JVM needs
+    options: tuple[str, ...]  # the JVM options of Spark's own launcher
 
 
 def spark_archive(progress: Progress = to_stderr, *, again: bool = False) -> SparkArchive | None:
-    """The archive, made first when it is missing: half a minute. None where none can be made; sessions work without.
+    """Return the archive; make it if it is missing, in half a minute. None if that fails; sessions work without.
 
-    A failure is remembered and not repeated, unless `again` asks for that.
+    A failure is recorded and not retried, unless `again` is set.
     """
     java = find_java()
     if java is None:
@@ -62,7 +62,7 @@ def spark_archive(progress: Progress = to_stderr, *, again: bool = False) -> Spa
 
 
 def find_spark_archive() -> SparkArchive | None:
-    """The archive for this Java and this pyspark if it is there; nothing is made. A few milliseconds."""
+    """Return the archive for this Java and this pyspark if it exists; makes nothing, and takes a few milliseconds."""
     try:
         java = find_java()
         if java is None:
@@ -71,12 +71,12 @@ def find_spark_archive() -> SparkArchive | None:
         command = json.loads((folder / COMMAND).read_text(encoding="utf-8"))
         found = SparkArchive(folder / CLASSES, str(command["classpath"]), tuple(command["options"]))
     except (OnceproofError, OSError, ValueError, LookupError, TypeError):
-        return None  # whatever is wrong with it, Spark starts without
+        return None  # a damaged archive: Spark starts without
     return found if found.classes.is_file() else None
 
 
 def obstacle() -> str | None:
-    """The reason why the archive is missing and would not be made now, or None where it can be made."""
+    """Return why the archive is missing and would not be made now; None if it can be made."""
     try:
         java = find_java()
         if java is None:
@@ -96,7 +96,7 @@ def obstacle() -> str | None:
 
 
 def classpath() -> str:
-    """Spark's jars by name, in a fixed order: an archive is only good for the very same class path."""
+    """Return Spark's jars by name, in a fixed order: an archive is only valid for exactly the same class path."""
     jars = sorted(_jars().glob("*.jar"))
     # Spark's launcher puts slf4j's own interface before jars that bring a copy of it.
     return os.pathsep.join(
@@ -105,7 +105,7 @@ def classpath() -> str:
 
 
 def compile_packages(progress: Progress = to_stderr) -> bool:
-    """Compile the Python packages of a session where that was not done; False where they cannot be written."""
+    """Compile the Python packages of a session unless done before; return False if they cannot be written."""
     folders = [folder for name in _COMPILED if (folder := _package(name)) is not None]
     if all(Path(importlib.util.cache_from_source(str(f / "__init__.py"))).is_file() for f in folders):
         return True
@@ -114,12 +114,12 @@ def compile_packages(progress: Progress = to_stderr) -> bool:
         with timed("compiling Python packages, once", progress):
             external_tool.run(command, log=NAME, timeout_s=TRAINING_LIMIT_S)
     except OnceproofError:
-        return False  # a read-only installation: each start compiles for itself, as before
+        return False  # a read-only installation: each process compiles for itself, as before
     return True
 
 
 def launcher_options(java: Path) -> tuple[str, ...]:
-    """What Spark's launcher adds to the command line of a driver's JVM, asked of the launcher itself."""
+    """Return the options that Spark's launcher adds to the command line of a driver's JVM, by running the launcher."""
     home = _jars().parent
     answer = external_tool.output(
         ["env", f"SPARK_HOME={home}", "SPARK_SCALA_VERSION=2.13", f"JAVA_HOME={java.parent.parent}", java, "-cp",
@@ -132,18 +132,18 @@ def launcher_options(java: Path) -> tuple[str, ...]:
         between = words[words.index("-cp") + 2 : words.index("org.apache.spark.deploy.SparkSubmit")]
     except ValueError:
         return ()
-    # The vector module serves machine learning only; with it Java says on stderr that it incubates.
+    # Only machine learning uses the vector module; with it Java prints a warning on stderr.
     return tuple(w for w in between if not w.startswith("-Xm") and not w.endswith("jdk.incubator.vector"))
 
 
 def _train(into: Path, java: Path, progress: Progress) -> None:
-    """Run a session that leaves its classes behind. A failure is kept, so that not every command tries again."""
+    """Run a session that writes the archive. A failure is recorded, so that not every command retries."""
     options = launcher_options(java)
     command = {"classpath": classpath(), "options": options, "jars": str(_jars())}
     (into / COMMAND).write_text(json.dumps(command, indent=1) + "\n", encoding="utf-8")
     try:
         if not options:
-            raise OnceproofError("Spark's launcher did not say how it starts a JVM")
+            raise OnceproofError("Spark's launcher did not print the command line of a JVM")
         with timed("making a class archive for Spark, once", progress):
             external_tool.run(
                 [sys.executable, "-m", "harness.spark_training", into],
@@ -163,7 +163,7 @@ def _tried(folder: Path) -> bool:
 
 
 def _key(java: Path) -> str:
-    """An archive fits one Java and one class path, down to the times of its jars."""
+    """Return the key of the archive: it fits one Java and one class path, down to the times of its jars."""
     facts = [str(_TRAINING), str(java.resolve())]
     for jar in classpath().split(os.pathsep):
         stat = Path(jar).stat()
@@ -173,7 +173,7 @@ def _key(java: Path) -> str:
 
 
 def _forget_older(name: str) -> None:
-    """An archive takes 200 MB: those made for earlier jars in the same folder go."""
+    """Remove archives for earlier jars in the same folder, as each takes 200 MB."""
     for folder in _siblings(name):
         try:
             jars = json.loads((folder / COMMAND).read_text(encoding="utf-8")).get("jars")
@@ -196,12 +196,12 @@ def _jars() -> Path:
 
 
 def _package(name: str) -> Path | None:
-    """Where a package is, without importing it."""
+    """Return the folder of a package, without importing it."""
     spec = importlib.util.find_spec(name)
     return Path(spec.origin).parent if spec is not None and spec.origin else None
 
 
 def with_harness() -> str:
-    """A PYTHONPATH on which another process finds this project first."""
+    """Return a PYTHONPATH on which another process finds this project first."""
     root = str(Path(__file__).parents[2])
     return os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])

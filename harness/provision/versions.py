@@ -1,4 +1,4 @@
-"""Versions of everything that has a part in a verdict."""
+"""Versions of everything that takes part in a verdict."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness import __version__, provision
 
 
 def versions(kafka: str = "") -> dict[str, str]:
-    """`kafka`: what the brokers run, as their cluster describes it; left out where that is not known."""
+    """Return all versions; `kafka` is the brokers' version as their cluster describes it, left out if not known."""
     return {**_installed(), **({"kafka": kafka} if kafka else {})}
 
 

@@ -104,7 +104,7 @@ def test_who_does_not_get_in_reads_why_in_one_line(one: LocalCluster, tmp_path: 
     assert line.endswith("does not offer sasl.mechanism=PLAIN")
     line = refused(one, tmp_path)
     assert "no broker answers" in line
-    assert line.endswith("if it wants TLS or SASL, give --client-config")
+    assert line.endswith("if it requires TLS or SASL, set --client-config")
     certificates.make(tmp_path / "other", ["127.0.0.1"], 1)
     other = client_config(tmp_path / "untrusted", one, ssl_ca_location=str(tmp_path / "other/authority.pem"))
     assert "its certificate is refused: " in refused(one, tmp_path, "--client-config", other)

@@ -31,7 +31,7 @@ class Added:
 
 @dataclass
 class MemoryToxiproxy:
-    """Remembers toxics; a `stubborn` one takes them and does nothing."""
+    """Remembers toxics; a `stubborn` one accepts them and does nothing."""
 
     added: dict[tuple[str, str], Added] = field(default_factory=dict)
     stubborn: bool = False
@@ -56,12 +56,12 @@ class MemoryToxiproxy:
 
 
 class MemoryLinks(Links):
-    """Probes are answered by what the toxics would do."""
+    """Links whose probes are answered as the toxics would let them."""
 
     def __init__(self, mesh: Mesh, toxiproxy: MemoryToxiproxy) -> None:
         super().__init__(mesh, cast(Toxiproxy, toxiproxy))
         self._memory = toxiproxy
-        self.answers_lost = False  # against all that is told
+        self.answers_lost = False  # although the toxics would let them pass
 
     def _probe(self, route: Route) -> dict[Direction, bool]:
         cut = {toxic.stream for toxic in self._memory.at(route.proxy) if toxic.kind == "timeout"}
@@ -95,7 +95,7 @@ class MemoryLinks(Links):
     def long_question(
         self, link: Link, topic: str, partition: int, wait_s: float
     ) -> Iterator[Callable[[float], bool]]:
-        """Answered as soon as somebody waits for it, if the way back is open."""
+        """Answer as soon as the caller waits for it, if the way back is open."""
         yield lambda limit_s: limit_s > 0 and self.passes(link)[Direction.ANSWERS] and not self.answers_lost
 
 

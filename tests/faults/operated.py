@@ -1,4 +1,4 @@
-"""A cluster in memory that takes admin calls: leaders, epochs, offsets and settings as brokers keep them."""
+"""A cluster in memory that serves admin calls: leaders, epochs, offsets and settings as brokers keep them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.fake_arena import TOPIC, FakeArena, FakeCluster, FakeNode
 
 @dataclass
 class SleepyNode(FakeNode):
-    """One that can be paused."""
+    """A node that can be paused."""
 
     asleep: bool = False
 
@@ -37,7 +37,7 @@ class SleepyNode(FakeNode):
 
 @dataclass
 class OperatedCluster(FakeCluster):
-    """Who led goes on leading while it is in sync; who was away is out of sync until somebody leads it."""
+    """A leader stays leader while it is in sync; a broker that was away is out of sync until the partition has a leader."""
 
     leaders: dict[int, str | None] = field(default_factory=dict)
     epochs: dict[int, int] = field(default_factory=dict)
@@ -66,15 +66,15 @@ class OperatedCluster(FakeCluster):
 
 @dataclass
 class Brokers:
-    """Stands in for harness.kafka.protocol.admin_requests and for the library's admin client."""
+    """A fake of harness.kafka.protocol.admin_requests and of the library's admin client."""
 
     cluster: OperatedCluster
-    refusing: bool = False  # says that it did, and does nothing
-    written: int = 300  # how many records a partition gets between two questions
+    refusing: bool = False  # reports success, and does nothing
+    written: int = 300  # records that a partition gets between two requests
     bounds: dict[int, tuple[int, int]] = field(default_factory=dict)
     committed: dict[int, int] = field(default_factory=dict)
     overrides: dict[str, str] = field(default_factory=dict)
-    retention: bool = True  # whether brokers look for what has expired
+    retention: bool = True  # whether brokers look for expired segments
     calls: list[str] = field(default_factory=list)
     EARLIEST: int = EARLIEST
     LATEST: int = -1

@@ -1,4 +1,4 @@
-"""Faults of clients: real workers on mock brokers where they are enough, else workers in memory."""
+"""Faults on clients: real workers on mock brokers where these suffice, otherwise workers in memory."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_real_producers_are_hit_and_go_on(real: MockArena, fault: Fault) -> None
     assert checked.healing.measured["new_records"] > 0
 
 
-def test_a_worker_tells_by_the_kernel_that_it_is_paused(real: MockArena) -> None:
+def test_a_worker_is_paused_when_the_kernel_says_so(real: MockArena) -> None:
     worker = real.workers[0]
     assert isinstance(worker, WorkerNode)
     assert not worker.paused()
@@ -105,7 +105,7 @@ def test_a_worker_tells_by_the_kernel_that_it_is_paused(real: MockArena) -> None
     wait_until(lambda: not worker.paused(), 5.0, "still stopped")
     worker.kill()
     assert not worker.paused()
-    worker.pause()  # does nothing to one that is gone
+    worker.pause()  # does nothing to a worker that has ended
     worker.restart()
 
 
@@ -119,20 +119,20 @@ def test_only_transactional_producers_have_a_transactional_id(tmp_path: Path) ->
 
 
 def test_a_broker_understands_the_request_for_an_id(real: MockArena) -> None:
-    """Mock brokers give a new id each time, at any broker or at the coordinator; that it fences is shown on real ones."""
+    """Mock brokers return a new id each time, from any broker; suites test on real brokers that it fences."""
     places = [place.split(":") for place in real.cluster.bootstrap_servers(Lane.CONTROL).split(",")]
     answers = [init_producer_id((host, int(port)), "mine", 30_000, 5.0) for host, port in places]
     assert any(answer.error == 0 and answer.producer_id > 0 and answer.epoch >= 0 for answer in answers)
 
 
 class FencedLibrary:
-    """A producer of the library after it was fenced: it tells so by whatever is called."""
+    """A producer of the library after it was fenced: every call raises that error."""
 
     def poll(self, timeout_s: float) -> int:
         raise KafkaException(KafkaError(KafkaError._FENCED, "fenced", fatal=True))
 
     def flush(self, timeout_s: float) -> int:
-        """In the middle of a callback, which then seems to have failed."""
+        """Raise in the middle of a callback, which then seems to have failed."""
         try:
             return self.poll(timeout_s)
         except KafkaException as error:
@@ -162,7 +162,7 @@ def test_the_request_for_an_id_is_laid_out_as_the_protocol_says(monkeypatch: pyt
 
 @dataclass
 class FakeWorker:
-    """Gets something done whenever it is looked at, as long as it runs; `stubborn` ones do not obey."""
+    """Makes progress whenever its counters are read, as long as it runs; a `stubborn` worker does not obey."""
 
     name: str
     role: str = "producer"
@@ -174,7 +174,7 @@ class FakeWorker:
     stopped: bool = False
     sessions: int = 1
     records: int = 0
-    moment: str = ""  # at which it waits, as soon as it is asked to
+    moment: str = ""  # where it waits, as soon as it is asked to
 
     def stop_at(self, moment: str) -> None:
         self.moment = "" if self.lazy else moment
@@ -247,17 +247,17 @@ ALL: list[Fault] = [KillWorker(), PauseWorker(), FenceProducer(), Rebalance()]
 
 
 @pytest.mark.parametrize("fault", ALL, ids=str)
-def test_is_found_by_its_name_and_wants_workers(arena: WorkersArena, fault: Fault) -> None:
+def test_is_found_by_its_name_and_needs_workers(arena: WorkersArena, fault: Fault) -> None:
     assert registry.load("fault", str(fault))() == fault
     assert not held(fault, arena).bit, "without a target nothing bites"
     assert not isinstance(FakeNode("broker-1"), fault.needs)
-    with pytest.raises(FaultError, match="broker-1 is no worker"):
+    with pytest.raises(FaultError, match="broker-1 is not a worker"):
         held(fault, arena, FakeNode("broker-1"))
 
 
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("fault", [KillWorker(), PauseWorker()], ids=str)
-def test_kill_and_pause_bite_only_those_that_obey(arena: WorkersArena, fault: Fault) -> None:
+def test_kill_and_pause_bite_only_workers_that_obey(arena: WorkersArena, fault: Fault) -> None:
     check_fault(fault, arena, arena.fakes)
     arena.fakes[0].stubborn = True
     bite = held(fault, arena, *arena.fakes)
@@ -269,7 +269,7 @@ def test_kill_and_pause_bite_only_those_that_obey(arena: WorkersArena, fault: Fa
 def test_a_pause_of_an_idle_worker_proves_nothing(arena: WorkersArena) -> None:
     arena.fakes[1].lazy = True
     bite = held(PauseWorker(), arena, *arena.fakes)
-    assert (bite.bit, bite.proof) == (False, "consumer-1 did nothing before it was paused either")
+    assert (bite.bit, bite.proof) == (False, "consumer-1 made no progress before it was paused either")
 
 
 @pytest.mark.usefixtures("impatient")
@@ -278,7 +278,7 @@ def test_a_pause_of_an_idle_worker_proves_nothing(arena: WorkersArena) -> None:
     [({0: 8, 1: 3, 2: 1}, True), ({0: 8, 1: 2, 2: 1}, False), ({0: 8, 2: 1}, False), ({0: 8, 1: 3}, False)],
     ids=str,
 )
-def test_a_pause_until_others_have_gone_further(
+def test_a_pause_can_last_until_the_group_has_committed_further(
     arena: WorkersArena, monkeypatch: pytest.MonkeyPatch, later: dict[int, int], bit: bool
 ) -> None:
     """Every partition with records counts, also one without a commit: the paused worker may have records of any.
@@ -339,11 +339,11 @@ def test_a_fault_begins_when_the_worker_waits_and_lets_it_go(arena: WorkersArena
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_moment_that_does_not_come_is_no_bite(arena: WorkersArena, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreached_moment_does_not_bite(arena: WorkersArena, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(at_moment, "_REACH_LIMIT_S", 0.05)
     arena.fakes[0].lazy = True
     bite = held(AtMoment(worker="producer-1"), arena, arena.fakes[0])
-    assert (bite.bit, bite.proof) == (False, "producer-1 did not come to after_produce in 0.05 s")
+    assert (bite.bit, bite.proof) == (False, "producer-1 did not reach after_produce in 0.05 s")
     assert arena.fakes[0].alive, "the fault did not begin"
 
 
@@ -361,7 +361,7 @@ def test_a_moment_needs_its_worker_and_a_name_that_is_known(arena: WorkersArena)
 
 @pytest.fixture
 def hijacked(arena: WorkersArena, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Errors that the coordinator answers with, one a request; when none is left, the worker is fenced."""
+    """Errors that the coordinator returns, one per request; when none is left, the worker is fenced."""
     errors: list[int] = []
 
     def give(
@@ -377,7 +377,7 @@ def hijacked(arena: WorkersArena, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return errors
 
 
-def test_fencing_tells_the_epoch_and_waits_for_the_new_session(
+def test_fencing_reports_the_epoch_and_waits_for_the_new_session(
     arena: WorkersArena, hijacked: list[int]
 ) -> None:
     hijacked += [51, 16]
@@ -397,7 +397,7 @@ def test_fencing_without_effect_does_not_bite(arena: WorkersArena, hijacked: lis
     assert held(FenceProducer(), arena, arena.fakes[0]).proof.endswith("taken: no coordinator")
 
 
-def test_who_has_no_id_cannot_be_fenced(arena: WorkersArena) -> None:
+def test_a_worker_without_an_id_cannot_be_fenced(arena: WorkersArena) -> None:
     with pytest.raises(FaultError, match="consumer-1 has no transactional id"):
         held(FenceProducer(), arena, arena.fakes[1])
 
@@ -440,17 +440,17 @@ def group(monkeypatch: pytest.MonkeyPatch) -> FakeGroup:
 
 def test_a_passer_by_is_counted_and_leaves(arena: WorkersArena, group: FakeGroup) -> None:
     checked = check_fault(Rebalance(), arena, arena.fakes[1:])
-    assert checked.bite.proof.startswith("orders-group went from 1 to 2 members and shared anew")
+    assert checked.bite.proof.startswith("orders-group went from 1 to 2 members and rebalanced")
     assert group.settings == {"group.protocol": "classic"}, "all members agree on how the group works"
     assert group.visitors == 0
 
 
 @pytest.mark.usefixtures("impatient")
-def test_who_is_not_let_in_does_not_bite(arena: WorkersArena, group: FakeGroup) -> None:
+def test_a_passer_by_that_is_not_let_in_does_not_bite(arena: WorkersArena, group: FakeGroup) -> None:
     group.lets_in = False
     assert "not taken into orders-group" in held(Rebalance(), arena, arena.fakes[1]).proof
     group.lets_in, group.stable = True, False
-    assert not held(Rebalance(), arena, arena.fakes[1]).bit, "a group that is not stable has not shared anew"
+    assert not held(Rebalance(), arena, arena.fakes[1]).bit, "a group that is not stable has not rebalanced"
 
 
 @pytest.mark.usefixtures("impatient")
@@ -466,5 +466,5 @@ def test_a_group_with_strangers_is_not_healed(arena: WorkersArena, group: FakeGr
 
 
 def test_only_consumers_have_a_group(arena: WorkersArena) -> None:
-    with pytest.raises(FaultError, match="producer-1 is no consumer"):
+    with pytest.raises(FaultError, match="producer-1 is not a consumer"):
         held(Rebalance(), arena, arena.fakes[0])

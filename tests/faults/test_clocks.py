@@ -37,7 +37,7 @@ from tests.fake_arena import FakeArena, FakeCluster, FakeNode, make_arena
 @dataclass
 class ClockNode(FakeNode):
     skew: Skew = RIGHT
-    dumb: bool = False  # does not tell its time
+    dumb: bool = False  # does not report its time
 
     def skew_clock(self, offset_s: float, rate: float = 1.0) -> None:
         self.calls.append("skew_clock")
@@ -50,8 +50,8 @@ class ClockNode(FakeNode):
 
     def clock_offset_s(self) -> float:
         if self.dumb:
-            raise raw_client.WireError("it does not lead the quorum, so it does not tell its time")
-        return float(self.skew.told(time.time()))
+            raise raw_client.WireError("it does not lead the quorum, so it does not report its time")
+        return float(self.skew.as_offset(time.time()))
 
 
 def arena_with_clocks() -> tuple[FakeArena, list[ClockNode]]:
@@ -92,11 +92,11 @@ def test_no_bite_when_the_clock_stays_or_cannot_be_read() -> None:
     nodes[1].stubborn = True
     with SkewClock().hold(arena, [nodes[1]]) as bite:
         assert not bite.bit
-        assert "wrong by +0.00 s only" in bite.proof
+        assert "wrong by only +0.00 s" in bite.proof
     nodes[0].dumb = True
     with SkewClock().hold(arena, [nodes[0]]) as bite:
         assert not bite.bit
-        assert "does not tell its time" in bite.proof
+        assert "does not report its time" in bite.proof
     assert nodes[0].calls == ["skew_clock", "right_clock"]
     with SkewClock().hold(arena, []) as bite:
         assert not bite.bit
@@ -203,7 +203,7 @@ def test_shared_memory_of_the_dead_is_swept(
     assert sorted(tmp_path.glob("*faketime*")) == sorted([*of_living, foreign])
 
 
-# What the wire tells.
+# The protocol.
 
 
 def test_the_time_of_the_leader_of_the_quorum() -> None:
@@ -240,7 +240,7 @@ def test_an_installed_library_or_the_chosen_one_is_taken(
         faketime()
 
 
-def test_what_is_in_the_cache_is_given_without_any_tool(
+def test_a_cached_library_is_used_without_any_tool(
     own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     library = own_cache / "libfaketime" / "debian" / "libfaketimeMT.so.1"
@@ -251,7 +251,7 @@ def test_what_is_in_the_cache_is_given_without_any_tool(
 
 
 @pytest.mark.usefixtures("own_cache")
-def test_what_cannot_be_fetched_tells_how_to_provide_it(
+def test_a_failed_fetch_says_how_to_provide_the_library(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("harness.provision.faketime._PLACES", ())

@@ -30,7 +30,7 @@ def batch(base: int, value: bytes = b"some value") -> bytes:
 
 @dataclass
 class FiledCluster(FakeCluster):
-    """Brokers with folders; one that starts fetches what the leader has, as Kafka does."""
+    """Brokers with folders; a broker that starts fetches the leader's records, as in Kafka."""
 
     top: Path = Path()
 
@@ -132,7 +132,7 @@ def test_one_byte_of_one_batch_is_wrong_and_is_put_back(
     assert log.segments()[segment].read_bytes() == before
 
 
-def test_what_was_fetched_anew_is_not_flipped_a_second_time(arena: FakeArena) -> None:
+def test_a_batch_that_was_fetched_again_is_not_flipped_back(arena: FakeArena) -> None:
     node = arena.cluster.brokers[2]
     with FlipBits().hold(arena, [node]) as bite:
         assert bite.measured == {"bad_batches": 1, "bad_after_start": 0}
@@ -153,7 +153,7 @@ def test_an_empty_log_cannot_be_damaged(arena: FakeArena, fault: Fault) -> None:
 
 
 @pytest.mark.usefixtures("impatient")
-def test_nothing_is_damaged_before_the_cluster_has_given_the_broker_up(arena: FakeArena) -> None:
+def test_nothing_is_damaged_while_the_broker_is_registered(arena: FakeArena) -> None:
     node = arena.cluster.brokers[1]
     node.reachable = lambda: True  # type: ignore[method-assign]
     for fault in FAULTS:
@@ -173,7 +173,7 @@ def test_healing_is_not_claimed_while_a_log_is_short_or_wrong(arena: FakeArena) 
     for fault in FAULTS:
         healing = fault.healed(arena, [node])
         assert not healing.healed
-        assert "orders-0 at broker-3 ends at 5, that of the leader at 6" in healing.proof
+        assert "orders-0 at broker-3 ends at 5, the leader's log at 6" in healing.proof
     newest.write_bytes(whole[:-3] + b"?" + whole[-2:])
     assert "1 in orders-0 at broker-3" in FlipBits().healed(arena, [node]).proof
     newest.write_bytes(whole)
@@ -182,7 +182,7 @@ def test_healing_is_not_claimed_while_a_log_is_short_or_wrong(arena: FakeArena) 
     assert "broker-3 not running" in TruncateLog().healed(arena, [node]).proof
 
 
-def test_whom_and_what_it_refuses(arena: FakeArena) -> None:
+def test_nodes_and_clusters_without_log_files_are_refused(arena: FakeArena) -> None:
     with pytest.raises(UsageError, match="cut_bytes=0"):
         TruncateLog(0)
     with pytest.raises(UsageError, match=r"'middle'.*newest, oldest"):
@@ -192,14 +192,14 @@ def test_whom_and_what_it_refuses(arena: FakeArena) -> None:
     for fault in FAULTS:
         with pytest.raises(FaultError, match="producer-1"), fault.hold(arena, workers):
             pass
-        with pytest.raises(FaultError, match="cannot be reached"), fault.hold(plain, plain.cluster.brokers):
+        with pytest.raises(FaultError, match="not readable"), fault.hold(plain, plain.cluster.brokers):
             pass
 
 
 # Checksums.
 
 
-def test_checksums_are_those_of_the_slow_way() -> None:
+def test_checksums_equal_those_of_a_simple_implementation() -> None:
     texts = [
         bytes(range(n % 251)) * (n // 251) + b"x" * (n % 7 + 4) for n in (0, 1, 300, 511, 513, 5000, 9001)
     ]

@@ -71,7 +71,7 @@ def test_the_answer_to_a_fetch() -> None:
 
 
 class DyingNode(FakeNode):
-    """Ends over a disk that takes nothing, as Kafka does."""
+    """Ends when its disk accepts no writes, as Kafka does."""
 
     unsynced = 100.0
 
@@ -130,7 +130,7 @@ def test_what_has_no_effect_does_not_bite_and_is_undone(arena: FakeArena, fault:
     assert target.calls[-1] == "restart"
 
 
-def test_what_was_slow_before_cannot_be_told_from_the_fault() -> None:
+def test_a_disk_that_was_slow_before_does_not_bite() -> None:
     arena = make_arena()
     target = arena.cluster.brokers[1]
     target.delay_ms = 30
@@ -139,7 +139,7 @@ def test_what_was_slow_before_cannot_be_told_from_the_fault() -> None:
         assert bite.measured == {"before_ms": 31.0, "during_ms": 51.0}
 
 
-def test_power_that_was_lost_without_any_loss_does_not_bite(arena: FakeArena) -> None:
+def test_a_power_loss_that_loses_no_bytes_does_not_bite(arena: FakeArena) -> None:
     target = arena.cluster.brokers[1]
     assert isinstance(target, DyingNode)
     target.unsynced = 0.0
@@ -148,7 +148,7 @@ def test_power_that_was_lost_without_any_loss_does_not_bite(arena: FakeArena) ->
         assert not bite.bit
 
 
-def test_a_broker_that_refuses_and_runs_on_was_bitten_too(
+def test_a_broker_that_refuses_records_and_still_runs_counts_as_bitten(
     arena: FakeArena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Kafka keeps its partitions when a read fails before the write."""
@@ -164,7 +164,7 @@ def test_a_broker_that_refuses_and_runs_on_was_bitten_too(
     monkeypatch.setattr(arena.cluster, "produce_round_trip_ms", refuse)
     with BrokenDisk().hold(arena, [target]) as bite:
         assert bite.bit
-        assert "(error -1), runs on and keeps its partitions" in bite.proof
+        assert "(error -1), still runs and keeps its partitions" in bite.proof
         assert bite.measured["ended"] == 0
     assert target.calls == ["break_disk orders", "mend_disk", "kill", "restart"]
 

@@ -1,4 +1,4 @@
-"""Faults on nodes in memory: what they do, what they prove, and that the undo always comes."""
+"""Faults on nodes in memory: their effects and proofs, and that the undo always runs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_is_found_by_its_name(name: str) -> None:
     assert str(registry.load("fault", name)()) == name
 
 
-def test_kill_tells_where_the_leaders_went(arena: FakeArena) -> None:
+def test_kill_reports_the_new_leaders(arena: FakeArena) -> None:
     with Kill().hold(arena, [arena.cluster.brokers[1]]) as bite:
         assert bite.proof.startswith(
             "process of broker-2 gone; leader of orders-0 moved from broker-2 to broker-3 after 0."
@@ -59,18 +59,18 @@ def test_kill_tells_where_the_leaders_went(arena: FakeArena) -> None:
     assert arena.cluster.brokers[1].calls == ["kill", "restart"]
 
 
-def test_kill_of_one_that_leads_nothing(arena: FakeArena) -> None:
+def test_kill_of_a_broker_that_leads_nothing(arena: FakeArena) -> None:
     arena.cluster.replicas = {0: ("broker-2",)}
     with Kill().hold(arena, [arena.cluster.brokers[0]]) as bite:
         assert bite.bit
         assert "led no partition of orders" in bite.proof
 
 
-def test_kill_of_the_only_copy_leaves_nobody(arena: FakeArena) -> None:
+def test_kill_of_the_only_copy_leaves_no_leader(arena: FakeArena) -> None:
     arena.cluster.replicas = {0: ("broker-2",)}
     with Kill().hold(arena, [arena.cluster.brokers[1]]) as bite:
         assert bite.bit
-        assert "to nobody" in bite.proof
+        assert "to no broker" in bite.proof
 
 
 def test_kill_of_the_active_controller(arena: FakeArena) -> None:
@@ -78,7 +78,7 @@ def test_kill_of_the_active_controller(arena: FakeArena) -> None:
         assert "active controller moved from broker-3 to broker-2" in bite.proof
 
 
-def test_kill_works_on_workers_alike(arena: FakeArena) -> None:
+def test_kill_works_on_workers_too(arena: FakeArena) -> None:
     worker = arena.workers[0]
     with Kill().hold(arena, [worker]) as bite:
         assert bite.bit
@@ -127,7 +127,9 @@ def test_what_has_no_effect_does_not_bite_and_is_undone(arena: FakeArena, fault:
     ],
     ids=str,
 )
-def test_sever_cuts_these_links_and_no_others(arena: FakeArena, fault: Sever, links: list[str]) -> None:
+def test_sever_cuts_the_links_of_its_shape_and_no_others(
+    arena: FakeArena, fault: Sever, links: list[str]
+) -> None:
     target = arena.cluster.brokers[1]
     with fault.hold(arena, [target]):
         assert sorted(str(cut.link).replace("broker-", "b") for cut in target.cuts) == links
@@ -142,7 +144,7 @@ def test_sever_answers_leaves_requests_alone(arena: FakeArena) -> None:
         assert (ways[Direction.REQUESTS], ways[Direction.ANSWERS]) == (True, False)
 
 
-def test_slow_disk_tells_both_times_and_hits_the_topic(arena: FakeArena) -> None:
+def test_slow_disk_reports_both_times_and_hits_the_topic(arena: FakeArena) -> None:
     target = arena.cluster.brokers[1]
     with SlowDisk(delay_ms=80).hold(arena, [target]) as bite:
         assert bite.proof == "append at broker-2 rose from 1.0 to 81.0 ms (quickest of 7)"
@@ -185,7 +187,7 @@ def test_bad_settings_are_named() -> None:
         SlowDisk(delay_ms=1)
 
 
-def test_one_failing_undo_does_not_keep_the_others_from_theirs(arena: FakeArena) -> None:
+def test_a_failing_undo_does_not_prevent_the_others(arena: FakeArena) -> None:
     broken, whole = FakeNode("broker-1", ["broker-2"]), arena.cluster.brokers[1]
 
     def refuse(by: str | None = None) -> None:
@@ -197,10 +199,10 @@ def test_one_failing_undo_does_not_keep_the_others_from_theirs(arena: FakeArena)
     assert whole.cuts == []
 
 
-def test_when_every_broker_is_hit_nobody_is_left_to_lead(arena: FakeArena) -> None:
+def test_when_every_broker_is_hit_none_is_left_to_lead(arena: FakeArena) -> None:
     with Kill().hold(arena, arena.cluster.brokers) as bite:
         assert bite.bit
-        assert "no broker is left that could lead orders-0, orders-1, the controller quorum" in bite.proof
+        assert "no other broker is left to lead orders-0, orders-1, the controller quorum" in bite.proof
 
 
 def test_a_worker_heals_whatever_the_cluster_does(arena: FakeArena) -> None:

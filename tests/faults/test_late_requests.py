@@ -19,10 +19,10 @@ from tests.faults.test_requests import Gate
 
 @dataclass
 class Ending:
-    """A worker that comes to each moment it is asked for, but to those in `avoids`, and tells what happened to it."""
+    """A worker that reaches each requested moment except those in `avoids`, and records the calls it gets."""
 
     name: str
-    told: list[str]
+    events: list[str]
     role: str = "producer"
     transactional_id: str = "orders-producer-1"
     client_settings: dict[str, str] = field(default_factory=dict)
@@ -32,14 +32,14 @@ class Ending:
 
     def stop_at(self, moment: str) -> None:
         self.moment = "" if moment == self.avoids else moment
-        self.told.append(f"stop at {moment}")
+        self.events.append(f"stop at {moment}")
 
     def waits(self) -> bool:
         return bool(self.moment)
 
     def go_on(self) -> None:
         if self.moment:
-            self.told.append(f"go on from {self.moment}")
+            self.events.append(f"go on from {self.moment}")
         self.moment = ""
 
     def counters(self) -> Counters:
@@ -57,15 +57,15 @@ class Ending:
         return False
 
 
-class TellingGate(Gate):
-    told: list[str]
+class RecordingGate(Gate):
+    events: list[str]
 
     def hold_requests(self, how: HeldRequests) -> None:
-        self.told.append("hold")
+        self.events.append("hold")
         super().hold_requests(how)
 
     def release_requests(self) -> None:
-        self.told.append("release")
+        self.events.append("release")
         super().release_requests()
 
 
@@ -78,22 +78,22 @@ class EndingArena(FakeArena):
 
 
 @pytest.fixture
-def told() -> list[str]:
+def events() -> list[str]:
     return []
 
 
 @pytest.fixture
-def arena(told: list[str]) -> EndingArena:
-    made = EndingArena(make_arena().cluster, endings=[Ending("producer-1", told)])
-    gates = [TellingGate(broker.name, broker.peers) for broker in made.cluster.brokers]
+def arena(events: list[str]) -> EndingArena:
+    made = EndingArena(make_arena().cluster, endings=[Ending("producer-1", events)])
+    gates = [RecordingGate(broker.name, broker.peers) for broker in made.cluster.brokers]
     for gate in gates:
-        gate.told = told
+        gate.events = events
     made.cluster.brokers = list(gates)
     return made
 
 
 def test_the_worker_waits_until_it_is_held_and_until_it_is_delivered(
-    arena: EndingArena, told: list[str]
+    arena: EndingArena, events: list[str]
 ) -> None:
     fault, nodes = LateRequests(), arena.cluster.brokers[:1]
     with fault.hold(arena, nodes) as bite:
@@ -102,21 +102,23 @@ def test_the_worker_waits_until_it_is_held_and_until_it_is_delivered(
             "requests held from EndTxn on: 3 to broker-1 on 1 connection(s), sent after before_commit; "
             "producer-1 waited at midway_to_abort"
         )
-        assert told == [
+        assert events == [
             "stop at before_commit",
             "hold",
             "go on from before_commit",
             "stop at midway_to_abort",
         ]
-    assert told[4:] == ["release", "go on from midway_to_abort"], "it goes on behind the late request"
+    assert events[4:] == ["release", "go on from midway_to_abort"], "it goes on behind the late request"
     assert fault.healed(arena, nodes).healed
 
 
-def test_without_a_second_moment_the_schedule_says_when(arena: EndingArena, told: list[str]) -> None:
+def test_without_a_second_moment_the_schedule_decides_when_requests_are_delivered(
+    arena: EndingArena, events: list[str]
+) -> None:
     with LateRequests(until="").hold(arena, arena.cluster.brokers[:1]) as bite:
         assert bite.bit
-        assert told == ["stop at before_commit", "hold", "go on from before_commit"]
-    assert told[3:] == ["release"]
+        assert events == ["stop at before_commit", "hold", "go on from before_commit"]
+    assert events[3:] == ["release"]
 
 
 @pytest.mark.parametrize(
@@ -135,9 +137,9 @@ def test_without_a_second_moment_the_schedule_says_when(arena: EndingArena, told
         ),
     ],
 )
-def test_a_moment_that_does_not_come_is_no_bite(
+def test_a_moment_that_is_not_reached_does_not_bite(
     arena: EndingArena,
-    told: list[str],
+    events: list[str],
     avoids: str,
     happened: list[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -145,17 +147,19 @@ def test_a_moment_that_does_not_come_is_no_bite(
     monkeypatch.setattr(late_requests, "_REACH_LIMIT_S", 0.05)
     arena.endings[0].avoids = avoids
     with LateRequests().hold(arena, arena.cluster.brokers[:1]) as bite:
-        assert (bite.bit, bite.proof) == (False, f"producer-1 did not come to {avoids} in 0.05 s")
-    assert told == happened
+        assert (bite.bit, bite.proof) == (False, f"producer-1 did not reach {avoids} in 0.05 s")
+    assert events == happened
 
 
-def test_no_request_is_no_bite_and_the_worker_is_let_go(arena: EndingArena, told: list[str]) -> None:
+def test_without_a_request_it_does_not_bite_and_the_worker_resumes(
+    arena: EndingArena, events: list[str]
+) -> None:
     gate = arena.cluster.brokers[0]
-    assert isinstance(gate, TellingGate)
+    assert isinstance(gate, RecordingGate)
     gate.load = 0
     with LateRequests(within_s=0.05).hold(arena, [gate]) as bite:
         assert (bite.bit, bite.way) == (False, "hook")
-    assert told == ["stop at before_commit", "hold", "go on from before_commit", "release"]
+    assert events == ["stop at before_commit", "hold", "go on from before_commit", "release"]
 
 
 def test_is_a_value_with_a_name_and_can_be_made_again(arena: EndingArena) -> None:

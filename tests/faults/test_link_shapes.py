@@ -1,4 +1,4 @@
-"""Shapes of partitions as data: who sees whom, and which links are cut for that."""
+"""Shapes of partitions as data: which nodes see each other, and which links are cut for that."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def seen_by(name: str, names: Collection[str], apart: _shapes.Pairs) -> frozense
 
 
 @given(wirings())
-def test_halves_part_exactly_those_on_different_sides(case: tuple[Wiring, list[str]]) -> None:
+def test_halves_separate_exactly_the_nodes_on_different_sides(case: tuple[Wiring, list[str]]) -> None:
     made, targets = case
     near = _shapes.side(made, targets)
     apart = _shapes.halves(made, targets)
@@ -56,7 +56,7 @@ def test_the_side_of_a_single_target_is_never_more_than_half_of_a_kind(
 
 
 @given(wirings())
-def test_in_a_ring_each_sees_a_majority_and_no_two_the_same(case: tuple[Wiring, list[str]]) -> None:
+def test_in_a_ring_each_node_sees_a_majority_and_no_two_the_same(case: tuple[Wiring, list[str]]) -> None:
     made, targets = case
     if len(made.names) < 3:
         with pytest.raises(FaultError, match="at least 3"):
@@ -103,7 +103,7 @@ def test_cuts_are_links_that_exist_each_once_and_in_the_direction(
     if shape in ("isolate", "halves", "ring", "bridge"):
         cut = {frozenset({link.source, link.destination}) for link in links}
         left = {frozenset({link.source, link.destination}) for link in made.links} - cut
-        assert not cut & left, "of a pair that is parted no link is left"
+        assert not cut & left, "no link of a separated pair is left"
         assert not any(_shapes.of_clients(link) for link in links)
 
 
@@ -112,7 +112,7 @@ def cut_links(shape: str, made: Wiring, *targets: str) -> list[str]:
     return [text.replace("broker-", "b").replace("controller-", "c") for text in sorted(found)]
 
 
-def test_which_links_of_brokers_and_controllers_of_their_own() -> None:
+def test_links_cut_between_brokers_and_separate_controllers() -> None:
     made = wiring(3, 1, False)
     assert cut_links("isolate", made, "broker-2") == [
         "b1->b2",
@@ -129,7 +129,7 @@ def test_which_links_of_brokers_and_controllers_of_their_own() -> None:
     assert cut_links("clients", made, "controller-1") == []
 
 
-def test_between_combined_nodes_brokers_and_controllers_are_told_apart() -> None:
+def test_links_of_combined_nodes_are_cut_by_role() -> None:
     made = wiring(3, 3, True)
     asked = ["b1->b2:controller", "b2->b1:controller", "b2->b3:controller", "b3->b2:controller"]
     fetched = ["b1->b2", "b3->b2"]
@@ -138,7 +138,7 @@ def test_between_combined_nodes_brokers_and_controllers_are_told_apart() -> None
     assert cut_links("isolate", made, "broker-2") == sorted([*asked, *fetched, "b2->b1", "b2->b3"])
 
 
-def test_a_ring_of_three_parts_the_target_from_the_next() -> None:
+def test_a_ring_of_three_separates_the_target_from_the_next_node() -> None:
     made = wiring(3, 3, True)
     assert _shapes.ring(made, ["broker-3"]) == {frozenset({"broker-3", "broker-1"})}
 
@@ -157,12 +157,12 @@ def test_a_ring_of_three_parts_the_target_from_the_next() -> None:
         ("bridge", "broker-1", set()),
     ],
 )
-def test_who_cannot_lead_any_longer(shape: str, target: str, losers: set[str]) -> None:
+def test_losers_are_the_nodes_without_a_quorum(shape: str, target: str, losers: set[str]) -> None:
     for direction in Direction:
         assert Sever(shape, direction).losers(wiring(3, 3, False), [target]) == losers
 
 
-def test_with_the_only_controller_on_their_side_it_is_the_others_who_lose() -> None:
+def test_the_side_without_the_only_controller_loses() -> None:
     made = wiring(3, 1, False)
     assert Sever("halves").losers(made, ["controller-1"]) == {"broker-2", "broker-3"}
-    assert Sever("isolate").losers(made, ["controller-1"]) == frozenset(), "then nobody can lead instead"
+    assert Sever("isolate").losers(made, ["controller-1"]) == frozenset(), "no other node can lead instead"

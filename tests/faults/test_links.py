@@ -1,4 +1,4 @@
-"""Faults on links without a server: which links they hit, what they prove, and that each takes back its own."""
+"""Faults on links without a server: the links they hit, their proofs, and that each undoes only its own changes."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_passes_the_check_of_its_contract(fault: Fault, word: str, combined: boo
 
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("fault", [fault for fault, _word in FAULTS], ids=str)
-def test_what_has_no_effect_does_not_bite_and_is_taken_back(fault: Fault) -> None:
+def test_a_fault_without_effect_does_not_bite_and_is_undone(fault: Fault) -> None:
     arena = make_arena()
     arena.cluster.toxiproxy.stubborn = True
     with fault.hold(arena, [arena.cluster["broker-1"]]) as bite:
@@ -77,7 +77,7 @@ def test_healing_is_not_claimed_while_it_is_held(fault: Fault) -> None:
 
 
 @pytest.mark.parametrize("fault", [Sever(), Sever("ring"), SlowLink(), FlakyLink("half_open")], ids=str)
-def test_what_fails_half_way_is_taken_back(fault: Fault) -> None:
+def test_a_fault_that_fails_half_way_is_undone(fault: Fault) -> None:
     arena = make_arena()
     arena.cluster.toxiproxy.room = 3
     hold = fault.hold(arena, [arena.cluster["broker-1"]])
@@ -111,28 +111,28 @@ def test_a_one_way_cut_leaves_the_other_way_open(way: Direction) -> None:
         assert all(node.passes(Link("broker-2", "broker-1")).values())
 
 
-def test_while_requests_are_cut_late_answers_have_to_come() -> None:
+def test_a_cut_of_requests_bites_only_if_late_answers_come_through() -> None:
     arena = make_arena()
     nodes = [arena.cluster["broker-1"]]
     fault = Sever("isolate", Direction.REQUESTS)
     with fault.hold(arena, nodes) as bite:
         assert bite.bit, bite.proof
-        assert bite.measured["late_answers"] == 2, "the links on which others fetch from the leader"
-        assert "on 5 it is Toxiproxy's word" in bite.proof
+        assert bite.measured["late_answers"] == 2, "the links on which followers fetch from the leader"
+        assert "on 5 only Toxiproxy's state" in bite.proof
     arena.cluster.links.answers_lost = True
     with fault.hold(arena, nodes) as bite:
         assert not bite.bit
         assert "answers are cut too" in bite.proof
     with Sever("isolate", Direction.ANSWERS).hold(arena, nodes) as bite:
-        assert bite.bit, "there nobody waits for answers"
+        assert bite.bit, "no leader is asked there"
 
 
 def doers(arena: MeshArena) -> set[str]:
-    """The faults whose toxics are there, by the toxics' names."""
+    """Return the faults that have toxics in place, from the toxics' names."""
     return {left.split("broker-1.")[1].split("-")[0] for left in arena.cluster.residue()}
 
 
-def test_what_two_faults_do_to_one_link_each_takes_back_itself() -> None:
+def test_two_faults_on_one_link_each_undo_their_own_change() -> None:
     arena = make_arena()
     nodes = [arena.cluster["broker-1"]]
     slow = SlowLink(lanes="clients").hold(arena, nodes)
@@ -146,7 +146,7 @@ def test_what_two_faults_do_to_one_link_each_takes_back_itself() -> None:
     assert arena.cluster.residue() == []
 
 
-def test_what_two_have_cut_stays_cut_until_the_last_has_gone() -> None:
+def test_a_link_cut_twice_stays_cut_until_the_last_fault_ends() -> None:
     arena = make_arena()
     node, link = arena.cluster["broker-1"], Link("produce", "broker-1")
     with Sever("clients", Direction.ANSWERS).hold(arena, [node]):
@@ -156,7 +156,7 @@ def test_what_two_have_cut_stays_cut_until_the_last_has_gone() -> None:
     assert node.passes(link)[Direction.BOTH]
 
 
-def test_a_link_that_is_slow_already_gets_slower() -> None:
+def test_a_slow_link_gets_slower_under_a_second_fault() -> None:
     arena = make_arena()
     nodes = [arena.cluster["broker-1"]]
     with SlowLink().hold(arena, nodes), SlowLink(jitter_ms=10).hold(arena, nodes) as bite:
@@ -182,7 +182,7 @@ def test_a_node_acts_on_its_own_links_only() -> None:
         node.passes(Link("produce", "nobody"))
 
 
-def test_without_a_name_everything_of_a_node_is_taken_back() -> None:
+def test_without_a_name_every_change_at_a_node_is_undone() -> None:
     arena = make_arena()
     node, other = arena.cluster["broker-1"], arena.cluster["broker-2"]
     link = Link("broker-1", "broker-2")
@@ -192,7 +192,7 @@ def test_without_a_name_everything_of_a_node_is_taken_back() -> None:
     node.unshape("one")
     assert len(arena.cluster.residue()) == 6
     node.mend()
-    assert len(arena.cluster.residue()) == 6, "cuts are one thing, other toxics another"
+    assert len(arena.cluster.residue()) == 6, "mending cuts leaves other toxics"
     node.unshape()
     assert len(arena.cluster.residue()) == 2
     other.unshape()

@@ -1,4 +1,4 @@
-"""A broken log folder of several, on brokers in memory; and what of it is known to Byteman and to our file system."""
+"""One of several log folders broken, on brokers in memory, and in the rules of Byteman and of the FUSE file system."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ONE_FOLDER = BrokenDisk(folder=2)
 
 @dataclass
 class FolderNode(FakeNode):
-    """Partition 0 is in its second log folder, partition 1 in the first. What is given up stays so until a restart."""
+    """Partition 0 is in its second log folder, partition 1 in the first. An offline folder stays offline until a restart."""
 
     names: Sequence[str] = ("1", "2")
     broken: str = ""
@@ -64,7 +64,7 @@ class FolderNode(FakeNode):
 
 @dataclass
 class FolderCluster(FakeCluster):
-    """A broker whose folder is offline neither leads nor follows what is in it."""
+    """A broker with an offline folder neither leads nor follows the partitions in it."""
 
     def partitions(self, topic: str) -> Sequence[PartitionState]:
         states = []
@@ -101,7 +101,7 @@ def test_passes_the_check_of_its_contract(arena: FakeArena, fault: BrokenDisk) -
     node = target(arena)
     assert isinstance(node, FolderBreakable)
     checked = check_fault(fault, arena, [node])
-    assert "log folder 2 of broker-2 refuses records (error 56), broker-2 runs on" in checked.bite.proof
+    assert "log folder 2 of broker-2 refuses records (error 56), broker-2 still runs" in checked.bite.proof
     assert checked.bite.measured["partitions_moved"] == 1
     assert checked.bite.measured["leaders_kept"] == 1
     assert node.calls[:4] == ["break_disk orders", "mend_disk", "shut_down", "restart"]
@@ -116,7 +116,7 @@ def test_a_folder_on_all_brokers_leaves_its_partitions_without_a_leader(arena: F
     assert ONE_FOLDER.healed(arena, arena.cluster.brokers).healed
 
 
-def test_no_bite_when_it_takes_records_or_has_none_of_the_topic(
+def test_no_bite_when_the_folder_accepts_records_or_has_none_of_the_topic(
     arena: FakeArena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_folder, "_REFUSE_LIMIT_S", 0.2)
@@ -124,7 +124,7 @@ def test_no_bite_when_it_takes_records_or_has_none_of_the_topic(
     node.stubborn = True
     with ONE_FOLDER.hold(arena, [node]) as bite:
         assert not bite.bit
-        assert "log folder 2 of broker-2 still takes records" in bite.proof
+        assert "log folder 2 of broker-2 still accepts records" in bite.proof
     node.stubborn, node.names = False, ("1", "2", "3")
     with BrokenDisk(folder=3).hold(arena, [node]) as bite:
         assert not bite.bit
@@ -154,7 +154,7 @@ def test_no_bite_when_the_other_folder_is_harmed(arena: FakeArena, monkeypatch: 
     monkeypatch.setattr(node, "append_to", all_refuse)
     with ONE_FOLDER.hold(arena, [node]) as bite:
         assert not bite.bit
-        assert "log folder 1 of broker-2 takes no record either" in bite.proof
+        assert "log folder 1 of broker-2 accepts no record either" in bite.proof
 
 
 def test_healing_is_not_claimed_while_the_folder_is_offline(
@@ -172,16 +172,16 @@ def test_healing_is_not_claimed_while_the_folder_is_offline(
     assert "broker-2 not running" in ONE_FOLDER.healed(arena, [node]).proof
 
 
-def test_who_has_no_such_folder_is_refused(arena: FakeArena) -> None:
+def test_a_broker_without_such_a_folder_is_refused(arena: FakeArena) -> None:
     with (
-        pytest.raises(FaultError, match=r"no log folder 3: .*log_folders=3"),
+        pytest.raises(FaultError, match=r"no log folder 3; .*log_folders=3"),
         BrokenDisk(folder=3).hold(arena, [target(arena)]),
     ):
         pass
     with pytest.raises(FaultError, match="bare"), ONE_FOLDER.hold(arena, [SimpleNamespace(name="bare")]):
         pass
     for number in (1, -1):
-        with pytest.raises(UsageError, match=f"folder={number} is none"):
+        with pytest.raises(UsageError, match=f"folder={number} is not a folder"):
             BrokenDisk(folder=number)
 
 
@@ -196,7 +196,7 @@ def test_who_has_no_such_folder_is_refused(arena: FakeArena) -> None:
         ("/2/meta.properties", False),
     ],
 )
-def test_our_file_system_breaks_one_folder(path: str, hit: bool) -> None:
+def test_the_faulty_file_system_breaks_one_folder(path: str, hit: bool) -> None:
     assert Order(DiskHarm.BROKEN, 0, ("orders",), "2").hits(path) is hit
     assert Order(DiskHarm.BROKEN, 0, ("orders",)).hits("/1/orders-0/0.log")
 

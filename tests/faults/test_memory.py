@@ -1,4 +1,4 @@
-"""Memory taken away: the fault on nodes in memory, the limit on files that say what the test wants and on real processes."""
+"""Memory limits: the fault on nodes in memory, the limit on files made by the test and on real processes."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ FAULT = Starve(memory_mb=8)
 
 @dataclass
 class ForgetfulNode(FakeNode):
-    """Has 150 MB, a tenth of it page cache; with its memory taken, `mute` ones take no load, `mortal` ones
-    end, and `doomed` ones end as soon as they get it back.
+    """Has 150 MB, a tenth of it page cache. Under the limit a `mute` node accepts no load, a `mortal` node ends, and a
+    `doomed` node ends as soon as the limit is removed.
     """
 
     left_mb: float | None = None
@@ -40,13 +40,13 @@ class ForgetfulNode(FakeNode):
     doomed: bool = False
 
     def starve(self, cpu_share: float) -> str:
-        raise AssertionError("the processors are left alone")
+        raise AssertionError("CPU time is not limited")
 
     def feed(self) -> None:
-        raise AssertionError("the processors are left alone")
+        raise AssertionError("CPU time is not limited")
 
     def cpu_under_load(self, for_s: float) -> float:
-        raise AssertionError("the processors are left alone")
+        raise AssertionError("CPU time is not limited")
 
     def take_memory(self, left_mb: float) -> str:
         self.calls.append("take_memory")
@@ -94,7 +94,7 @@ def test_passes_the_check_of_its_contract() -> None:
 
 
 @pytest.mark.parametrize("flaw", ["stubborn", "always_short", "mute"])
-def test_what_has_no_effect_does_not_bite_and_is_undone(flaw: str) -> None:
+def test_a_fault_without_effect_does_not_bite_and_is_undone(flaw: str) -> None:
     arena, nodes = arena_of()
     setattr(nodes[1], flaw, True)
     with FAULT.hold(arena, [nodes[1]]) as bite:
@@ -104,7 +104,7 @@ def test_what_has_no_effect_does_not_bite_and_is_undone(flaw: str) -> None:
         assert not bite.bit
 
 
-def test_a_node_that_dies_of_it_is_started_again() -> None:
+def test_a_node_that_ends_under_the_limit_is_started_again() -> None:
     arena, nodes = arena_of()
     nodes[1].mortal = True
     with FAULT.hold(arena, [nodes[1]]) as bite:
@@ -116,8 +116,8 @@ def test_a_node_that_dies_of_it_is_started_again() -> None:
     assert nodes[1].running()
 
 
-def test_a_node_that_ends_when_it_gets_memory_back_is_started_again() -> None:
-    """What was refused before may be the end of it, but it has to wait even for that."""
+def test_a_node_that_ends_after_the_limit_is_started_again() -> None:
+    """A refusal under the limit may end the process, but only after the limit: it needs memory to end."""
     arena, nodes = arena_of()
     nodes[1].doomed = True
     with FAULT.hold(arena, [nodes[1]]) as bite:
@@ -127,7 +127,7 @@ def test_a_node_that_ends_when_it_gets_memory_back_is_started_again() -> None:
     assert FAULT.healed(arena, [nodes[1]]).healed
 
 
-def test_a_node_that_still_takes_no_load_with_its_memory_back_is_killed_and_started(
+def test_a_node_that_accepts_no_load_after_the_limit_is_killed_and_started(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     arena, nodes = arena_of()
@@ -165,7 +165,7 @@ def test_bad_settings_and_nodes_without_the_power_are_named() -> None:
     assert (str(Starve()), str(FAULT)) == ("starve", "starve-memory")
 
 
-# Files that say what the test wants.
+# Files made by the test.
 
 
 def group(folder: Path, version: int, **files: str) -> MemoryGroup:
@@ -213,7 +213,7 @@ def test_version_2_is_slowed_down(tmp_path: Path) -> None:
     assert memory.look().limit_mb is None
 
 
-def test_a_limit_that_cannot_be_is_told_and_taken_back(tmp_path: Path) -> None:
+def test_a_limit_that_cannot_be_set_is_reported_and_undone(tmp_path: Path) -> None:
     memory = group(tmp_path, 1, memory__stat=STAT)
     with pytest.raises(FaultError, match=f"memory of {tmp_path} cannot be limited: "):
         memory.squeeze(8)
@@ -228,9 +228,9 @@ def test_the_group_of_a_process_is_found_by_controller(
     monkeypatch.setattr(cgroup, "_PROCESSES", tmp_path / "proc")
     one, two = tmp_path / "one", tmp_path / "two"
     (tmp_path / "proc" / "7").mkdir(parents=True)
-    told = tmp_path / "proc" / "7" / "cgroup"
+    membership = tmp_path / "proc" / "7" / "cgroup"
     (tmp_path / "mounts").write_text(f"cgroup {one} cgroup rw,memory 0 0\ncgroup2 {two} cgroup2 rw 0 0\n")
-    told.write_text("4:memory:/a/b\n1:cpu:/c\n0::/d/e\n")
+    membership.write_text("4:memory:/a/b\n1:cpu:/c\n0::/d/e\n")
     assert home_of(7, "memory") == Home(one / "a" / "b", 1)
     assert place_for(7, "memory") == Place(one / "a" / "b", one / "a" / "b", 1)
     assert home_of(7, "blkio") is None
@@ -238,7 +238,7 @@ def test_the_group_of_a_process_is_found_by_controller(
     (two / "d" / "e").mkdir(parents=True)
     (two / "d" / "e" / "cgroup.controllers").write_text("io pids\n")
     assert home_of(7, "blkio") == Home(two / "d" / "e", 2)
-    assert place_for(7, "blkio") is None, "nobody hands it on there"
+    assert place_for(7, "blkio") is None, "no parent group delegates it there"
     (two / "d" / "cgroup.subtree_control").write_text("io\n")
     assert place_for(7, "blkio") == Place(two / "d", two / "d" / "e", 2)
 
@@ -257,19 +257,19 @@ time.sleep(600)
 
 @pytest.fixture
 def hungry(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
-    """Wants 64 MB when it is sent a line, and then says so."""
+    """A process that allocates 64 MB when it is sent a line, and then prints a line."""
     process = child_process.spawn([sys.executable, "-c", HUNGRY], log=tmp_path / "log", stdin=subprocess.PIPE)
     yield process, tmp_path / "log"
     child_process.end(process)
 
 
 @pytest.mark.skipif(NO_GROUPS is not None, reason=str(NO_GROUPS))
-def test_who_wants_more_than_is_left_waits_for_it(hungry: tuple[subprocess.Popen[bytes], Path]) -> None:
+def test_a_process_that_needs_more_than_the_limit_waits(hungry: tuple[subprocess.Popen[bytes], Path]) -> None:
     process, log = hungry
     place = place_for(process.pid, "memory")
     assert place is not None
     if place.version == 2:
-        pytest.skip("version 2 slows down by some seconds only")
+        pytest.skip("version 2 only slows the process down by some seconds")
     own = Group.made(place, {})
     try:
         own.take(process.pid)

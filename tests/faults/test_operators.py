@@ -1,4 +1,4 @@
-"""Faults of operators on brokers in memory: what they ask for, what they prove, and what they put back."""
+"""Faults of operators on brokers in memory: their requests, their proofs, and what they restore."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_without_a_target_nothing_is_done(arena: FakeArena, brokers: Brokers, fa
 
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("fault", [AddPartitions(), DeleteRecords(), ShortRetention()], ids=str)
-def test_what_has_no_effect_does_not_bite(arena: FakeArena, brokers: Brokers, fault: Fault) -> None:
+def test_a_fault_without_effect_does_not_bite(arena: FakeArena, brokers: Brokers, fault: Fault) -> None:
     brokers.refusing, brokers.bounds = True, {0: (0, 400), 1: (0, 400)}
     with fault.hold(arena, [node(arena, 2)]) as bite:
         assert not bite.bit, bite.proof
@@ -102,7 +102,7 @@ def test_what_has_no_effect_does_not_bite(arena: FakeArena, brokers: Brokers, fa
 
 
 @pytest.mark.parametrize("fault", [TransferLeadership(), Reassign()], ids=str)
-def test_what_is_refused_does_not_bite_and_a_refused_undo_is_told(
+def test_a_refused_fault_does_not_bite_and_a_refused_undo_raises(
     arena: FakeArena, brokers: Brokers, fault: Fault
 ) -> None:
     brokers.refusing = True
@@ -119,7 +119,7 @@ def test_what_is_refused_does_not_bite_and_a_refused_undo_is_told(
 # --- leaders and replicas ---------------------------------------------------------------------------
 
 
-def test_transfer_moves_what_the_target_leads_and_no_more(arena: FakeArena, brokers: Brokers) -> None:
+def test_transfer_moves_only_partitions_that_the_target_leads(arena: FakeArena, brokers: Brokers) -> None:
     before = places(arena)
     with TransferLeadership().hold(arena, [node(arena, 2)]) as bite:
         assert bite.proof.startswith(
@@ -128,11 +128,11 @@ def test_transfer_moves_what_the_target_leads_and_no_more(arena: FakeArena, brok
         assert bite.measured["leader_epoch_after"] == 5
         assert places(arena)[0] == ("broker-3", ("broker-3", "broker-1", "broker-2"))
         assert places(arena)[1] == before[1]
-    # Its old order comes back too, and the leader though it is not the preferred one.
+    # The old order of the replicas comes back too, and the old leader although it is not the preferred one.
     assert places(arena) == before
 
 
-def test_transfer_needs_something_to_move_and_somebody_to_take_it(arena: FakeArena, brokers: Brokers) -> None:
+def test_transfer_needs_a_partition_and_another_replica(arena: FakeArena, brokers: Brokers) -> None:
     with TransferLeadership().hold(arena, [node(arena, 3)]) as bite:
         assert "leads no partition" in bite.proof
     with TransferLeadership().hold(arena, arena.cluster.brokers) as bite:
@@ -149,7 +149,7 @@ def test_healing_is_not_claimed_before_all_is_as_it_was(
     with fault.hold(arena, [node(arena, 2)]):
         healing = fault.healed(arena, [node(arena, 2)])
         assert not healing.healed
-        assert "and had broker-2 of broker-1, broker-2, broker-3" in healing.proof
+        assert "but had leader broker-2 of broker-1, broker-2, broker-3" in healing.proof
     assert fault.healed(arena, [node(arena, 2)]).healed
 
 
@@ -174,15 +174,15 @@ def test_partitions_are_added_again_by_each_hold(arena: FakeArena, brokers: Brok
     for before in (2, 4):
         with AddPartitions(more=2).hold(arena, [node(arena, 1)]) as bite:
             assert bite.proof.startswith(f"{before} partitions became {before + 2}, all led after 0.")
-    assert len(arena.cluster.replicas) == 6, "that cannot be undone"
+    assert len(arena.cluster.replicas) == 6, "adding partitions cannot be undone"
 
 
 # --- records ----------------------------------------------------------------------------------------
 
 
-def test_deletion_tells_how_much_the_group_had_not_read(arena: FakeArena, brokers: Brokers) -> None:
+def test_deletion_reports_how_much_the_group_had_not_read(arena: FakeArena, brokers: Brokers) -> None:
     with DeleteRecords().hold(arena, [node(arena, 1)]) as bite:
-        assert bite.proof.startswith("200 offsets of 2 partitions deleted, 0 beyond what the group committed")
+        assert bite.proof.startswith("200 offsets of 2 partitions deleted, 0 beyond the group's committed")
     with DeleteRecords(share=1, beyond_group=True).hold(arena, [node(arena, 1)]) as bite:
         assert bite.measured["beyond_committed"] == sum(start - 200 for start, _ in brokers.bounds.values())
         assert bite.measured["beyond_committed"] > 0
@@ -193,10 +193,10 @@ def test_deletion_needs_something_to_delete(arena: FakeArena, brokers: Brokers) 
     brokers.committed = {}
     with DeleteRecords().hold(arena, [node(arena, 1)]) as bite:
         assert not bite.bit
-        assert "orders-group leaves nothing below what it committed" in bite.proof
+        assert "orders-group has committed no offset above a log's start" in bite.proof
 
 
-def test_retention_puts_back_what_the_topic_had(arena: FakeArena, brokers: Brokers) -> None:
+def test_retention_restores_the_settings_of_the_topic(arena: FakeArena, brokers: Brokers) -> None:
     brokers.overrides = {"retention.ms": "5000", "min.insync.replicas": "2"}
     fault = ShortRetention()
     with fault.hold(arena, [node(arena, 1)]) as bite:
@@ -208,7 +208,7 @@ def test_retention_puts_back_what_the_topic_had(arena: FakeArena, brokers: Broke
 
 
 @pytest.mark.usefixtures("impatient")
-def test_retention_that_nobody_looks_at_does_not_bite(arena: FakeArena, brokers: Brokers) -> None:
+def test_retention_that_brokers_do_not_check_does_not_bite(arena: FakeArena, brokers: Brokers) -> None:
     brokers.retention = False
     fault = ShortRetention()
     with fault.hold(arena, [node(arena, 1)]) as bite:
@@ -242,7 +242,7 @@ def test_an_unclean_election_needs_writers(arena: FakeArena, brokers: Brokers) -
         assert not bite.bit
         assert "fewer than 200 records were written" in bite.proof
         assert "does not run" in fault.healed(arena, [node(arena, 3)]).proof
-    assert node(arena, 1).calls == ["restart"], "nobody was killed for nothing"
+    assert node(arena, 1).calls == ["restart"], "no broker was killed for nothing"
     assert fault.healed(arena, [node(arena, 3)]).healed
 
 
@@ -254,7 +254,7 @@ def test_an_unclean_election_that_loses_nothing_does_not_bite(arena: FakeArena, 
 
 
 def test_an_unclean_election_is_refused_where_it_cannot_work(arena: FakeArena, brokers: Brokers) -> None:
-    with pytest.raises(FaultError, match="one node"), UncleanElection().hold(arena, arena.cluster.brokers):
+    with pytest.raises(FaultError, match="one target"), UncleanElection().hold(arena, arena.cluster.brokers):
         pass
     arena.cluster.controllers = lambda: ["broker-1", "broker-3"]  # type: ignore[method-assign]
     with (

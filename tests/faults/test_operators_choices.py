@@ -1,4 +1,4 @@
-"""Faults of operators: what they would move, delete or refuse, without any brokers."""
+"""Faults of operators: what they choose to move, delete or refuse, without any brokers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ def state(number: int, *replicas: str) -> PartitionState:
         ("ab", "ab", "ab", None),
     ],
 )
-def test_replicas_without_the_targets(replicas: str, targets: str, brokers: str, wanted: str | None) -> None:
+def test_targets_are_replaced_by_spare_brokers_or_removed(
+    replicas: str, targets: str, brokers: str, wanted: str | None
+) -> None:
     found = moved([state(0, *replicas)], frozenset(targets), list(brokers))
     assert found == ({0: tuple(wanted)} if wanted else {})
 
@@ -51,7 +53,7 @@ def test_spare_brokers_take_turns() -> None:
         (DeleteRecords(share=0.1), (0, 5), 1, 1),
     ],
 )
-def test_up_to_where_records_are_deleted(
+def test_records_are_deleted_up_to_the_share(
     fault: DeleteRecords, bounds: tuple[int, int], committed: int | None, below: int | None
 ) -> None:
     found = fault.below({0: bounds}, {} if committed is None else {0: committed})

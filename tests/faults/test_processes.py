@@ -49,7 +49,7 @@ FAULTS: list[Fault] = [Kill(), Restart(), RollingRestart(), Pause(), Starve()]
 
 @dataclass
 class ProcessNode(FakeNode):
-    """Can be stopped in order, paused and starved; `hangs` ones do not end on SIGTERM."""
+    """A node that can be stopped cleanly, paused and starved; with `hangs` it does not end on SIGTERM."""
 
     hangs: bool = False
     stopped: bool = False
@@ -114,7 +114,7 @@ def test_passes_the_check_of_its_contract(fault: Fault) -> None:
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 @pytest.mark.usefixtures("impatient")
-def test_what_has_no_effect_does_not_bite_and_is_undone(fault: Fault) -> None:
+def test_a_fault_without_effect_does_not_bite_and_is_undone(fault: Fault) -> None:
     arena, nodes = arena_of_processes()
     nodes[1].stubborn = True
     with fault.hold(arena, [nodes[1]]) as bite:
@@ -124,7 +124,7 @@ def test_what_has_no_effect_does_not_bite_and_is_undone(fault: Fault) -> None:
         assert not bite.bit
 
 
-def test_restart_tells_codes_and_where_the_leaders_went() -> None:
+def test_restart_reports_exit_codes_and_the_new_leaders() -> None:
     arena, nodes = arena_of_processes()
     with Restart().hold(arena, [nodes[1]]) as bite:
         assert bite.proof.startswith("broker-2 ended with code 143 after 0.")
@@ -133,7 +133,7 @@ def test_restart_tells_codes_and_where_the_leaders_went() -> None:
     assert nodes[1].calls == ["shut_down", "restart"]
 
 
-def test_what_does_not_end_by_itself_is_killed_and_the_proof_says_so() -> None:
+def test_a_node_that_does_not_end_is_killed_and_the_proof_says_so() -> None:
     arena, nodes = arena_of_processes()
     nodes[1].hangs = True
     with Restart().hold(arena, nodes) as bite:
@@ -192,11 +192,11 @@ def test_healing_is_not_claimed_too_early() -> None:
     assert "used only broker-2 0.10" in Starve().healed(arena, [nodes[1]]).proof
 
 
-def test_all_controllers_leave_nobody_to_elect() -> None:
+def test_without_controllers_no_leader_is_elected() -> None:
     arena, nodes = arena_of_processes()
     with Kill().hold(arena, nodes[1:]) as bite:
         assert bite.bit, bite.proof
-        assert "no majority of controllers is left to elect who leads orders-0" in bite.proof
+        assert "no majority of controllers is left to elect a leader of orders-0" in bite.proof
 
 
 def test_bad_settings_and_nodes_without_the_power_are_named() -> None:
@@ -215,7 +215,7 @@ def test_bad_settings_and_nodes_without_the_power_are_named() -> None:
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_load_that_does_not_ask_for_more_proves_nothing() -> None:
+def test_a_load_below_the_limit_does_not_bite() -> None:
     arena, nodes = arena_of_processes()
     nodes[1].cpu_under_load = lambda for_s: 0.05  # type: ignore[method-assign]
     with Starve(0.1).hold(arena, [nodes[1]]) as bite:
@@ -269,12 +269,12 @@ def test_a_control_group_leaves_a_process_its_share(burning: subprocess.Popen[by
     try:
         group.take(burning.pid)
         little = used_per_s(burning.pid, 3.0)
-        assert sweep_groups() == [], "that of a harness that lives is left alone"
+        assert sweep_groups() == [], "the group of a running harness is left alone"
     finally:
         group.remove()
     assert little <= 0.15
     assert not group.folder.exists()
-    # One that was being held back when it left may have to wait for a moment.
+    # A process that was throttled when it left the group may have to wait for a moment.
     wait_until(
         lambda: used_per_s(burning.pid) > little, 10.0, "it gets no more than its share without the group"
     )
@@ -284,21 +284,21 @@ def test_a_control_group_leaves_a_process_its_share(burning: subprocess.Popen[by
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A machine whose files say what the test wants."""
+    """A machine whose files are made by the test."""
     monkeypatch.setattr(cgroup, "_MOUNTS", tmp_path / "mounts")
     monkeypatch.setattr(cgroup, "_PROCESSES", tmp_path / "proc")
     (tmp_path / "proc" / "7").mkdir(parents=True)
     return tmp_path
 
 
-def test_where_a_group_can_be_made(machine: Path) -> None:
+def test_groups_are_made_where_the_controller_is_delegated(machine: Path) -> None:
     one, two = machine / "one", machine / "two"
-    told = machine / "proc" / "7" / "cgroup"
+    membership = machine / "proc" / "7" / "cgroup"
     (machine / "mounts").write_text(f"cgroup {one} cgroup rw,cpu,cpuacct 0 0\ncgroup2 {two} cgroup2 rw 0 0\n")
-    told.write_text("4:memory:/deep/group\n1:cpu,cpuacct:/a\n0::/b/c\n")
+    membership.write_text("4:memory:/deep/group\n1:cpu,cpuacct:/a\n0::/b/c\n")
     assert place_for(7) == Place(one / "a", one / "a", 1)
-    told.write_text("0::/b/c\n")
-    assert place_for(7) is None, "nobody hands on the CPU there"
+    membership.write_text("0::/b/c\n")
+    assert place_for(7) is None, "no parent group delegates the CPU there"
     (two / "b").mkdir(parents=True)
     (two / "b" / "cgroup.subtree_control").write_text("memory cpu\n")
     assert place_for(7) == Place(two / "b", two / "b" / "c", 2)
@@ -306,7 +306,7 @@ def test_where_a_group_can_be_made(machine: Path) -> None:
     assert place_for(7) is None
 
 
-def test_limits_are_written_as_each_version_wants_them(machine: Path) -> None:
+def test_limits_are_written_in_the_format_of_each_version(machine: Path) -> None:
     first = CpuGroup.make(Place(machine, machine, 1), 0.25)
     assert (first.folder / "cpu.cfs_quota_us").read_text() == "25000\n"
     assert (first.folder / "cpu.cfs_period_us").read_text() == "100000\n"
@@ -314,7 +314,7 @@ def test_limits_are_written_as_each_version_wants_them(machine: Path) -> None:
     assert (second.folder / "cpu.max").read_text() == "25000 100000\n"
 
 
-def test_groups_of_harnesses_that_are_gone_are_swept(machine: Path) -> None:
+def test_groups_of_ended_harnesses_are_swept(machine: Path) -> None:
     top = machine / "groups"
     (machine / "mounts").write_text(f"cgroup {top} cgroup rw,cpu 0 0\n")
     own = child_process.identify(os.getpid())
@@ -339,7 +339,7 @@ def test_a_group_that_is_still_in_use_is_waited_for(machine: Path) -> None:
     held = top / f"onceproof-{own.pid}-{own.start_ticks - 1}-{own.pid_namespace}-ab12"
     dying = (
         held / "of-a-dying-process"
-    )  # a folder that is not empty cannot be removed, as a group with a process in it
+    )  # a folder that is not empty cannot be removed, like a group with a process in it
     dying.mkdir(parents=True)
     leaves = threading.Timer(0.3, dying.rmdir)
     leaves.start()
@@ -348,10 +348,10 @@ def test_a_group_that_is_still_in_use_is_waited_for(machine: Path) -> None:
     assert not held.exists()
 
 
-def test_the_load_ends_in_time_and_tells_when_nobody_is_there() -> None:
+def test_the_load_ends_in_time_and_raises_without_a_server() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         begun = time.monotonic()
-        cpu.ask_for_more(server.getsockname(), 0.5)  # nobody answers, as a stopped process
+        cpu.ask_for_more(server.getsockname(), 0.5)  # never answered, as by a stopped process
         assert 0.4 <= time.monotonic() - begun < 5
         asked = server.accept()[0].recv(1 << 16)
         assert asked.count(b"onceproof-wire") > 10
@@ -365,7 +365,7 @@ def test_the_load_ends_in_time_and_tells_when_nobody_is_there() -> None:
 
 @dataclass
 class Sender(FakeNode):
-    """A producer that has `per_look` more records acked whenever it is looked at."""
+    """A producer that has `per_look` more records acked whenever its counters are read."""
 
     role: str = "producer"
     transactional_id: str = ""
@@ -401,7 +401,7 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("hasty")
-def test_a_broker_dies_with_what_it_never_read() -> None:
+def test_a_broker_dies_with_records_that_it_never_read() -> None:
     arena, nodes = arena_with_a_sender()
     with Kill(unread=250).hold(arena, [nodes[1]]) as bite:
         assert bite.bit, bite.proof
@@ -412,7 +412,7 @@ def test_a_broker_dies_with_what_it_never_read() -> None:
 
 
 @pytest.mark.usefixtures("hasty")
-def test_a_kill_without_unread_records_does_not_bite_when_some_are_asked_for() -> None:
+def test_a_kill_without_the_requested_unread_records_does_not_bite() -> None:
     arena, nodes = arena_with_a_sender(per_look=0)
     with Kill(unread=250).hold(arena, [nodes[1]]) as bite:
         assert not bite.bit
@@ -422,7 +422,7 @@ def test_a_kill_without_unread_records_does_not_bite_when_some_are_asked_for() -
 
 
 @pytest.mark.usefixtures("hasty", "impatient")
-def test_a_broker_that_is_not_stopped_may_have_read_everything() -> None:
+def test_unread_does_not_bite_when_the_broker_is_not_stopped() -> None:
     arena, nodes = arena_with_a_sender()
     nodes[1].stubborn = True
     with Kill(unread=250).hold(arena, [nodes[1]]) as bite:
@@ -440,7 +440,7 @@ def test_unread_records_need_a_node_that_can_be_stopped() -> None:
         Kill(unread=-1)
 
 
-def test_a_kill_comes_back_from_its_description() -> None:
+def test_a_kill_can_be_made_from_its_description() -> None:
     for fault in (Kill(), Kill(unread=300)):
         assert fault_of(fault.describe()) == fault
     assert str(Kill(unread=300)) == str(Kill())

@@ -33,7 +33,7 @@ from tests.fake_arena import FakeArena, FakeNode, make_arena
 
 
 class FakeLinks:
-    """Remembers where the lane leads."""
+    """Remembers the upstream of each lane."""
 
     def __init__(self) -> None:
         self.leads: dict[Link, str] = {}
@@ -72,7 +72,7 @@ def produce_listener(broker: Holding) -> Iterator[socket.socket]:
         yield server
 
 
-def test_a_holder_is_in_the_way_only_while_requests_are_held(
+def test_the_lane_passes_through_a_holder_only_while_requests_are_held(
     broker: Holding, produce_listener: socket.socket
 ) -> None:
     broker.release_requests()  # idempotent, also when nothing was ever held
@@ -97,13 +97,13 @@ def test_a_holder_is_in_the_way_only_while_requests_are_held(
         late = pool.submit(answer_late)
         broker.release_requests()
         late.result()
-    told = broker.held_requests()
-    assert (told["requests"], told["delivered"], told["answered"], told["inserted"]) == (0, 1, 1, 0)
+    counts = broker.held_requests()
+    assert (counts["requests"], counts["delivered"], counts["answered"], counts["inserted"]) == (0, 1, 1, 0)
     assert broker.residue() == []
     assert not list(broker.folder.glob("*.pid"))
 
 
-def test_when_the_holder_dies_the_lane_is_open_again_and_it_is_told(broker: Holding) -> None:
+def test_when_the_holder_dies_the_lane_opens_and_release_raises(broker: Holding) -> None:
     broker.hold_requests(HeldRequests((END_TXN,)))
     assert broker._holder is not None
     child_process.end(broker._holder)
@@ -123,7 +123,7 @@ def test_the_control_lane_has_no_proxy(broker: Holding) -> None:
 
 
 class Gate(FakeNode):
-    """A broker to which `load` requests come as soon as some are held."""
+    """A broker that gets `load` requests as soon as requests are held."""
 
     load = 3
     gets_stuck = False
@@ -185,7 +185,7 @@ def test_no_healing_while_something_is_held(arena: FakeArena, monkeypatch: pytes
         pass
     healing = HoldRequests().healed(arena, [gate(arena)])
     assert not healing.healed
-    assert "3 requests are held still" in healing.proof
+    assert "3 requests are still held" in healing.proof
     gate(arena).state = {"requests_so_far": 3, "delivered": 2}
     assert "3 requests were held, 2 delivered" in HoldRequests().healed(arena, [gate(arena)]).proof
     gate(arena).state = {"inserted": 1}
@@ -202,17 +202,17 @@ def test_is_a_value_with_a_name_and_can_be_made_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "complaint"),
     [
-        ({"api_keys": ("EndTx",)}, r"unknown kind 'EndTx'; there are: .*EndTxn"),
+        ({"api_keys": ("EndTx",)}, r"unknown kind 'EndTx'; choose from .*EndTxn"),
         ({"api_keys": ()}, "api_keys is empty"),
         ({"api_keys": (-4,)}, "api key -4"),
-        ({"lane": Lane.CONTROL}, "lane is produce or consume"),
-        ({"connections": 0}, "connections is at least 1"),
+        ({"lane": Lane.CONTROL}, "choose produce or consume"),
+        ({"connections": 0}, "connections must be at least 1"),
     ],
 )
-def test_bad_settings_are_named(wrong: dict[str, Any], told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+def test_bad_settings_are_named(wrong: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(UsageError, match=complaint):
         HoldRequests(**wrong)
 
 

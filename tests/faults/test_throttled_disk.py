@@ -1,4 +1,4 @@
-"""A disk with a rate: the fault on nodes in memory, the limit on files that say what the test wants."""
+"""A disk with a rate: the fault on nodes in memory, the limit on files made by the test."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FSYNC, READ = SlowDisk(harm="fsync", rate_kb_s=256), SlowDisk(harm="read", rate_
 
 @dataclass
 class ThrottledNode(FakeNode):
-    """Does 20,000 KB a second, or as little as it may."""
+    """Passes 20,000 KB a second, or as much as the limit allows."""
 
     free_kb_s: float = 20_000.0
     rates: dict[DiskHarm, int] = field(default_factory=dict)
@@ -69,7 +69,7 @@ def test_passes_the_check_of_its_contract(
     assert node.calls == [f"throttle slow_{fault.harm}", f"release slow_{fault.harm}"] * 2
 
 
-def test_what_has_no_effect_does_not_bite_and_is_undone(arena: FakeArena, node: ThrottledNode) -> None:
+def test_a_fault_without_effect_does_not_bite_and_is_undone(arena: FakeArena, node: ThrottledNode) -> None:
     node.stubborn = True
     with FSYNC.hold(arena, [node]) as bite:
         assert not bite.bit, bite.proof
@@ -78,9 +78,7 @@ def test_what_has_no_effect_does_not_bite_and_is_undone(arena: FakeArena, node: 
         assert not bite.bit
 
 
-def test_a_disk_that_was_slow_before_cannot_be_told_from_a_throttled_one(
-    arena: FakeArena, node: ThrottledNode
-) -> None:
+def test_a_disk_that_was_slow_before_does_not_bite(arena: FakeArena, node: ThrottledNode) -> None:
     node.free_kb_s = 400.0
     with FSYNC.hold(arena, [node]) as bite:
         assert not bite.bit
@@ -102,7 +100,7 @@ def test_healing_is_not_claimed_too_early(
 
 def test_bad_settings_and_nodes_without_the_power_are_named() -> None:
     for wrong in (8, 4000):
-        with pytest.raises(UsageError, match=f"rate_kb_s={wrong} cannot be shown; 32 to 800"):
+        with pytest.raises(UsageError, match=f"rate_kb_s={wrong} cannot be measured; choose 32 to 800"):
             SlowDisk(harm="fsync", rate_kb_s=wrong)
     with pytest.raises(UsageError, match="appends go to memory"):
         SlowDisk(rate_kb_s=256)
@@ -117,7 +115,7 @@ def test_bad_settings_and_nodes_without_the_power_are_named() -> None:
     assert (str(FSYNC), str(READ)) == ("slow_disk-fsync-rate", "slow_disk-read-rate")
 
 
-# Files that say what the test wants.
+# Files made by the test.
 
 
 def test_version_1_has_a_file_for_each_way(tmp_path: Path) -> None:
@@ -125,7 +123,7 @@ def test_version_1_has_a_file_for_each_way(tmp_path: Path) -> None:
     assert group.limited(Io.WRITE) is None, "no such group"
     group.limit(Io.WRITE, 1024)
     assert writes.read_text() == "8:0 1024\n"
-    writes.write_text("9:0 77\n8:0 1024\n")  # as the kernel tells, another disk first
+    writes.write_text("9:0 77\n8:0 1024\n")  # as the kernel lists them, another disk first
     assert (group.limited(Io.WRITE), group.limited(Io.READ)) == (1024, None)
     group.limit(Io.WRITE, None)
     assert writes.read_text() == "8:0 0\n"
@@ -141,7 +139,7 @@ def test_version_2_has_one_file(tmp_path: Path) -> None:
     assert file.read_text() == "8:0 rbps=max\n"
 
 
-def test_what_cannot_be_limited_is_told(tmp_path: Path) -> None:
+def test_a_limit_that_cannot_be_set_raises(tmp_path: Path) -> None:
     with pytest.raises(FaultError, match=f"writes of {tmp_path}/gone cannot be limited: "):
         IoGroup(Home(tmp_path / "gone", 1), "8:0").limit(Io.WRITE, 1024)
     with pytest.raises(FaultError, match="/proc is on no disk"):

@@ -1,4 +1,4 @@
-"""A rolling upgrade on nodes in memory: its order, what it raises, and when it does not count."""
+"""A rolling upgrade on nodes in memory: its order, the features it raises, and when it does not bite."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class VersionNode(ProcessNode):
 
 @dataclass
 class VersionCluster(FakeCluster):
-    """Leaders move with each stop: an epoch is the number of nodes that were stopped so far."""
+    """Leaders move with each stop: the epoch is the number of nodes stopped so far."""
 
     levels: dict[str, int] = field(default_factory=lambda: {METADATA_VERSION: 21})
     still: bool = False  # leaders never move
@@ -69,7 +69,7 @@ def upgrading(monkeypatch: pytest.MonkeyPatch) -> tuple[FakeArena, list[VersionN
     return FakeArena(cluster), nodes
 
 
-def test_controllers_go_first_and_the_active_one_last_of_them(
+def test_controllers_are_upgraded_first_and_the_active_one_last_of_them(
     upgrading: tuple[FakeArena, list[VersionNode]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arena, nodes = upgrading
@@ -92,7 +92,7 @@ def test_without_features_the_level_stays(upgrading: tuple[FakeArena, list[Versi
         assert bite.measured["metadata_version_after"] == 21
 
 
-def test_a_node_that_tells_its_old_version_is_no_bite_and_no_healing(
+def test_a_node_with_the_old_version_prevents_bite_and_healing(
     upgrading: tuple[FakeArena, list[VersionNode]],
 ) -> None:
     arena, nodes = upgrading
@@ -103,10 +103,12 @@ def test_a_node_that_tells_its_old_version_is_no_bite_and_no_healing(
     assert "broker-2 runs 3.9.2" in RollingUpgrade(NEW).healed(arena, nodes).proof
 
 
-def test_what_changes_nothing_is_no_bite(upgrading: tuple[FakeArena, list[VersionNode]]) -> None:
+def test_an_upgrade_that_changes_nothing_does_not_bite(
+    upgrading: tuple[FakeArena, list[VersionNode]],
+) -> None:
     arena, nodes = upgrading
     with RollingUpgrade(OLD).hold(arena, nodes) as same:
-        assert not same.bit, "the version and the level are those of before"
+        assert not same.bit, "version and level are the same as before"
     assert isinstance(arena.cluster, VersionCluster)
     arena.cluster.still = True
     with RollingUpgrade(NEW).hold(arena, nodes) as still:
@@ -119,10 +121,10 @@ def test_a_roll_ends_where_a_node_does_not_stop(upgrading: tuple[FakeArena, list
     with RollingUpgrade(NEW).hold(arena, nodes) as bite:
         assert not bite.bit
         assert "the roll ended at broker-1: broker-1 did not end" in bite.proof
-    assert [node.runs for node in nodes[1:]] == [OLD, OLD], "those after it were left alone"
+    assert [node.runs for node in nodes[1:]] == [OLD, OLD], "the nodes after it were left alone"
 
 
-def test_levels_that_all_support() -> None:
+def test_features_are_raised_to_levels_that_all_nodes_support() -> None:
     assert newest_for_all([SUPPORTED[OLD], SUPPORTED[NEW]], {METADATA_VERSION: 21}) == {}
     assert newest_for_all([SUPPORTED[NEW], SUPPORTED[NEW]], {METADATA_VERSION: 21}) == {
         METADATA_VERSION: 30,

@@ -1,4 +1,4 @@
-"""The doctor: it looks at everything, blames only what blocks, and changes nothing."""
+"""The doctor: it looks at everything, reports only real obstacles, and changes nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ABSENT = Fact("Docker engine", False, "no answer", "brokers in containers")
 BLOCKING = Fact("loopback", False, "127.0.0.1 cannot be bound", "the link mesh", blocks_prove=True)
 
 
-def test_every_fact_has_a_reason_and_a_use_and_nothing_is_made(
+def test_every_fact_has_a_reason_and_a_use_and_no_file_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -39,10 +39,10 @@ def test_the_table_has_a_line_a_fact_and_the_summary_last() -> None:
     assert as_table([PRESENT, ABSENT]).endswith("prove can run here")
 
 
-def test_json_tells_the_same() -> None:
-    told = json.loads(as_json([PRESENT, ABSENT]))
-    assert told["can_prove"] is True
-    assert told["facts"][1] == {
+def test_json_contains_the_same_facts() -> None:
+    parsed = json.loads(as_json([PRESENT, ABSENT]))
+    assert parsed["can_prove"] is True
+    assert parsed["facts"][1] == {
         "name": "Docker engine",
         "ok": False,
         "detail": "no answer",
@@ -60,7 +60,7 @@ def test_json_tells_the_same() -> None:
         (no("later", fetchable=True), True, True),
     ],
 )
-def test_only_what_is_needed_and_cannot_be_fetched_blocks(answer: Answer, needed: bool, proves: bool) -> None:
+def test_only_needed_things_that_cannot_be_fetched_block(answer: Answer, needed: bool, proves: bool) -> None:
     fact = doctor._fact(doctor._Look("thing", lambda: answer, "something", needed))
     assert can_prove([PRESENT, fact]) is proves
 

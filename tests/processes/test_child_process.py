@@ -1,4 +1,4 @@
-"""Processes die with the harness; a sweep ends what a crashed one left, and nothing else."""
+"""Processes die with the harness; a sweep ends the processes of a crashed harness, and no others."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_child_dies_with_a_killed_harness(tmp_path: Path) -> None:
     wait_until(lambda: not child.alive(), 5.0, f"child {child.pid} outlived its parent")
 
 
-def test_without_setpriv_it_dies_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_setpriv_a_child_dies_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = shutil.which
     monkeypatch.setattr(
         shutil, "which", lambda name, path=None: None if name == "setpriv" else real(name, path=path)
@@ -78,7 +78,7 @@ print(signal.value)
 """
 
 
-def test_spawn_gives_a_session_of_its_own_and_a_log(tmp_path: Path) -> None:
+def test_spawn_makes_a_new_session_and_a_log(tmp_path: Path) -> None:
     process = child_process.spawn(["sh", "-c", "echo out; echo err >&2; sleep 300"], log=tmp_path / "log")
     try:
         assert os.getsid(process.pid) == process.pid
@@ -88,7 +88,7 @@ def test_spawn_gives_a_session_of_its_own_and_a_log(tmp_path: Path) -> None:
     assert process.returncode == -signal.SIGKILL
 
 
-def test_end_is_fine_with_one_that_has_ended() -> None:
+def test_end_accepts_a_process_that_has_ended() -> None:
     process = child_process.spawn(["true"], log=None)
     process.wait(10)
     child_process.end(process)
@@ -100,7 +100,7 @@ def test_a_missing_program_is_named() -> None:
         child_process.spawn(["no-such-program"], log=None)
 
 
-def test_sweep_ends_what_was_started_below_a_folder(tmp_path: Path) -> None:
+def test_sweep_ends_processes_started_below_a_folder(tmp_path: Path) -> None:
     process = child_process.spawn(["sleep", "300"], log=None, pidfile=tmp_path / "node" / "server.pid")
     assert [ended.pid for ended in child_process.sweep(tmp_path)] == [process.pid]
     assert process.wait(5) == -signal.SIGKILL
@@ -142,7 +142,7 @@ def test_a_harness_that_ends_leaves_no_list(tmp_path: Path) -> None:
     assert list((cache_dir() / process_list.LISTS).iterdir()) == []
 
 
-def test_sweep_leaves_what_another_living_harness_started(tmp_path: Path) -> None:
+def test_sweep_leaves_processes_of_another_running_harness(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", PARENT, str(tmp_path)],
         stdin=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""What a crashed harness left is swept; what a living one uses, or one of another machine or user, is not touched."""
+"""Leftovers of a crashed harness are swept; those of a running harness, or of another machine or user, are not."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def victim() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def _change_records(cache: Path, **fields: Any) -> None:
-    """Make all lists in the cache folder say something else about whose they are; None takes a field away."""
+    """Change the owner fields of all lists in the cache folder; None removes a field."""
     for file in [*cache.glob("*/*.json"), *cache.glob("*/*.jsonl")]:
         lines = [json.loads(line) | fields for line in file.read_text().splitlines()]
         lines = [{name: value for name, value in line.items() if value is not None} for line in lines]
@@ -76,7 +76,7 @@ def _swept(runs: Path) -> list[str]:
     return [*ownership.sweep(runs), *map(str, abandoned_clusters.sweep_stale())]
 
 
-def test_folders_of_the_living_are_left_alone(runs: Path) -> None:
+def test_folders_of_running_harnesses_are_left_alone(runs: Path) -> None:
     folder = ownership.new_cluster_folder(runs)
     assert ownership.sweep(runs) == []
     assert (folder / ownership.OWNER).exists()
@@ -84,7 +84,7 @@ def test_folders_of_the_living_are_left_alone(runs: Path) -> None:
     assert ownership.left_below(runs) == [], "this machine knows that it is in use"
 
 
-def test_a_folder_that_was_given_back_leaves_no_record(runs: Path, own_cache: Path) -> None:
+def test_a_disowned_folder_leaves_no_record(runs: Path, own_cache: Path) -> None:
     first, second = ownership.new_cluster_folder(runs), ownership.new_cluster_folder(runs)
     assert len(list(own_cache.glob("owners/*.json"))) == 2
     ownership.disown(first)
@@ -92,7 +92,7 @@ def test_a_folder_that_was_given_back_leaves_no_record(runs: Path, own_cache: Pa
     assert not list(own_cache.glob("owners/*.json"))
 
 
-def test_what_a_dead_owner_left_is_ended_and_its_data_deleted(
+def test_processes_of_a_dead_owner_are_ended_and_its_data_deleted(
     runs: Path, crashed: Path, victim: subprocess.Popen[bytes], own_cache: Path
 ) -> None:
     left = identity.identify(victim.pid)
@@ -131,7 +131,7 @@ def test_a_killed_cluster_is_swept_wherever_it_was(crashed: Path) -> None:
         ({"machine_id": None, "pid_namespace": None, "uid": None}, "older version"),
     ],
 )
-def test_a_harness_of_another_machine_container_or_user_is_never_taken_for_dead(
+def test_a_harness_of_another_machine_container_or_user_never_counts_as_ended(
     runs: Path, crashed: Path, own_cache: Path, capsys: pytest.CaptureFixture[str],
     fields: dict[str, Any], reason: str,
 ) -> None:  # fmt: skip
@@ -247,7 +247,7 @@ def test_an_archive_unpacked_below_runs_deletes_nothing(runs: Path, tmp_path: Pa
 
 
 # TRUST D2
-def test_a_folder_that_took_the_place_of_the_recorded_one_keeps_its_data(
+def test_a_folder_that_replaced_the_recorded_one_keeps_its_data(
     runs: Path, crashed: Path, tmp_path: Path
 ) -> None:
     crashed.rename(tmp_path / "moved")
@@ -265,7 +265,7 @@ def _arguments(runs: Path) -> Any:
     return parser.parse_args(["--runs", str(runs)])
 
 
-def test_an_identity_goes_through_json() -> None:
+def test_an_identity_survives_json() -> None:
     here = own_identity()
     assert identity.from_fields(json.loads(json.dumps(vars(here)))) == here
     assert here.alive()

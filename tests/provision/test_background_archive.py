@@ -1,4 +1,4 @@
-"""Spark's class archive made beside a command: at low priority, never longer than the command, never in its way."""
+"""Spark's class archive made next to a command: at low priority, never outliving the command, never delaying it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from harness.waiting import wait_until
 ROOT = Path(__file__).parents[2]
 LIMIT_S = 60.0  # for a Python to start on a busy machine
 
-# Takes the place of the module that is started: the real one, whose work is `ACTION`.
+# Replaces the module that is started: the real module, whose work is `ACTION`.
 MAKER = """
 import os, sys, time
 from pathlib import Path
@@ -81,7 +81,7 @@ def _write_maker(folder: Path, action: str) -> None:
 
 
 def _began(folder: Path) -> tuple[Identity, int]:
-    """The process that makes it, and its niceness."""
+    """Return the process that makes the archive, and its niceness."""
     began = folder / "began"
     wait_until(began.exists, LIMIT_S, "the maker did not begin")
     pid, nice = began.read_text(encoding="utf-8").split()
@@ -90,7 +90,7 @@ def _began(folder: Path) -> tuple[Identity, int]:
     return found, int(nice)
 
 
-def test_it_has_the_lowest_priority_and_dies_with_the_command(tmp_path: Path) -> None:
+def test_the_maker_has_the_lowest_priority_and_dies_with_the_command(tmp_path: Path) -> None:
     _write_maker(tmp_path, "time.sleep(300)")
     with subprocess.Popen(
         [sys.executable, "-c", COMMAND, str(tmp_path)], stdin=subprocess.PIPE, cwd=ROOT,
@@ -109,7 +109,7 @@ def test_an_archive_that_exists_starts_nothing(monkeypatch: pytest.MonkeyPatch) 
     assert said == []
 
 
-def test_where_it_cannot_be_made_one_line_names_reason_cost_and_remedy(
+def test_an_obstacle_is_reported_in_one_line_with_reason_cost_and_remedy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(spark_archive, "find_spark_archive", lambda: None)
@@ -121,7 +121,7 @@ def test_where_it_cannot_be_made_one_line_names_reason_cost_and_remedy(
         assert part in said[0]
 
 
-def test_it_is_not_made_where_memory_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_archive_is_not_made_when_memory_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark_archive, "find_spark_archive", lambda: None)
     monkeypatch.setattr(spark_archive, "obstacle", lambda: None)
     monkeypatch.setattr(background_archive, "MEMORY_NEEDED_MIB", 1 << 40)
@@ -131,9 +131,7 @@ def test_it_is_not_made_where_memory_is_short(monkeypatch: pytest.MonkeyPatch) -
     assert "MiB of memory available" in said[0]
 
 
-def test_a_cache_folder_that_turns_out_unwritable_is_no_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unwritable_cache_folder_does_not_raise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark_archive, "find_spark_archive", lambda: None)
     monkeypatch.setattr(spark_archive, "obstacle", lambda: None)
     monkeypatch.setattr(background_archive, "MEMORY_NEEDED_MIB", 0)
@@ -144,7 +142,7 @@ def test_a_cache_folder_that_turns_out_unwritable_is_no_error(
     assert "./onceproof setup" in said[0]
 
 
-def test_the_end_of_a_command_waits_for_it(
+def test_the_end_of_a_command_waits_for_the_archive(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     making, said = start(f"while not Path({str(tmp_path / 'go')!r}).exists(): time.sleep(0.01)\n    return 1")
@@ -165,7 +163,7 @@ def test_the_wait_has_a_limit(start: Start, tmp_path: Path) -> None:
     assert len(said) == 2
 
 
-def test_ctrl_c_skips_the_wait_and_is_no_interruption(
+def test_ctrl_c_skips_the_wait_and_does_not_interrupt_the_command(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*_: object) -> None:
@@ -179,7 +177,7 @@ def test_ctrl_c_skips_the_wait_and_is_no_interruption(
     assert len(said) == 2
 
 
-def test_a_failure_is_one_line_at_the_end(start: Start) -> None:
+def test_a_failure_is_reported_in_one_line_at_the_end(start: Start) -> None:
     making, said = start("raise SystemExit(1)")
     making.process.wait(LIMIT_S)
     making.finish()

@@ -1,4 +1,4 @@
-"""Other versions of the client library: fetched by uv into a folder of its own, or refused in one line."""
+"""Other versions of the client library: fetched by uv into their own folder, or refused in one line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.runtime import cache
 from harness.workers import client_version
 
 VERSION = "2.1.0"
-# A uv that writes down its words and, in place of the wheel, puts a file into the folder after --target.
+# A uv that records its arguments and, instead of the wheel, puts a file into the folder after --target.
 UV = """echo "$@" > "$SAID"
 while [ "$1" != --target ]; do shift; done
 mkdir -p "$2/confluent_kafka" && touch "$2/confluent_kafka/__init__.py"
@@ -25,7 +25,7 @@ mkdir -p "$2/confluent_kafka" && touch "$2/confluent_kafka/__init__.py"
 
 @pytest.fixture
 def uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The program that is run in place of uv, in an empty cache folder; what it was told goes into `said`."""
+    """The program that is run instead of uv, in an empty cache folder; its arguments go into `said`."""
     monkeypatch.setenv("ONCEPROOF_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("SAID", str(tmp_path / "said"))
     program = tmp_path / "uv"
@@ -35,7 +35,7 @@ def uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return program
 
 
-def test_a_version_is_fetched_once_as_a_wheel_without_what_it_needs(uv: Path, tmp_path: Path) -> None:
+def test_a_version_is_fetched_once_as_a_wheel_without_dependencies(uv: Path, tmp_path: Path) -> None:
     place = client_overlay(VERSION, cache.silent)
     assert place is not None
     words = (tmp_path / "said").read_text().split()
@@ -54,16 +54,18 @@ def test_workers_find_it_before_the_installed_one(uv: Path, monkeypatch: pytest.
     assert client_version.environment(installed()) == {}
 
 
-def test_a_version_that_is_not_there_is_one_line(uv: Path) -> None:
+def test_an_unknown_version_raises_in_one_line(uv: Path) -> None:
     uv.write_text("#!/bin/sh\necho 'there is no version of confluent-kafka==2.99.9'; exit 1\n")
-    with pytest.raises(SetupError, match=r"^confluent-kafka 2\.99\.9 cannot be had: no such release") as told:
+    with pytest.raises(
+        SetupError, match=r"^confluent-kafka 2\.99\.9 cannot be fetched: no such release"
+    ) as raised:
         client_overlay("2.99.9", cache.silent)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(raised.value)
     with pytest.raises(UsageError, match=r"^confluent-kafka latest: a release is named by its numbers"):
         client_overlay("latest")
 
 
-def test_what_workers_loaded_is_read_from_what_they_told(tmp_path: Path) -> None:
+def test_loaded_versions_are_read_from_the_reports_of_workers(tmp_path: Path) -> None:
     run = RunDir.create(tmp_path, "orders")
     for writer, version in (
         ("producer-1.0", "2.1.0"),

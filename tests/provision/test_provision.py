@@ -1,4 +1,4 @@
-"""Where the set-up takes things from, and what it says when it cannot; nothing here is downloaded."""
+"""The sources of the set-up, and its messages when they fail; nothing here is downloaded."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.provision.kafka import KAFKA_VERSION, find_kafka_libs, log_binding,
 from harness.provision.toxiproxy import TOXIPROXY_VERSION, find_go
 from harness.runtime import cache
 
-# The package has a function of the same name in its place.
+# The package has a function of the same name.
 java_module = importlib.import_module("harness.provision.java")
 OVERRIDES = ("JAVA_HOME", "KAFKA_LIBS", "TOXIPROXY", "BYTEMAN", "XDG_CACHE_HOME")
 
@@ -54,7 +54,7 @@ def test_kafka_libs_of_an_empty_folder_is_refused(tmp_path: Path, monkeypatch: p
         assert "\n" not in str(raised.value)
 
 
-def test_overrides_win(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_overrides_take_precedence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "kafka_2.13-3.9.2.jar").touch()
     proxy = executable(tmp_path / "proxy", "exit 0")
     (tmp_path / "agent.jar").touch()
@@ -70,7 +70,7 @@ def test_overrides_win(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", ["TOXIPROXY", "BYTEMAN"])
-def test_an_override_that_is_not_there_is_named(
+def test_an_override_that_does_not_exist_is_named(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(name, str(tmp_path / "missing"))
@@ -78,9 +78,7 @@ def test_an_override_that_is_not_there_is_named(
         toxiproxy() if name == "TOXIPROXY" else byteman()
 
 
-def test_what_is_in_the_cache_is_given_without_any_tool(
-    own_cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cached_files_are_used_without_any_tool(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     libs = own_cache / "kafka" / KAFKA_VERSION
     libs.mkdir(parents=True)
     (libs / f"kafka_2.13-{KAFKA_VERSION}.jar").touch()
@@ -97,10 +95,10 @@ def test_what_is_in_the_cache_is_given_without_any_tool(
     assert toxiproxy() == proxy
 
     (libs / "jars.txt").write_text("gone.jar\n")
-    assert find_kafka_libs() is None, "a jar that a cleaner took has to be noticed"
+    assert find_kafka_libs() is None, "a jar that a cleaner removed has to be noticed"
 
 
-def test_jars_that_cannot_be_had_tell_how_to_provide_them(
+def test_jars_that_cannot_be_fetched_raise_with_the_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     executable(tmp_path / "bin" / "mvn", "echo '[ERROR] registry does not answer'; exit 1")
@@ -154,7 +152,7 @@ def test_the_log_binding_follows_the_jars(jar: str, binding: str, tmp_path: Path
         (None, False),
     ],
 )
-def test_which_java_fits(version: str | None, fits: bool) -> None:
+def test_only_supported_java_versions_are_used(version: str | None, fits: bool) -> None:
     assert (unfit(version) is None) is fits
 
 
@@ -205,13 +203,13 @@ def test_a_wrong_java_home_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         java()
 
 
-def test_a_java_without_a_release_file_is_asked(tmp_path: Path) -> None:
+def test_a_java_without_a_release_file_is_run_for_its_version(tmp_path: Path) -> None:
     asked = executable(tmp_path / "bin" / "java", "echo 'openjdk version \"17.0.7\" 2023' >&2")
     assert java_version(asked) == "17.0.7"
 
 
 @pytest.mark.parametrize(("said", "found"), [("go1.19.8", None), ("go1.23.4", "1.23.4"), ("go1.27", "1.27")])
-def test_only_a_go_that_can_build_toxiproxy_is_taken(
+def test_only_a_go_that_can_build_toxiproxy_is_used(
     said: str, found: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go = executable(tmp_path / "go", f"echo 'go version {said} linux/amd64'")

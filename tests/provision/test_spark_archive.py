@@ -1,4 +1,4 @@
-"""Spark's class archive: what it is made for, what is not used, and that a failure costs nothing later."""
+"""Spark's class archive: when it is made, when it is not used, and that a failure costs nothing later."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def jars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def trained(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """Folders that a training was asked to fill; it makes an archive at once."""
+    """The folders that a training was asked to fill; the fake training makes an archive at once."""
     asked: list[Path] = []
 
     def train(command: list[str | Path], **_: object) -> None:
@@ -51,7 +51,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return asked
 
 
-def test_it_is_made_once_and_found_again(trained: list[Path], jars: Path) -> None:
+def test_the_archive_is_made_once_and_found_again(trained: list[Path], jars: Path) -> None:
     assert spark_archive.find_spark_archive() is None
     made = spark_archive.spark_archive(cache.silent)
     assert made is not None
@@ -62,7 +62,7 @@ def test_it_is_made_once_and_found_again(trained: list[Path], jars: Path) -> Non
     assert len(trained) == 1
 
 
-def test_other_jars_need_another_one_and_the_old_one_goes(trained: list[Path], jars: Path) -> None:
+def test_other_jars_need_another_archive_and_the_old_one_is_removed(trained: list[Path], jars: Path) -> None:
     first = spark_archive.spark_archive(cache.silent)
     assert first is not None
     os.utime(jars / "a.jar", ns=(1, 1))
@@ -88,7 +88,7 @@ def test_an_archive_of_another_installation_stays(
     assert not others.exists()
 
 
-def test_a_failed_training_is_remembered_and_no_error(
+def test_a_failed_training_is_recorded_and_does_not_raise(
     own_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
@@ -102,8 +102,8 @@ def test_a_failed_training_is_remembered_and_no_error(
     assert spark_archive.spark_archive(cache.silent) is None
     assert len(asked) == 1
     assert "no JVM today" in (spark_archive.obstacle() or "")
-    (told,) = own_cache.glob(f"spark-archive/*/{spark_archive.FAILED}")
-    assert told.read_text(encoding="utf-8") == "no JVM today\n"
+    (failure,) = own_cache.glob(f"spark-archive/*/{spark_archive.FAILED}")
+    assert failure.read_text(encoding="utf-8") == "no JVM today\n"
 
 
 def test_the_set_up_tries_again_after_a_failure(trained: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +121,9 @@ def test_the_set_up_tries_again_after_a_failure(trained: list[Path], monkeypatch
     assert spark_archive.obstacle() is None
 
 
-def test_two_at_once_make_it_once_and_half_of_it_is_never_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_processes_make_it_once_and_a_partial_archive_is_never_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     found_meanwhile: list[object] = []
     both = threading.Barrier(2, timeout=30)
 
@@ -145,7 +147,7 @@ def test_two_at_once_make_it_once_and_half_of_it_is_never_found(monkeypatch: pyt
     assert [one.classes.read_bytes() if one else b"" for one in made] == [b"whole", b"whole"]
 
 
-def test_what_a_killed_maker_left_is_not_used_and_removed(trained: list[Path]) -> None:
+def test_leftovers_of_a_killed_maker_are_removed_and_not_used(trained: list[Path]) -> None:
     first = spark_archive.spark_archive(cache.silent)
     assert first is not None
     place = first.classes.parent
@@ -156,7 +158,7 @@ def test_what_a_killed_maker_left_is_not_used_and_removed(trained: list[Path]) -
     assert not left.exists()
 
 
-def test_nothing_keeps_it_from_being_made_in_a_new_cache_folder(own_cache: Path) -> None:
+def test_a_new_cache_folder_has_no_obstacle(own_cache: Path) -> None:
     assert not own_cache.exists()
     assert spark_archive.obstacle() is None
     assert not own_cache.exists()
@@ -180,14 +182,14 @@ def _refused(name: str, version: str) -> Path:
     raise SetupError("the cache folder belongs to user 7")
 
 
-def test_a_damaged_folder_is_as_good_as_none(trained: list[Path]) -> None:
+def test_a_damaged_folder_counts_as_missing(trained: list[Path]) -> None:
     made = spark_archive.spark_archive(cache.silent)
     assert made is not None
     (made.classes.parent / spark_archive.COMMAND).write_text("{", encoding="utf-8")
     assert spark_archive.find_spark_archive() is None
 
 
-def test_packages_are_compiled_where_they_were_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_packages_are_compiled_only_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "packages" / "something"
     (package / "tests").mkdir(parents=True)
     for name in ("__init__.py", "part.py", "tests/__init__.py"):
@@ -203,6 +205,6 @@ def test_packages_are_compiled_where_they_were_not(tmp_path: Path, monkeypatch: 
         "part",
     ]
     assert not (package / "tests" / "__pycache__").exists()
-    told = len(said)
+    before = len(said)
     assert spark_archive.compile_packages(said.append)
-    assert len(said) == told, "they were compiled again"
+    assert len(said) == before, "they were compiled again"

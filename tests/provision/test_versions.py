@@ -1,4 +1,4 @@
-"""Versions of brokers: which ones are asked for, which one a node tells, and the command that crosses them with clients."""
+"""Versions of brokers: the requested ones, the one that a node reports, and the command that combines them with clients."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def test_versions_of_single_nodes_are_read_from_the_option() -> None:
             Choice(mixed=wrong).mixed_versions()
 
 
-def test_a_version_for_a_node_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_version_for_an_unknown_node_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         UsageError, match=r"no node broker-4 to run Kafka 3\.9\.2; there are: broker-1, broker-2"
     ):
         LocalCluster(tmp_path, combined=True, mixed={"broker-4": "3.9.2"})
     with pytest.raises(
-        UsageError, match=r"Kafka 2\.8\.2 has no KRaft that is ready for use: --cluster zookeeper"
+        UsageError, match=r"Kafka 2\.8\.2 has no KRaft ready for production; use --cluster zookeeper"
     ):
         LocalCluster(tmp_path, kafka_version="2.8.2")
     cluster = LocalCluster(tmp_path, combined=True, kafka_version="4.2.0", mixed={"broker-2": "3.9.2"})
@@ -53,19 +53,19 @@ def test_a_version_is_made_of_numbers(tmp_path: Path, monkeypatch: pytest.Monkey
     assert numbers_of("unknown") == ()
 
 
-def test_jars_of_another_version_are_refused_where_several_are_asked_for(
+def test_jars_of_another_version_are_refused_for_mixed_clusters(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "kafka_2.13-3.9.2.jar").touch()
     monkeypatch.setenv("KAFKA_LIBS", str(tmp_path))
     assert kafka_libs("4.3.1") == kafka_libs("3.9.2", exactly=True) == tmp_path
     with pytest.raises(
-        SetupError, match=r"^Kafka 4\.3\.1 was asked for and KAFKA_LIBS=\S+ has 3\.9\.2: unset it"
+        SetupError, match=r"^Kafka 4\.3\.1 was requested, but KAFKA_LIBS=\S+ has 3\.9\.2; unset it"
     ):
         kafka_libs("4.3.1", exactly=True)
 
 
-def test_both_tools_are_understood_when_they_find_nothing() -> None:
+def test_missing_artifacts_are_recognised_for_both_tools() -> None:
     kafka = Coordinates("org.apache.kafka", "kafka_2.13", "9.9.9")
     for said in (
         "[ERROR] Could not find artifact org.apache.kafka:kafka_2.13:jar:9.9.9 in central",
@@ -77,26 +77,26 @@ def test_both_tools_are_understood_when_they_find_nothing() -> None:
         assert not is_missing(kafka, other)
 
 
-class Told(Upgraded):
-    """A node of which only the log is there."""
+class LoggedNode(Upgraded):
+    """A node that has only a log."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
 
-def test_a_node_tells_the_version_of_its_last_start_only(tmp_path: Path) -> None:
-    node = Told(tmp_path)
+def test_a_node_reports_the_version_of_its_last_start(tmp_path: Path) -> None:
+    node = LoggedNode(tmp_path)
     assert node.version() == "unknown"
     first = "[now] INFO Kafka version: 3.9.2 (org.apache.kafka.common.utils.AppInfoParser)\n"
     node.log.write_text(first)
     assert node.version() == "3.9.2"
     node._log_before = node.log.stat().st_size
-    assert node.version() == "unknown", "it has not said anything yet since it was started"
+    assert node.version() == "unknown", "it has logged nothing since its start"
     node.log.write_text(first + first.replace("3.9.2", "4.3.1"))
     assert node.version() == "4.3.1"
 
 
-def test_where_a_controller_is_found_is_advertised_only_to_versions_that_know_it(tmp_path: Path) -> None:
+def test_the_controller_listener_is_advertised_only_by_versions_that_support_it(tmp_path: Path) -> None:
     nodes = members(1, 1, combined=False)
     mesh = Mesh(7, nodes)
     for version, advertised in (("3.8.1", False), ("3.9.0", True), ("4.3.1", True)):
@@ -105,7 +105,7 @@ def test_where_a_controller_is_found_is_advertised_only_to_versions_that_know_it
         assert "CONTROLLER" not in broker["advertised.listeners"]
 
 
-def test_the_matrix_crosses_brokers_clients_and_modes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_matrix_combines_brokers_clients_and_modes(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["matrix", "--kafka", "4.3.1,3.9.2", "--client", "2.16.1, 2.10.1,2.16.1", "--list"]
     assert main([*words, "--mode", "exactly_once"]) == 0
     assert capsys.readouterr().out.split() == [
@@ -118,19 +118,19 @@ def test_the_matrix_crosses_brokers_clients_and_modes(capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "complaint"),
     [
         (["--mode", "always"], "--mode always: there are at_most_once, at_least_once"),
         (["--fault", "none"], "--fault none: there are kill-leader, sever-leader"),
     ],
 )
-def test_the_matrix_names_what_it_does_not_know(
-    words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+def test_the_matrix_names_unknown_values(
+    words: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["matrix", "--kafka", "4.3.1", *words]) == 2
     heard = capsys.readouterr()
     assert heard.out == ""
-    assert told in heard.err
+    assert complaint in heard.err
     assert heard.err.count("\n") == 1
 
 

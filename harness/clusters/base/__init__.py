@@ -1,1 +1,1 @@
-"""What every cluster of servers does the same, whatever the servers run as."""
+"""Shared by every cluster of servers, whether they run as processes or in containers."""

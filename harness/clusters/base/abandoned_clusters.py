@@ -1,6 +1,6 @@
 """Clusters whose harness was killed: found at the next start, wherever their folder was.
 
-Their processes have died with the harness, as a rule; what is left is a folder with the data of all brokers.
+Their processes have usually died with the harness; what remains is a folder with the data of all brokers.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from harness.processes import real_folders
 from harness.processes.ownership import FolderRecord, left_of, records
 from harness.provision.docker.engine_folders import sweep_engines
 
-LIST = "clusters"  # of this user's clusters, in the cache folder
-_MARK = "onceproof-cluster"  # a folder without it is not ours, whatever a list says
+LIST = "clusters"  # list of this user's clusters, in the cache folder
+_MARK = (
+    "onceproof-cluster"  # a folder without this file is not a cluster of onceproof, even if the list names it
+)
 
 
 class Registration:
@@ -29,7 +31,7 @@ class Registration:
 
 
 def sweep_stale() -> list[Path]:
-    """End and clear the clusters whose harness has ended; their logs stay. Returns their folders.
+    """End and clear the clusters whose harness has ended, but keep their logs; return their folders.
 
     Clusters of another machine, container or user are left alone (`left_stale`), whether they run or not.
     """
@@ -49,10 +51,10 @@ def sweep_stale() -> list[Path]:
 
 
 def left_stale() -> list[str]:
-    """The clusters that `sweep_stale` leaves alone, each with the reason and what removes it by hand."""
+    """List the clusters that `sweep_stale` leaves alone, each with the reason and the command that removes it."""
     return left_of(LIST)
 
 
 def clear(folder: Path) -> None:
-    """Remove what the brokers stored and keep their logs."""
+    """Remove the data of the brokers and keep their logs."""
     real_folders.clear_data(folder.resolve())

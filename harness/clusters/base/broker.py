@@ -1,4 +1,4 @@
-"""A server that is a broker, whatever it runs as: what it is asked by itself."""
+"""A server that is a broker, as a process or in a container: the requests that it answers by itself."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from harness.kafka.protocol import raw_client
 
 
 class Broker(Server):
-    """A broker, also one that is a controller as well."""
+    """A broker, possibly combined with a controller."""
 
     @abstractmethod
     def produce_round_trip_ms(self) -> float:
-        """How long this broker takes to acknowledge one small record of its own probe partition."""
+        """Measure how long this broker takes to acknowledge one small record in its own probe partition."""
 
     def has_coordinator(self, key: str, *, transaction: bool) -> bool:
         return (
@@ -25,6 +25,6 @@ class Broker(Server):
         return raw_client.metadata(self.control, topics, ASK_LIMIT_S)
 
     def _takes_part(self) -> bool:
-        # A broker answers only after it has caught up with its own new registration, so when it lists itself
-        # this is not what was left of its life before.
+        # A broker answers only after it has caught up with its new registration, so when it lists itself,
+        # it does not list its registration from before the restart.
         return self.member.id in self.metadata().brokers

@@ -1,4 +1,4 @@
-"""The settings of a test cluster: small, quick to fail over, strict about what is acknowledged."""
+"""The settings of a test cluster: small, quick to fail over, strict about acknowledgements."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from harness.clusters.links.mesh import LANE_PORTS, Member, Mesh, Port
 from harness.contracts import Lane
 from harness.provision.kafka import KAFKA_VERSION, numbers_of
 
-_CONTROLLERS_ADVERTISED = (3, 9)  # before that nobody is told where one is, and a server that says so ends
+_CONTROLLERS_ADVERTISED = (3, 9)  # older servers do not start with an advertised controller listener
 CONSOLE_PATTERN = "[%d] %p %m (%c)%n"
 
 
 def server_properties(
     mesh: Mesh, member: Member, data: Path, extra: Mapping[str, str], version: str = KAFKA_VERSION
 ) -> dict[str, str]:
-    """The server.properties of one node; `extra` wins over everything here. What an older version does not know it
-    passes over, but for what is left out here."""
+    """Return the server.properties of one node; `extra` overrides everything here.
+
+    Older versions ignore settings that they do not know; the few that they refuse are left out here.
+    """
     settings = {
         **(_ensemble(mesh, member) if mesh.zookeeper_connect() else _quorum(mesh, member)),
         "log.dirs": str(data),
@@ -32,7 +34,7 @@ def server_properties(
 
 
 def zookeeper_properties(mesh: Mesh, member: Member, data: Path) -> dict[str, str]:
-    """Of one ZooKeeper server. The others reach it by its name, which may stand for a proxy of each of them."""
+    """Return the settings of one ZooKeeper server. The others reach it by its name, which may resolve to their proxies."""
     ports = f"{Port.ZOOKEEPER_PEER:d}:{Port.ZOOKEEPER_ELECTION:d}"
     return {
         **{f"server.{peer.place}": f"{peer.name}:{ports}" for peer in mesh.members if peer.zookeeper},
@@ -45,7 +47,7 @@ def zookeeper_properties(mesh: Mesh, member: Member, data: Path) -> dict[str, st
         "syncLimit": "4",
         "admin.enableServer": "false",
         "4lw.commands.whitelist": "ruok,srvr",
-        "maxClientCnxns": "0",  # all brokers and probes come from one address
+        "maxClientCnxns": "0",  # no limit, as all brokers and probes connect from one address
     }
 
 
@@ -54,7 +56,7 @@ def _ensemble(mesh: Mesh, member: Member) -> dict[str, str]:
         "broker.id": str(member.id),
         "zookeeper.connect": mesh.zookeeper_connect(),
         "zookeeper.session.timeout.ms": "3000",
-        "zookeeper.connection.timeout.ms": "60000",  # else as short as a session, when all start at once
+        "zookeeper.connection.timeout.ms": "60000",  # the default is as short as a session, too short when all servers start at once
     }
 
 
@@ -76,29 +78,29 @@ def _quorum(mesh: Mesh, member: Member) -> dict[str, str]:
 
 
 def _listeners(mesh: Mesh, member: Member, *, advertised: bool) -> dict[str, str]:
-    """`advertised`: also where the controller is found."""
+    """Return the settings of the listeners; with `advertised`, also the address of the controller."""
     place = mesh.listen_address(member)
     listeners = {}
-    told = {}
+    advertise = {}
     if member.broker:
         listeners["INTERNAL"] = f"{place}:{Port.INTERNAL:d}"
-        told["INTERNAL"] = f"{member.name}:{Port.INTERNAL:d}"
+        advertise["INTERNAL"] = f"{member.name}:{Port.INTERNAL:d}"
         for lane in Lane:
             port = LANE_PORTS[lane]
             listeners[port.name] = f"{place}:{port:d}"
-            told[port.name] = f"{mesh.lane_address(lane, member)}:{port:d}"
+            advertise[port.name] = f"{mesh.lane_address(lane, member)}:{port:d}"
     if member.controller:
         listeners["CONTROLLER"] = f"{place}:{Port.CONTROLLER:d}"
-        # By its name, too: a node that is told who leads the quorum would else go there past the proxies.
+        # By its name, too: a node that learns the leader of the quorum would otherwise bypass the proxies.
         if advertised:
-            told["CONTROLLER"] = f"{member.name}:{Port.CONTROLLER:d}"
+            advertise["CONTROLLER"] = f"{member.name}:{Port.CONTROLLER:d}"
     names = ["INTERNAL", "CONTROLLER", *(port.name for port in LANE_PORTS.values())]
     settings = {
         "listeners": ",".join(f"{name}://{where}" for name, where in listeners.items()),
         "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in names),
     }
-    if told:
-        settings["advertised.listeners"] = ",".join(f"{name}://{where}" for name, where in told.items())
+    if advertise:
+        settings["advertised.listeners"] = ",".join(f"{name}://{where}" for name, where in advertise.items())
     if member.broker:
         settings["inter.broker.listener.name"] = "INTERNAL"
     return settings
@@ -122,7 +124,7 @@ def _broker(brokers: int) -> dict[str, str]:
         "share.coordinator.state.topic.min.isr": in_sync,
         "share.coordinator.state.topic.num.partitions": "3",
         "group.initial.rebalance.delay.ms": "0",
-        # Memory and threads: the defaults are for a big machine of its own.
+        # Memory and threads: the defaults are for a big dedicated machine.
         "num.network.threads": "2",
         "num.io.threads": "4",
         "group.coordinator.threads": "1",
@@ -130,13 +132,13 @@ def _broker(brokers: int) -> dict[str, str]:
         "num.recovery.threads.per.data.dir": "1",
         "log.cleaner.dedupe.buffer.size": str(16 * 1024 * 1024),
         "log.index.size.max.bytes": str(1024 * 1024),
-        # A peer that comes back is fetched from again soon, not after a second.
+        # Fetch from a returning peer soon, not after a second.
         "replica.fetch.backoff.ms": "200",
     }
 
 
 def render(settings: Mapping[str, str]) -> str:
-    """The text of a properties file. Java reads it as Latin-1, so that other letters are written as `\\u00fc`."""
+    """Return the text of a properties file. Java reads it as Latin-1, so other letters are written as `\\u00fc`."""
     return "".join(f"{key}={_escaped(value)}\n" for key, value in sorted(settings.items()))
 
 

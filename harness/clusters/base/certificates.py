@@ -1,4 +1,4 @@
-"""Certificates for one cluster: an authority of its own and one certificate for all its brokers.
+"""Certificates for one cluster: its own authority and one certificate for all its brokers.
 
 Made by the program openssl, which has no Python package among our requirements. Brokers read PEM, so no Java tool is
 needed. The authority's key is used once and then deleted.
@@ -19,12 +19,12 @@ _NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes
 
 @dataclass(frozen=True)
 class Certificates:
-    authority: Path  # whom clients have to trust
+    authority: Path  # the certificate that clients have to trust
     server: Path  # key and certificate in one file, for the brokers alone
 
 
 def make(folder: Path, addresses: Sequence[str], days: int) -> Certificates:
-    """For these IP addresses. `days` below 0: the certificate has expired so long ago."""
+    """Make certificates for these IP addresses. With `days` below 0 the certificate expired that many days ago."""
     folder.mkdir(parents=True, exist_ok=True)
     names = ",".join(f"IP:{address}" for address in addresses)
     (folder / "names").write_text(f"subjectAltName={names}\nextendedKeyUsage=serverAuth\n", encoding="ascii")
@@ -48,9 +48,11 @@ def _openssl(folder: Path, *words: str) -> None:
             ["openssl", *words], cwd=folder, capture_output=True, text=True, timeout=_LIMIT_S, check=False
         )
     except FileNotFoundError:
-        raise SetupError("no openssl on the path, which makes certificates (Debian: openssl)") from None
+        raise SetupError(
+            "openssl is not on the path; it is needed to make certificates: install it (Debian: openssl)"
+        ) from None
     except subprocess.TimeoutExpired:
         raise ClusterError(f"openssl {words[0]} did not end within {_LIMIT_S:g} s") from None
     if done.returncode:
-        told = (done.stderr.strip().splitlines() or ["nothing"])[-1]
-        raise ClusterError(f"openssl {words[0]} failed with code {done.returncode}: {told[:300]}")
+        last = (done.stderr.strip().splitlines() or ["nothing"])[-1]
+        raise ClusterError(f"openssl {words[0]} failed with code {done.returncode}: {last[:300]}")

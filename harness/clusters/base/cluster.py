@@ -1,4 +1,4 @@
-"""What every cluster of servers of ours does the same, whatever the servers run as."""
+"""The base of every cluster that onceproof starts, with servers as processes or in containers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FIRST_KRAFT = (3, 3)
 
 
 class ServerCluster(ABC):
-    """A kind of cluster says how it is started and stopped; between that `_nodes` are its servers."""
+    """Each kind of cluster implements `_start` and `stop`; in between, `_nodes` are its servers."""
 
     folder: Path
     _block: Block | None = None  # from its start to its stop
@@ -47,11 +47,11 @@ class ServerCluster(ABC):
 
     @abstractmethod
     def _start(self) -> None:
-        """Returns when ready was observed."""
+        """Start the cluster; return when it was observed to be ready."""
 
     @abstractmethod
     def stop(self) -> None:
-        """Also of one that was started half or not at all."""
+        """Stop the cluster, also after a partial start or none."""
 
     @abstractmethod
     def describe(self) -> Mapping[str, Any]: ...
@@ -66,7 +66,7 @@ class ServerCluster(ABC):
         self.stop()
 
     def start(self) -> None:
-        """Returns when ready was observed; on an error nothing is left running."""
+        """Start the cluster; return when it was observed to be ready. After an error nothing is left running."""
         if self._block is not None:
             raise ClusterError(f"the cluster in {self.folder} was started already")
         try:
@@ -96,7 +96,7 @@ class ServerCluster(ABC):
         topics.delete_topic(self, name)
 
     def begin_logs(self) -> None:
-        """From now on is what `collect_logs` takes; without this, everything since the start of the cluster."""
+        """Make `collect_logs` begin at this moment instead of at the start of the cluster."""
         self._log_marks = LogMarks(self._logs())
 
     def collect_logs(self, into: Path) -> None:
@@ -108,7 +108,7 @@ class ServerCluster(ABC):
         return logs | ({"toxiproxy": self._toxiproxy.log} if self._toxiproxy is not None else {})
 
     def replica_folders(self, topic: str, partition: int) -> Mapping[str, Path]:
-        """Where each broker that has a copy of the partition keeps it, whether it runs or not."""
+        """Return the folder of each broker's copy of the partition, whether the broker runs or not."""
         return {
             node.name: replica
             for node in self._nodes
@@ -117,17 +117,17 @@ class ServerCluster(ABC):
         }
 
     def residue(self) -> list[str]:
-        """What is left of faults on this cluster, each in a few words; nothing on one that was never touched."""
+        """Describe what is left of faults on this cluster, a few words each; empty on an untouched cluster."""
         left = [what for node in self._nodes for what in node.residue()]
         return left + (self._links.residue() if self._links is not None else [])
 
     def rss_mb(self) -> int:
-        """All servers and Toxiproxy together."""
+        """Return the memory of all servers and Toxiproxy together."""
         pids = [node.pid for node in self._nodes] + [self._toxiproxy.pid if self._toxiproxy else None]
         return round(sum(_rss_kb(pid) for pid in pids if pid is not None) / 1024)
 
     def _wait_until_ready(self, begun: float, limit_s: float, access: Access | None = None) -> None:
-        """Its start began at `begun`; when each step was seen is kept for `describe`."""
+        """Wait until the cluster, whose start began at `begun`, is ready; keep the time of each step for `describe`."""
         bootstrap = self.bootstrap_servers(Lane.CONTROL)
         readiness = Readiness(self._nodes, self.view(), bootstrap, limit_s, access)
         try:
@@ -137,7 +137,7 @@ class ServerCluster(ABC):
         self._steps_s = {**readiness.steps_s, "ready": round(time.monotonic() - begun, 2)}
 
     def _laid_out(self) -> Mapping[str, Any]:
-        """How it is laid out and how it came up, for `describe`."""
+        """Return the layout of the cluster and the steps of its start, for `describe`."""
         return {
             "brokers": len([m for m in self._members if m.broker]),
             "controllers": len([m for m in self._members if m.controller]),
@@ -150,13 +150,13 @@ class ServerCluster(ABC):
             "rss_mb": self.rss_mb(),
         }
 
-    # What another layout does in its own way.
+    # Overridden by other layouts.
 
     def _must_fit(self, kafka_version: str) -> None:
-        """Raises UsageError if a version cannot be laid out like this."""
+        """Raise UsageError if the version cannot run in this layout."""
         if numbers_of(kafka_version) < _FIRST_KRAFT:
             raise UsageError(
-                f"Kafka {kafka_version} has no KRaft that is ready for use: --cluster zookeeper runs it"
+                f"Kafka {kafka_version} has no KRaft ready for production; use --cluster zookeeper"
             )
 
     def _lay_out(self, brokers: int, controllers: int, combined: bool) -> tuple[Member, ...]:
@@ -173,7 +173,7 @@ class ServerCluster(ABC):
 
 def must_be_sizes(brokers: int, controllers: int) -> None:
     if not 1 <= brokers <= 100 or not 1 <= controllers <= 100:
-        raise UsageError(f"brokers={brokers}, controllers={controllers}: allowed are 1 to 100")
+        raise UsageError(f"brokers={brokers}, controllers={controllers}: choose 1 to 100")
 
 
 def _rss_kb(pid: int) -> int:

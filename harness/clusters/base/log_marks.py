@@ -1,4 +1,4 @@
-"""What a run keeps of the logs of a cluster that runs for longer: only what was written while the run lasted."""
+"""The part of a cluster's logs that belongs to one run: only what was written during the run."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class _Mark(NamedTuple):
 
 
 class LogMarks:
-    """How long each log was at one moment; `copy` takes what was written after it.
+    """The length of each log at one moment; `copy` takes what was written after it.
 
-    A log that was renamed meanwhile (rotated) is found by its inode beside the new one. One that got shorter was begun
-    again, and is taken from its start.
+    A log that was renamed meanwhile (rotated) is found by its inode next to the new file. A log that got shorter was
+    started again, and is copied from its beginning.
     """
 
     def __init__(self, logs: Mapping[str, Path] = {}) -> None:
@@ -26,7 +26,7 @@ class LogMarks:
         self._marks = {name: mark for name, mark in found.items() if mark is not None}
 
     def copy(self, logs: Mapping[str, Path], into: Path) -> None:
-        """Write `NAME.log` for each log that is there."""
+        """Write `NAME.log` for each log that exists."""
         into.mkdir(parents=True, exist_ok=True)
         for name, log in logs.items():
             if not log.is_file():
@@ -37,7 +37,7 @@ class LogMarks:
                         _copy(source, start, copied)
 
     def _pieces(self, name: str, log: Path) -> list[tuple[Path, int]]:
-        """The files with what was written since the mark, oldest first, and where in each it begins."""
+        """Return the files written to since the mark, oldest first, each with the position to read from."""
         mark, now = self._marks.get(name), _mark(log)
         if mark is None or now is None:
             return [(log, 0)]

@@ -1,4 +1,4 @@
-"""Ready is what was observed, step by step, never a line in a log or a time that has passed."""
+"""Observe, step by step, that a cluster is ready; never by a line in a log or after a fixed time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CANARY = "onceproof-canary"
 
 
 class Readiness:
-    """Waits for one thing after the other within one limit; `steps_s` tells when each was seen."""
+    """Waits for one step after the other within one limit; `steps_s` contains the time of each."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Readiness:
         self._view = view
         self._access = access
         settings = access.security.settings if access is not None else {}
-        # What goes wrong is raised; the noise of a cluster that comes up is not ours.
+        # Errors are raised; what the library logs while a cluster comes up is noise.
         self._client = {"bootstrap.servers": bootstrap, **settings, "log_level": 0}
         self._begun = time.monotonic()
         self._limit_s = limit_s
@@ -76,7 +76,7 @@ class Readiness:
         return f"step {step}: {late.name}: {late.complaint()}"
 
     def _all_run(self) -> bool:
-        """Raises at once for a node that has ended: nothing else is worth waiting for then."""
+        """Raise at once if a node has ended: there is nothing to wait for then."""
         for node in self._nodes:
             node.must_run()
         return True
@@ -90,14 +90,14 @@ class Readiness:
             return False
 
     def _see_each_other(self) -> bool:
-        everybody = {broker.member.id for broker in self._brokers}
-        return all(broker.metadata().brokers == everybody for broker in self._brokers)
+        expected = {broker.member.id for broker in self._brokers}
+        return all(broker.metadata().brokers == expected for broker in self._brokers)
 
     def _probe_topic(self) -> bool:
-        """One partition on each broker, so that one broker's append can be measured by itself."""
+        """Create a topic with one partition on each broker, so that the append of a single broker can be measured."""
         admin = AdminClient({**self._client, "socket.timeout.ms": 5000})
         places = [[broker.member.id] for broker in self._brokers]
-        # Records get the broker's own time, so that an append tells what its clock says.
+        # Records get the broker's own time, so that an append shows its clock.
         config = {"min.insync.replicas": "1", "message.timestamp.type": "LogAppendTime"}
         topic = NewTopic(PROBE_TOPIC, len(places), replica_assignment=places, config=config)
         try:
@@ -107,7 +107,7 @@ class Readiness:
         return True
 
     def _internal_topics(self) -> bool:
-        """The first question makes the topic; asking for both here saves the canary its slow retries."""
+        """Request both internal topics: the first request creates them, which saves the canary slow retries."""
         first = self._brokers[0]
         found = [first.has_coordinator(_CANARY, transaction=kind) for kind in (True, False)]
         return all(found)
@@ -116,7 +116,7 @@ class Readiness:
         return all(broker.produce_round_trip_ms() > 0 for broker in self._brokers)
 
     def _canary(self) -> None:
-        """A transaction with offsets in it needs both internal topics and both coordinators."""
+        """Commit a transaction with offsets, which needs both internal topics and both coordinators."""
         producer = Producer(
             {
                 **self._client,

@@ -1,6 +1,6 @@
-"""Who gets into a cluster of ours, and how: TLS and SASL/SCRAM on the lanes of clients, control included.
+"""Client security of a cluster that onceproof starts: TLS and SASL/SCRAM on the client lanes, control included.
 
-Brokers and controllers talk with each other in plain text, as before. The user is made through the brokers' own listener,
+Brokers and controllers use plain text between each other. The user is created through the brokers' own listener,
 so that no password is ever in a file or in the arguments of a process.
 """
 
@@ -22,13 +22,13 @@ from harness.kafka.protocol.security import PROTOCOLS, AuthenticationError, Secu
 
 MECHANISM = "SCRAM-SHA-512"
 USER = "onceproof"
-_FIRST_LIMIT_S = 10.0  # a JVM loads what it needs for TLS and SCRAM when it is first asked for it
+_FIRST_LIMIT_S = 10.0  # a JVM loads its classes for TLS and SCRAM at the first connection
 _JAAS = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
 
 
 @dataclass
 class Access:
-    """Of one cluster: what its brokers and its clients need, made anew for each cluster."""
+    """The credentials of one cluster, for its brokers and its clients; made for each cluster."""
 
     protocol: str
     certificates: Certificates | None
@@ -37,7 +37,7 @@ class Access:
 
     @property
     def security(self) -> Security:
-        """What a client needs."""
+        """Return the security settings of a client."""
         settings: dict[str, Any] = {"security.protocol": self.protocol}
         if self.certificates is not None:
             settings["ssl.ca.location"] = str(self.certificates.authority)
@@ -65,7 +65,7 @@ class Access:
         return settings
 
     def admit(self, brokers: Sequence[Server]) -> bool:
-        """Make the user, once; whether every broker lets it in by now."""
+        """Create the user, once; return whether every broker accepts it by now."""
         if not self._sasl:
             return True
         if not self._made:
@@ -75,7 +75,7 @@ class Access:
         try:
             for broker in brokers:
                 raw_client.metadata(broker.control, [], _FIRST_LIMIT_S)
-        except AuthenticationError:  # it has not heard of the user yet
+        except AuthenticationError:  # the broker does not know the user yet
             return False
         return True
 
@@ -85,11 +85,11 @@ class Access:
 
 
 def access(protocol: str, mesh: Mesh, folder: Path, certificate_days: int) -> Access | None:
-    """None: anybody gets in."""
+    """Return the credentials for the protocol; None for plain text, which needs none."""
     if protocol == "plaintext":
         return None
     if protocol not in PROTOCOLS:
-        raise UsageError(f"--security {protocol}: there are {', '.join(PROTOCOLS)}")
+        raise UsageError(f"--security {protocol}: unknown protocol; choose one of {', '.join(PROTOCOLS)}")
     brokers = [member for member in mesh.members if member.broker]
     addresses = [mesh.lane_address(lane, member) for lane in Lane for member in brokers]
     encrypted = protocol.endswith("ssl")

@@ -1,4 +1,4 @@
-"""A server of a cluster, whatever it runs as. Its powers are mixed in, one file each; see harness.clusters.powers.local_nodes."""
+"""A server of a cluster, as a process or in a container. Powers are mixed in, one file each; see harness.clusters.powers.local_nodes."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _TAIL_BYTES = 256 * 1024
 
 
 class Server(ABC):
-    """Killable, Stoppable and Pausable. Powers add to `residue` and `closed`; a kind of server (a process, a container)
-    says how it is launched and ended.
+    """Killable, Stoppable and Pausable. Powers add to `residue` and `closed`; each kind of server (a process, a
+    container) implements how it is launched and ended.
     """
 
     def __init__(self, member: Member, address: str, links: Links, folder: Path, options: Options) -> None:
@@ -32,7 +32,7 @@ class Server(ABC):
         self.folder = folder
         self.links_of_cluster = links
         self.options = options
-        self.security: Security | None = None  # how clients get in; None: anybody
+        self.security: Security | None = None  # of the client listeners; None: plain text
 
     def __repr__(self) -> str:
         return f"<{self.name} {self.address}>"
@@ -53,42 +53,42 @@ class Server(ABC):
     def log_folders(self) -> list[Path]:
         return self.options.folders_in(self.data) if self.member.broker else [self.data]
 
-    # Where the harness itself asks it; a kind of server that is reached otherwise says so.
+    # Addresses for the harness itself; overridden by servers that are reached otherwise.
 
     @property
     def control(self) -> raw_client.Address:
-        """The broker, on the control lane."""
+        """The address of the broker on the control lane."""
         return Secured.of((self.address, Port.CONTROL), self.security)
 
     @property
     def controller(self) -> raw_client.Address:
-        """The controller's listener."""
+        """The address of the controller's listener."""
         return (self.address, Port.CONTROLLER)
 
     @property
     @abstractmethod
     def pid(self) -> int | None:
-        """Of the server as this machine sees it; None: it does not run."""
+        """Return the server's process id on this machine; None if it does not run."""
 
     @abstractmethod
     def launch(self) -> None:
-        """Start it; it is not ready yet when this returns."""
+        """Start the server; it is not ready yet when this returns."""
 
     @abstractmethod
     def exit_code(self) -> int | None:
-        """Of a server that has ended."""
+        """Return the exit code of a server that has ended."""
 
     # Killable
 
     @abstractmethod
     def kill(self) -> None:
-        """Returns when it is gone."""
+        """Kill the server; return when it has ended."""
 
     @abstractmethod
     def running(self) -> bool: ...
 
     def restart(self) -> None:
-        """Returns when the node takes part in the cluster again."""
+        """Start the server; return when it takes part in the cluster again."""
         if self.running():
             return
         self.launch()
@@ -113,24 +113,24 @@ class Server(ABC):
     @abstractmethod
     def paused(self) -> bool: ...
 
-    # what powers add to
+    # extended by powers
 
     def residue(self) -> list[str]:
-        """What is left of faults on this node, each in a few words; nothing on a node as it was at first."""
+        """Describe what is left of faults on this node, a few words each; empty on an untouched node."""
         return [f"{self.name} is paused"] if self.paused() else []
 
-    def closed(self) -> None:  # noqa: B027  # most have nothing to give back
-        """The cluster stops and the process is gone: give back everything else."""
+    def closed(self) -> None:  # noqa: B027  # most have nothing to release
+        """Release everything else when the cluster stops and the process has ended."""
 
-    # what is seen of it
+    # observations
 
     def must_run(self) -> None:
-        """Raises ClusterError if the process has ended."""
+        """Raise ClusterError if the process has ended."""
         if not self.running():
             raise ClusterError(f"{self.name} ended with code {self.exit_code()}: {self.complaint()}")
 
     def ready(self) -> bool:
-        """Whether the node, asked by itself, takes part; raises ClusterError if its process has ended."""
+        """Return whether the node itself says that it takes part; raise ClusterError if its process has ended."""
         self.must_run()
         try:
             return self._takes_part()
@@ -138,15 +138,15 @@ class Server(ABC):
             return False
 
     def complaint(self) -> str:
-        """The last line of the log that tells of trouble, and where the log is."""
+        """Return the last line of the log that reports trouble, and the path of the log."""
         try:
             with self.log.open("rb") as file:
                 file.seek(max(0, self.log.stat().st_size - _TAIL_BYTES))
                 lines = file.read().decode(errors="replace").splitlines()
         except FileNotFoundError:
             lines = []
-        told = [line for line in lines if _COMPLAINT.search(line)] or lines or ["its log is empty"]
-        return f"{told[-1].strip()[:300]} (log: {self.log})"
+        found = [line for line in lines if _COMPLAINT.search(line)] or lines or ["its log is empty"]
+        return f"{found[-1].strip()[:300]} (log: {self.log})"
 
     def _takes_part(self) -> bool:
         raw_client.api_versions(self.controller, ASK_LIMIT_S)

@@ -1,6 +1,6 @@
-"""Formatted data folders without a JVM for each node.
+"""Format data folders without a JVM for each node.
 
-What `kafka.tools.StorageTool format` writes is the same for all nodes of a version (the first records of the
+The output of `kafka.tools.StorageTool format` is the same for all nodes of a version (the first records of the
 metadata log), apart from four lines of ids. So the tool runs once per version and its result is kept in the cache.
 """
 
@@ -24,22 +24,22 @@ Run = Callable[[Sequence[str | Path], Path], tuple[int, str]]
 
 
 def new_id() -> str:
-    """A random id as Kafka writes them: 22 characters; never one that starts like an option."""
+    """Return a random id in Kafka's format, 22 characters; it never starts with a dash, like an option."""
     while (text := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
         pass
     return text
 
 
 def run_here(words: Sequence[str | Path], folder: Path) -> tuple[int, str]:
-    """Runs a tool to its end; its exit code and all it said."""
+    """Run a tool to its end; return its exit code and its output."""
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
     return done.returncode, done.stderr + done.stdout
 
 
 def template(java: Path, classpath: str, version: str, run: Run = run_here) -> Path:
-    """The checkpoint that every node of this version starts from; made by Kafka's own tool when missing.
+    """Return the checkpoint that every node of this version starts from; Kafka's tool makes it if it is missing.
 
-    `run` runs it where that Java is, with the folder it writes to.
+    `run` runs the tool where that Java is, with the folder it writes to.
     """
     folder = provide(
         "storage",
@@ -80,7 +80,7 @@ def _format(java: Path, classpath: str, into: Path, run: Run) -> None:
     made = into / "data" / _CHECKPOINT
     if code != 0 or not made.is_file():
         lines = said.strip().splitlines() or ["nothing"]
-        raise ClusterError(f"Kafka's StorageTool failed with code {code} and said: {lines[-1][:300]}")
+        raise ClusterError(f"Kafka's StorageTool failed with code {code}: {lines[-1][:300]}")
     made.rename(into / _CHECKPOINT)
     shutil.rmtree(into / "data")
     config.unlink()

@@ -1,4 +1,4 @@
-"""What a cluster's servers say when each is asked by itself."""
+"""The view of a cluster: the answers of its servers, each asked by itself."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Askable(Protocol):
-    """A server that is asked by itself."""
+    """A server that can be asked by itself."""
 
     @property
     def name(self) -> str: ...
@@ -49,18 +49,18 @@ class LocalView:
         self._names = {node.member.id: node.name for node in nodes}
 
     def partitions(self, topic: str) -> Sequence[PartitionState]:
-        """Per partition the answer with the highest leader epoch, among equals that of most brokers."""
+        """Return, per partition, the answer with the highest leader epoch; among equals, that of most brokers."""
         answers = ask_all(self._brokers, lambda broker: broker.metadata(topic)).values()
         if not answers:
-            raise ClusterError(f"no broker answers the question for the partitions of {topic}")
-        told: dict[int, list[raw_client.Partition]] = {}
+            raise ClusterError(f"no broker answers the request for the partitions of {topic}")
+        by_index: dict[int, list[raw_client.Partition]] = {}
         for answer in answers:
             for partition in answer.topics.get(topic, ()):
-                told.setdefault(partition.index, []).append(partition)
-        return [self._state(topic, _newest(told[index])) for index in sorted(told)]
+                by_index.setdefault(partition.index, []).append(partition)
+        return [self._state(topic, _newest(by_index[index])) for index in sorted(by_index)]
 
     def active_controller(self) -> str:
-        """The one that says of itself that it leads; of two, the one of the higher epoch."""
+        """Return the controller that claims to lead the quorum; of two, the one with the higher epoch."""
         answers = ask_all(
             self._controllers, lambda node: raw_client.describe_quorum(node.controller, _ASK_LIMIT_S)
         )
@@ -73,18 +73,18 @@ class LocalView:
         return [node.name for node in self._controllers]
 
     def coordinator(self, key: str, *, transaction: bool) -> str | None:
-        """As most of the answering brokers tell."""
+        """Return the coordinator that most of the answering brokers name."""
         answers = ask_all(
             self._brokers,
             lambda broker: raw_client.coordinator(
                 broker.control, key, transaction=transaction, timeout_s=_ASK_LIMIT_S
             ),
         )
-        told = Counter(node for node in answers.values() if node is not None).most_common(1)
-        return self._name(told[0][0]) if told else None
+        named = Counter(node for node in answers.values() if node is not None).most_common(1)
+        return self._name(named[0][0]) if named else None
 
     def registered_brokers(self) -> Sequence[str]:
-        """Those that more than half of the answering brokers hold for alive."""
+        """Return the brokers that more than half of the answering brokers consider alive."""
         answers = [a.brokers for a in ask_all(self._brokers, lambda broker: broker.metadata()).values()]
         return [
             broker.name
@@ -101,7 +101,7 @@ class LocalView:
         return self._round_trips[broker]()
 
     def _name(self, node: int) -> str:
-        """Also of one that joined later, or was away when we came."""
+        """Return the node's name, also if it joined after the view was made, or was away at that time."""
         return self._names.get(node, f"broker-{node}")
 
     def _state(self, topic: str, partition: raw_client.Partition) -> PartitionState:
@@ -116,7 +116,7 @@ class LocalView:
 
 
 def ask_all(nodes: Sequence[N], question: Callable[[N], T]) -> dict[str, T]:
-    """The answers by name, of those that run and answer."""
+    """Ask all nodes in parallel; return the answers by name of the nodes that run and answer."""
     there = [node for node in nodes if node.running() and not node.paused()]
 
     def ask(node: N) -> T | None:

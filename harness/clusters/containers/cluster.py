@@ -1,4 +1,4 @@
-"""Real KRaft brokers in containers, on a network of their own, found from outside like local ones."""
+"""Real KRaft brokers in containers, on their own network, reached from outside like local ones."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ _RULES = f"/opt/onceproof/{byteman.SCRIPT_NAME}"
 class DockerCluster(ServerCluster):
     """N brokers and M controllers, with their data and logs in `folder`; combined: N nodes `broker-1…` that are both.
 
-    `image`: one that is laid out like the official one; empty: one that is made here. `broker_settings` win over the
-    defaults, on every node. `stop` leaves the logs in the folder.
+    `image` has the layout of the official image; empty: an image is built here. `broker_settings` override the
+    defaults on every node. `stop` leaves the logs in the folder.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class DockerCluster(ServerCluster):
     ) -> None:
         must_be_sizes(brokers, controllers)
         if options.clocks:
-            raise UsageError("--cluster docker: the clocks of containers cannot be set; take --cluster local")
+            raise UsageError("--cluster docker: the clocks of containers cannot be set; use --cluster local")
         must_be_release(kafka_version)
         self._must_fit(kafka_version)
         self.folder = folder.absolute()
@@ -104,8 +104,8 @@ class DockerCluster(ServerCluster):
         found = engine()
         if self._options.fuse and found.own is None:
             raise UsageError(
-                f"disks behind FUSE need an engine of our own, and {found.url} is not: stop it, or take"
-                " --cluster local"
+                f"FUSE disks need a Docker engine started by onceproof, but {found.url} is already running;"
+                " stop it or use --cluster local"
             )
         with closing(found.client()) as client:
             sweep_labelled(client)
@@ -143,7 +143,7 @@ class DockerCluster(ServerCluster):
 
     def stop(self) -> None:
         """Remove all containers at once, and their network."""
-        with ExitStack() as ends:  # whatever fails, the rest is done; last first
+        with ExitStack() as ends:  # a failing step does not prevent the others; last in, first out
             if self._block is not None:
                 ends.callback(self._block.release)
                 self._block = None
@@ -170,12 +170,12 @@ class DockerCluster(ServerCluster):
         if self._chosen_image:
             return {"kafka": chosen_image(client, self._chosen_image), "toxiproxy": proxy}
         libs = provision.kafka_libs(self._kafka_version)
-        self._kafka_version = version_of(libs)  # jars that were given by hand may be of another one
+        self._kafka_version = version_of(libs)  # jars provided by the user may be of another version
         own = kafka_image(client, provision.java(), libs, self._kafka_version)
         return {"kafka": own, "toxiproxy": proxy}
 
     def _formatter(self, yard: Yard, jvm: ImageJvm) -> Callable[[ContainerNode], None]:
-        """What fills the empty data folder of a node, as the image itself does it, once for each."""
+        """Return the function that fills the empty data folder of a node, with the tool of the image."""
         image, cluster_id = self._images["kafka"], storage_format.new_id()
 
         def run(words: Sequence[str | Path], folder: Path) -> tuple[int, str]:
@@ -240,11 +240,11 @@ class DockerCluster(ServerCluster):
             each.result()
 
     def _running_version(self) -> str:
-        """As the first node tells in its log; what it is meant to be before that."""
+        """Return the version that the first node logged; before that, the configured version."""
         for node in self._nodes:
             if node.log.is_file():
                 with node.log.open(encoding="utf-8", errors="replace") as lines:
-                    told = (_VERSION.search(line) for line in lines)
-                    if found := next((match for match in told if match), None):
+                    matches = (_VERSION.search(line) for line in lines)
+                    if found := next((match for match in matches if match), None):
                         return found[1]
         return self._kafka_version

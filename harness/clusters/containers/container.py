@@ -25,7 +25,7 @@ _PERIOD_US = 100_000
 
 
 class Contained:
-    """A container over its lives: the same one is started again, so that its addresses and ports stay."""
+    """A container over several starts: the same container is started again, so its addresses and ports stay."""
 
     def __init__(self, yard: Yard, wanted: ContainerSpec, log: Path) -> None:
         self.yard = yard
@@ -36,7 +36,7 @@ class Contained:
         self._listener: threading.Thread | None = None
 
     def start(self) -> None:
-        """Start it, the first time or again. Its output goes to the log from its first line on."""
+        """Start the container, for the first time or again. Its whole output goes to the log."""
         if self._container is None:
             self._container = self.yard.start(self.wanted)
             self._listen(self._container, from_begin=True)
@@ -50,11 +50,11 @@ class Contained:
         self._first = child_process.identify(pid) if pid is not None else None
 
     def pid(self) -> int | None:
-        """Of its first process, as this machine counts; None: it does not run."""
+        """Return the pid of its first process on this machine; None if it does not run."""
         return self._first.pid if self._first is not None and self._first.alive() else None
 
     def server_pid(self) -> int | None:
-        """Of what it was made for: the child of the first process, which only buries the dead."""
+        """Return the pid of the server: the child of the first process, which is a minimal init."""
         first = self.pid()
         if first is None:
             return None
@@ -67,7 +67,7 @@ class Contained:
         return self.pid() is not None
 
     def kill(self) -> None:
-        """Returns when it is gone and may be started again."""
+        """Kill the container; return when it has ended and can be started again."""
         self.signal("SIGKILL")
         self.wait_gone(_GONE_LIMIT_S)
 
@@ -98,7 +98,7 @@ class Contained:
         return self.running() and bool(self._state().get("Paused"))
 
     def limit_cpu(self, share: float | None) -> None:
-        """To this share of one processor; None: no limit."""
+        """Limit the container to this share of one processor; None: no limit."""
         if self._container is not None:
             limit_cpu(self._container, share)
 
@@ -134,7 +134,7 @@ class Contained:
         return dict(self._container.attrs["State"])
 
     def _listen(self, container: Container, *, from_begin: bool) -> None:
-        """Before it is started again, so that no line is missed."""
+        """Follow its output; called before it is started again, so that no line is missed."""
         pieces = container.attach(stream=True, logs=from_begin)
         log = self._log
 
@@ -148,7 +148,7 @@ class Contained:
 
 
 def limit_cpu(container: Container, share: float | None) -> None:
-    """By the engine, so that it outlives a restart. None takes the limit away."""
+    """Set the limit through the engine, so that it survives a restart. None removes the limit."""
     quota_us = -1 if share is None else max(1000, round(share * _PERIOD_US))
     try:
         container.update(cpu_period=_PERIOD_US, cpu_quota=quota_us)
@@ -199,7 +199,7 @@ class KafkaContainer(Server):
 
 
 class ImageJvm(Jvm):
-    """Of an image: its jars cannot be listed from here."""
+    """The JVM of an image: its jars cannot be listed from outside."""
 
     @property
     def classpath(self) -> str:
@@ -207,8 +207,8 @@ class ImageJvm(Jvm):
 
 
 def java_of(environment: list[str]) -> Path:
-    """Where an image's Java is, as its environment tells."""
-    told = dict(word.partition("=")[::2] for word in environment)
-    if home := told.get("JAVA_HOME"):
+    """Return the path of an image's Java, from its environment."""
+    variables = dict(word.partition("=")[::2] for word in environment)
+    if home := variables.get("JAVA_HOME"):
         return Path(home) / "bin" / "java"
-    raise ClusterError("the image has no JAVA_HOME: it has to be laid out like the official one")
+    raise ClusterError("the image has no JAVA_HOME; use an image with the layout of the official one")

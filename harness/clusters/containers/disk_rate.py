@@ -1,7 +1,7 @@
-"""The power over how much a container's broker reads and writes in a second: DiskThrottleable, by its control group.
+"""The power over the throughput of a container's disk: DiskThrottleable, by its control group.
 
-All that is on the same disk as its data is slowed, its metadata too. The engine knows no such limit for a container that
-runs, so that it is written into the group itself, and again into the next one when the container was started anew.
+Everything on the same disk as the broker's data is slowed, its metadata too. The engine cannot set such a limit on a running
+container, so it is written into the control group, and again into the new group after a restart of the container.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _IO = {DiskHarm.SLOW_FSYNC: Io.WRITE, DiskHarm.SLOW_READ: Io.READ}
 
 class Throttled(Disked, KafkaContainer):
     def restart(self) -> None:
-        """It starts at full speed: at the rate it could not even load Java in time, nor recover its logs."""
+        """Start at full speed and throttle afterwards: at the rate, Java and the logs would not load in time."""
         began = not self.running()
         super().restart()
         if began:
@@ -48,7 +48,7 @@ class Throttled(Disked, KafkaContainer):
 
     def throttle_disk(self, harm: DiskHarm, rate_kb_s: int) -> str:
         if harm not in _IO:
-            raise FaultError(f"the disk of {self.name} cannot be {harm} by a rate: that goes to memory")
+            raise FaultError(f"the disk of {self.name} cannot be {harm} by a rate: appends go to memory")
         if self.options.fuse:
             raise FaultError(
                 f"the disk of {self.name} cannot be throttled: it is behind FUSE, where another process reads and writes"
@@ -65,11 +65,11 @@ class Throttled(Disked, KafkaContainer):
         try:
             self._io_group().limit(_IO[harm], None)
         except FaultError:
-            if self.running():  # else the limit is gone with its group
+            if self.running():  # otherwise the limit has ended with its group
                 raise
 
     def disk_rate_kb_s(self, harm: DiskHarm, size_kb: int) -> float:
-        """An append of one record that waits for its fsync, or a fetch of it when it is not in memory any more."""
+        """Measure the append of one record with its fsync, or the fetch of a record that is no longer in memory."""
         offset, took_s = self.append_kb(size_kb)
         if harm is DiskHarm.SLOW_READ:
             begun = time.monotonic()
@@ -78,7 +78,7 @@ class Throttled(Disked, KafkaContainer):
         return size_kb / took_s
 
     def append_kb(self, size_kb: int) -> tuple[int, float]:
-        """One record of that size, on this broker alone: its offset, and how many seconds it took."""
+        """Append one record of that size to a topic on this broker alone; return its offset and the seconds it took."""
         access = self.security.settings if self.security is not None else {}
         place: dict[str, Any] = {"bootstrap.servers": "{}:{:d}".format(*self.control), "log_level": 0}
         producer = Producer({**place, **access, "acks": "all", "linger.ms": 0})
@@ -88,28 +88,28 @@ class Throttled(Disked, KafkaContainer):
         return offset, time.monotonic() - begun
 
     def _sent(self, producer: Producer, value: bytes) -> int:
-        told: list[tuple[KafkaError | None, int | None]] = []
+        reports: list[tuple[KafkaError | None, int | None]] = []
 
         def note(error: KafkaError | None, message: Message) -> None:
-            told.append((error, message.offset()))
+            reports.append((error, message.offset()))
 
         producer.produce(self._flushed_topic, value, partition=0, on_delivery=note)
         producer.flush(_PROBE_LIMIT_S)
-        error, offset = told[0] if told else ("no answer", None)
+        error, offset = reports[0] if reports else ("no answer", None)
         if error is not None or offset is None:
-            raise ClusterError(f"{self.name} did not take a record of {len(value)} bytes: {error}")
+            raise ClusterError(f"{self.name} did not accept a record of {len(value)} bytes: {error}")
         return offset
 
     def fetch_from_disk(self, offsets: Sequence[int]) -> None:
-        """The records at these places, none of which is in memory."""
+        """Fetch the records at these offsets from the disk, none of them from memory."""
         self._forget()
         for offset in offsets:
             fetch(self.control, self._flushed_topic, 0, offset, _PROBE_LIMIT_S)
 
     def _forget(self) -> None:
-        """Have the kernel drop what it keeps of the probe's log in memory: all of it is on the disk.
+        """Make the kernel drop the probe's log from its page cache; all of it is on the disk.
 
-        As the container sees it: behind FUSE what it has in memory is not what this machine has of the files below.
+        In the container's view: behind FUSE its page cache differs from this machine's cache of the files below.
         """
         inside = Path(f"/proc/{self.contained.pid()}/root", *self.data.parts[1:])
         for file in (inside / f"{self._flushed_topic}-0").glob("*.log"):
@@ -131,5 +131,5 @@ class Throttled(Disked, KafkaContainer):
 
     @cached_property
     def _rates_kb_s(self) -> dict[DiskHarm, int]:
-        """What the disk shall do at most, also while the container is down."""
+        """The wanted limits, also while the container is down."""
         return {}

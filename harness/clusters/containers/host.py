@@ -1,4 +1,4 @@
-"""Where the containers of one cluster live: an engine, a network of their own, and how they are made there."""
+"""The host of one cluster's containers: an engine, a network, and the making of containers there."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from harness.clusters.containers.labels import labels
 from harness.errors import ClusterError
 from harness.provision.docker.engine import Engine
 
-testcontainers_config.ryuk_disabled = True  # labels and sweeps do that here, without another image
+testcontainers_config.ryuk_disabled = True  # replaced by labels and sweeps, without another image
 _TRIES = 20
 _ROUTES = Path("/proc/net/route")
 
 
 @dataclass(frozen=True)
 class ContainerSpec:
-    """One container: what runs in it, where it is found, and what it sees of this machine."""
+    """One container: its command, its addresses, and its view of this machine's files."""
 
     name: str
     image: str
@@ -41,7 +41,7 @@ class ContainerSpec:
 
 
 class Yard:
-    """Made with its network; `close` removes that, after its containers are gone."""
+    """An engine with a network for one cluster; `close` removes the network, after its containers were removed."""
 
     def __init__(self, engine: Engine, folder: Path) -> None:
         self.engine = engine
@@ -52,11 +52,11 @@ class Yard:
 
     @property
     def network(self) -> str:
-        """The first three numbers of its addresses."""
+        """Return the first three numbers of its addresses."""
         return str(self._subnet.network_address).rpartition(".")[0]
 
     def start(self, wanted: ContainerSpec) -> Container:
-        """Make a container and start it; its output since then can still be had."""
+        """Make a container and start it; its output from the start on remains available."""
         with _complaining(f"{wanted.name} cannot be started"), _unchanged_environment():
             made = DockerContainer(wanted.image, docker_client_kw=self._client_settings())
             made.with_command(list(wanted.command[1:])).with_name(f"{self._prefix}-{wanted.name}")
@@ -81,7 +81,7 @@ class Yard:
             return self.client.containers.get(made.get_container_id())
 
     def run(self, image: str, command: Sequence[str], folder: Path) -> tuple[int, str]:
-        """Run a command to its end without a network; its exit code and all it said."""
+        """Run a command to its end without a network; return its exit code and its output."""
         with _complaining(f"{command[0]} cannot be run in {image}"):
             container = self.client.containers.create(
                 image,
@@ -126,7 +126,7 @@ class Yard:
                 continue
             gateway = str(self._subnet.network_address + 1)
             pool = IPAMPool(subnet=str(self._subnet), gateway=gateway)
-            options = {"com.docker.network.bridge.enable_ip_masquerade": "false"}  # nobody goes out
+            options = {"com.docker.network.bridge.enable_ip_masquerade": "false"}  # no access to outside
             if self.engine.own is not None:
                 options["com.docker.network.bridge.name"] = self.engine.own.new_bridge()
             settings = {
@@ -141,20 +141,22 @@ class Yard:
                 return network.create()
             except DockerException as error:  # another network has just taken these addresses
                 trouble = _short(error)
-        raise ClusterError(f"no network of its own for the cluster: {trouble or 'all addresses are taken'}")
+        raise ClusterError(
+            f"no network could be made for the cluster: {trouble or 'all addresses are taken'}"
+        )
 
 
 def host_pid(container: Container) -> int | None:
-    """Its first process as this machine counts; None: it does not run, or on another machine.
+    """Return the pid of its first process on this machine; None if it does not run, or runs on another machine.
 
-    An engine of our own counts in a namespace of its own.
+    An engine that onceproof started reports pids of its own namespace.
     """
     container.reload()
-    told = int(container.attrs["State"]["Pid"])
-    if not told:
+    pid = int(container.attrs["State"]["Pid"])
+    if not pid:
         return None
-    if _is_first_of(told, str(container.id)):
-        return told
+    if _is_first_of(pid, str(container.id)):
+        return pid
     pids = (int(path.name) for path in Path("/proc").glob("[0-9]*"))
     return next((pid for pid in pids if _is_first_of(pid, str(container.id))), None)
 
@@ -179,18 +181,18 @@ def _complaining(what: str) -> Iterator[None]:
 
 
 def complain(what: str, error: DockerException) -> NoReturn:
-    """As an error of ours, in one line."""
+    """Raise the error as a ClusterError of one line."""
     raise ClusterError(f"{what}: {_short(error)}") from error
 
 
 def _short(error: DockerException) -> str:
-    told = getattr(error, "explanation", None) or str(error)
-    return " ".join(str(told).split())[:300]
+    text = getattr(error, "explanation", None) or str(error)
+    return " ".join(str(text).split())[:300]
 
 
 @contextmanager
 def _unchanged_environment() -> Iterator[None]:
-    """testcontainers writes the host that it finds into the environment, where it would look like the user's."""
+    """Restore the environment: testcontainers writes the host that it finds into it, as if the user had set it."""
     before = os.environ.get("DOCKER_HOST")
     try:
         yield
@@ -202,7 +204,7 @@ def _unchanged_environment() -> Iterator[None]:
 
 
 def _networks_here() -> Iterator[ipaddress.IPv4Network]:
-    """What this machine has routes to, apart from everything."""
+    """Yield the networks that this machine has routes to, without the default route."""
     for line in _ROUTES.read_text(encoding="ascii").splitlines()[1:]:
         words = line.split()
         address, mask = (int.from_bytes(bytes.fromhex(words[n]), "little") for n in (1, 7))

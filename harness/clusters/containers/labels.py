@@ -1,4 +1,4 @@
-"""What the harness makes in a Docker engine carries its name, so that what a killed harness left can be told and removed."""
+"""Labels on everything that the harness makes in a Docker engine, so that leftovers of a killed harness can be removed."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ FOLDER = "onceproof.folder"
 
 
 def labels(folder: Path) -> dict[str, str]:
-    """For everything of one cluster: who made it, and where its data is."""
+    """Return the labels for everything of one cluster: its harness, and the folder of its data."""
     return {OWNER: json.dumps(vars(own_identity())), FOLDER: str(folder)}
 
 
 def sweep_labelled(client: docker.DockerClient) -> list[str]:
-    """Remove the containers, networks and volumes whose harness is gone; says which."""
+    """Remove the containers, networks and volumes of harnesses that have ended; return their names."""
     done = []
-    ours: dict[str, str | list[str] | bool] = {"label": OWNER}
-    for container in client.containers.list(all=True, filters=ours, ignore_removed=True):
-        if _is_nobodys(container.labels):
-            with suppress(NotFound, APIError):  # another start may be at it
+    labelled: dict[str, str | list[str] | bool] = {"label": OWNER}
+    for container in client.containers.list(all=True, filters=labelled, ignore_removed=True):
+        if _is_abandoned(container.labels):
+            with suppress(NotFound, APIError):  # another start may be removing it
                 container.remove(force=True, v=True)
                 done.append(f"container {container.name}")
-    for network in client.networks.list(filters=ours):
-        if _is_nobodys(network.attrs.get("Labels") or {}):
+    for network in client.networks.list(filters=labelled):
+        if _is_abandoned(network.attrs.get("Labels") or {}):
             with suppress(NotFound, APIError):
                 network.remove()
                 done.append(f"network {network.name}")
-    for volume in client.volumes.list(filters=ours):
-        if _is_nobodys(volume.attrs.get("Labels") or {}):
+    for volume in client.volumes.list(filters=labelled):
+        if _is_abandoned(volume.attrs.get("Labels") or {}):
             with suppress(NotFound, APIError):
                 volume.remove(force=True)
                 done.append(f"volume {volume.name}")
@@ -48,7 +48,7 @@ def sweep_labelled(client: docker.DockerClient) -> list[str]:
 
 
 def left_labelled(client: docker.DockerClient) -> list[str]:
-    """The containers of harnesses that cannot be known to have ended, one line for each reason."""
+    """List the containers of harnesses that may still run, one line for each reason."""
     found = client.containers.list(all=True, filters={"label": OWNER}, ignore_removed=True)
     reasons: dict[str, list[str]] = defaultdict(list)
     for container in found:
@@ -61,14 +61,14 @@ def left_labelled(client: docker.DockerClient) -> list[str]:
     ]
 
 
-def _is_nobodys(told: Mapping[str, str]) -> bool:
-    # An engine may serve several machines, and a harness in another container has pids of its own.
-    owner = _owner(told)
+def _is_abandoned(found: Mapping[str, str]) -> bool:
+    # An engine may serve several machines, and a harness in another container has its own pids.
+    owner = _owner(found)
     return owner is not None and owner.ended()
 
 
-def _owner(told: Mapping[str, str]) -> Identity | None:
+def _owner(found: Mapping[str, str]) -> Identity | None:
     try:
-        return from_fields(json.loads(told[OWNER]))
+        return from_fields(json.loads(found[OWNER]))
     except (KeyError, ValueError):
-        return None  # not by us
+        return None  # not made by onceproof

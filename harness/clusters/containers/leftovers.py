@@ -1,4 +1,4 @@
-"""What clusters of containers may have left on this machine: in an engine that runs, or of an engine of our own."""
+"""Leftovers of container clusters on this machine: in a running engine, or of an engine that onceproof started."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from harness.provision.docker.engine_folders import sweep_engines
 
 
 def sweep_containers() -> list[str]:
-    """Remove what belongs to a harness that has ended; says what, and what was left alone and why. Starts no engine."""
+    """Remove what belongs to a harness that has ended, without starting an engine.
+
+    Returns what was removed, and what was left alone and why.
+    """
     done = sweep_engines()
     try:
         found = find_engine()
-    except SetupError:  # DOCKER_HOST leads nowhere: nothing can be left there
+    except SetupError:  # no engine answers at DOCKER_HOST: nothing can be left there
         return done
     if found is None:
         return done

@@ -13,7 +13,7 @@ from harness.contracts import Cut, Direction, Link, Questions, Talk
 
 
 class ContainerLinks(Links):
-    """Only lanes can be shaped. Without `packets` (only root has them) lanes are all there is."""
+    """Only lanes can be shaped. Without `packets` (which needs root) there are only lanes."""
 
     def __init__(self, mesh: Mesh, toxiproxy: Toxiproxy, packets: PacketLinks | None) -> None:
         super().__init__(mesh, toxiproxy)
@@ -57,7 +57,7 @@ class ContainerLinks(Links):
         return ask(link, topic, partition, wait_s)
 
     def renew(self, name: str) -> None:
-        """The node was started again: its network is a new one."""
+        """Restore the cuts of a node that was started again and so has a new network."""
         if self._packets is not None:
             self._packets.renew(name)
 
@@ -66,7 +66,7 @@ class ContainerLinks(Links):
         return [*between, *super().residue()]
 
     def _filtering(self, link: Link) -> PacketLinks | None:
-        """What is in charge of the link; None: Toxiproxy."""
+        """Return the packet filter that handles the link; None if Toxiproxy does."""
         if self._packets is not None and link in self._packets.of(link.destination):
             return self._packets
         return None

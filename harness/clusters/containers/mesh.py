@@ -1,7 +1,7 @@
-"""Addresses of a cluster of containers: inside, on a network of their own, and outside, where the engine publishes them.
+"""Addresses of a cluster of containers: inside, on their own network, and outside, where the engine publishes them.
 
-Outside it looks like a cluster of local processes: a block of loopback addresses of its own, each node at its own one,
-the ports the same on all of them. So ports are reserved as long as the cluster lives, and stay after a restart.
+From outside it looks like a cluster of local processes: its own block of loopback addresses, one address for each node,
+the same ports on all of them. So ports are reserved as long as the cluster runs, and stay after a restart.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ContainerMesh(Mesh):
         return "\n".join(lines) + "\n"
 
     def routes(self) -> tuple[Route, ...]:
-        """The client lanes: only these pass a proxy."""
+        """Return the client lanes: only these pass through a proxy."""
         return tuple(
             Route(
                 Link(lane.value, member.name),
@@ -48,14 +48,14 @@ class ContainerMesh(Mesh):
         )
 
     def published(self, member: Member) -> dict[int, tuple[str, int]]:
-        """A node's ports inside, and where each is found outside."""
+        """Return a node's ports inside, each with its address outside."""
         ports = [Port.CONTROL] if member.broker else []
         ports += [Port.CONTROLLER] if member.controller else []
         ports += [Port.ZOOKEEPER] if member.zookeeper else []
         return {int(port): (self.address(member), int(port)) for port in ports}
 
     def proxy_ports(self) -> Mapping[str, int]:
-        """Inside, all proxies share one address: by the proxy's name, its port there."""
+        """The port of each proxy by its name; inside, all proxies share one address."""
         brokers = {member.name: member.id for member in self.members if member.broker}
         return {
             route.proxy: _LANE_PORTS_INSIDE[Lane(route.link.source)] + brokers[route.link.destination]

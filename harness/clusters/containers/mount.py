@@ -1,4 +1,4 @@
-"""A broker's own file system where an engine of our own sees it, so that containers get it."""
+"""A broker's file system in the namespace of an engine that onceproof started, so that containers see it."""
 
 from __future__ import annotations
 
@@ -13,27 +13,29 @@ _LIMIT_S = 10.0
 
 
 class EngineMount(Mount):
-    """In the engine's namespace, with which it vanishes. Other engines would keep it when the harness is killed."""
+    """A mount in the engine's namespace, which ends with it. Other engines would keep it when the harness is killed."""
 
     def __init__(self, node: Path, data: Path, engine: Engine) -> None:
         super().__init__(node, data)
         self._engine = engine
 
     def end(self) -> None:
-        """After the container has ended."""
+        """Unmount, after the container has ended."""
         super().end()
         if self._engine.own is None or not self._engine.own.runs():
-            return  # the mount is gone with it
-        # With the engine's processes as well: umount looks itself up in its /proc.
+            return  # the mount has ended with the engine
+        # In the engine's pid namespace too: umount looks itself up in /proc.
         words = [*self._enter(), "--pid", "--", "umount", "--lazy", str(self._data)]
         subprocess.run(words, capture_output=True, timeout=_LIMIT_S, check=False)  # it may not be mounted
 
     def _where(self) -> list[str]:
-        # Entering a mount namespace leads to its root folder.
+        # Entering a mount namespace changes to its root folder.
         return [*self._enter(), "--", "/bin/sh", "-c", 'cd "$0" && exec "$@"', str(self._node)]
 
     def _enter(self) -> list[str]:
         pid = self._engine.own.pid if self._engine.own is not None else None
         if pid is None:
-            raise FaultError(f"{self._data} cannot be put behind FUSE: there is no engine of our own")
+            raise FaultError(
+                f"{self._data} cannot be put behind FUSE: no Docker engine was started by onceproof"
+            )
         return ["nsenter", "--target", str(pid), "--mount"]

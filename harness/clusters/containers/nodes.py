@@ -1,4 +1,4 @@
-"""The nodes of a cluster of containers: a server in a container with all powers that are possible there."""
+"""The nodes of a cluster of containers: servers in containers with all powers that are possible there."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from harness.contracts import Lane
 from harness.errors import ClusterError, FaultError
 
 _FIRST_HOLDER_PORT = 24000
-_RECORDS, _RECORD_KB = 20, 800  # twice of what starve leaves by default, and more
+_RECORDS, _RECORD_KB = 20, 800  # more than twice what starve leaves by default
 
 
 class StarvedContainer(KafkaContainer):
-    """Starvable: the engine gives the container's control group less of the processors, also after a restart."""
+    """Starvable: the engine limits the CPU share of the container's control group, also after a restart."""
 
     def starve(self, cpu_share: float) -> str:
         self.contained.limit_cpu(cpu_share)
@@ -44,29 +44,29 @@ class StarvedContainer(KafkaContainer):
 
 
 class ContainerNode(Linked, Squeezed, StarvedContainer):
-    """A node; as it stands, a controller."""
+    """A node; without additions, a controller."""
 
     links_of_cluster: ContainerLinks
 
     def launch(self) -> None:
         super().launch()
-        self.links_of_cluster.renew(self.name)  # cuts are gone with the network that it had before
+        self.links_of_cluster.renew(self.name)  # its cuts ended with its former network
 
 
 class ContainerBroker(Throttled, Holding, ContainerNode):
-    """A broker, also one that is a controller as well."""
+    """A broker, possibly combined with a controller."""
 
     def launch(self) -> None:
         if self.options.fuse:
             self._mount.ensure()
-            self._mount.be(self._orders())  # if it was started anew, the disk is as bad as before
+            self._mount.be(self._orders())  # after a restart of the mount, the disk is as bad as before
         super().launch()
 
     def ask_for_memory(self, for_s: float) -> None:
-        """It has to read a log from the disk as well, which fills the page cache.
+        """Make the broker use memory, and read a log from the disk to fill the page cache.
 
-        A container that was started again has a new control group, where the page cache from before does not count: there
-        would be none of it to take away, and Java would be all that waits for memory.
+        A restarted container has a new control group, where the page cache from before does not count: without this
+        there would be no cache to limit, and only Java would wait for memory.
         """
         try:
             while len(self._read_again) < _RECORDS:
@@ -85,7 +85,7 @@ class ContainerBroker(Throttled, Holding, ContainerNode):
         return EngineMount(self.folder, self.data, self.contained.yard.engine)
 
     def holder_listens(self) -> str:
-        """On this machine, as containers see it; nodes share that address, so each has a port of its own."""
+        """Return this machine's address as containers see it; nodes share it, so each has its own port."""
         gateway = self.contained.wanted.address.rpartition(".")[0] + ".1"
         return f"{gateway}:{_FIRST_HOLDER_PORT + self.member.id}"
 

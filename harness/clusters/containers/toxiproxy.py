@@ -1,4 +1,4 @@
-"""Toxiproxy in a container, beside the nodes: it has the client lanes."""
+"""Toxiproxy in a container next to the nodes: it serves the client lanes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Kafka brokers with a ZooKeeper ensemble in containers: what `--cluster docker --zookeeper` gives.
+"""Kafka brokers with a ZooKeeper ensemble in containers: `--cluster docker --zookeeper`.
 
-The servers reach each other directly on their network. So nobody stands between a follower and a leader that does not
-listen yet, and there is no gate as in a cluster of local processes.
+The servers reach each other directly on their network. So there is no proxy between a follower and a leader that does not
+listen yet, and no gate as in a cluster of local processes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class RegisteredContainer(RegisteredBroker, ContainerBroker):
 
 
 class DockerZooKeeperCluster(WithZooKeeper, DockerCluster):
-    """N brokers `broker-1…` and M servers `zookeeper-1…`, of which more than half have to live."""
+    """N brokers `broker-1…` and M servers `zookeeper-1…`, of which more than half have to run."""
 
     instead: ClassVar[str] = "leave out --zookeeper"
 
@@ -75,14 +75,14 @@ class DockerZooKeeperCluster(WithZooKeeper, DockerCluster):
         )
 
     def _formatter(self, yard: Yard, jvm: ImageJvm) -> Callable[[ContainerNode], None]:
-        self._must_fit(jvm.kafka_version)  # jars that were given by hand may be of another version
+        self._must_fit(jvm.kafka_version)  # jars provided by the user may be of another version
         if self._chosen_image:
-            # Without a file of settings it only says how it is used.
+            # Without a settings file it only prints its usage.
             words = [str(jvm.java), "-Xmx32m", "-cp", jvm.classpath, ZOOKEEPER_CLASS]
             _code, said = yard.run(self._chosen_image, words, self.folder)
             if _NOT_FOUND in said:
                 raise UsageError(
-                    f"--image {self._chosen_image} has no ZooKeeper: take one of Kafka {LAST_WITH_ZOOKEEPER} or older,"
+                    f"--image {self._chosen_image} has no ZooKeeper; use an image of Kafka {LAST_WITH_ZOOKEEPER} or older,"
                     f" or {self.instead}"
                 )
         return self._prepare

@@ -1,8 +1,8 @@
-"""The file system under a broker's data folder: passes everything through, and breaks when told to.
+"""The file system under a broker's data folder: passes everything through, and fails when ordered to.
 
-Runs as a process of its own, one for each broker, in a mount namespace of its own (harness.clusters.disk.mount starts
-it). It is mounted over the very folder that it serves: the folder was opened before, so that it still gets at what
-lies below, and so does everybody outside of the namespace. Orders come over a socket, one JSON object a line.
+Runs as one process for each broker, in its own mount namespace (harness.clusters.disk.mount starts it). It is mounted
+over the folder that it serves: the folder was opened before the mount, so it can still reach the files below, as can
+every process outside of the namespace. Orders come over a socket, one JSON object a line.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from harness.clusters.disk.unsynced import Unsynced
 from harness.contracts import DiskHarm
 
 SOCKET = "disk.sock"
-_THREADS = 64  # each operation that is made slow holds one
+_THREADS = 64  # each delayed operation occupies one
 _ERRORS = {DiskHarm.FULL: errno.ENOSPC, DiskHarm.BROKEN: errno.EIO, DiskHarm.READ_ONLY: errno.EROFS}
 
 
 @dataclass(frozen=True)
 class Order:
-    """One thing that the disk does wrong, and to the partition folders of which topics, in which log folder."""
+    """One fault of the disk, for the partition folders of some topics, in one or all log folders."""
 
     harm: DiskHarm
     delay_ms: int
@@ -38,16 +38,19 @@ class Order:
     folder: str = ""  # empty: in all
 
     def hits(self, path: str) -> bool:
-        """Only what lies inside a partition's folder. Kafka's own topics begin with two underscores."""
+        """Return whether the path is inside an affected partition's folder; never one of an internal topic (`__…`)."""
         log_folder, partition, _file = ["", *path.split("/")][-3:]
         if not partition or (self.folder and log_folder != self.folder):
             return False
         return not partition.startswith("__") and partition.startswith(self.prefixes)
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> Order:
+    def of(cls, fields: Mapping[str, Any]) -> Order:
         return cls(
-            DiskHarm(told["harm"]), int(told["delay_ms"]), tuple(told["prefixes"]), told.get("folder", "")
+            DiskHarm(fields["harm"]),
+            int(fields["delay_ms"]),
+            tuple(fields["prefixes"]),
+            fields.get("folder", ""),
         )
 
 
@@ -56,7 +59,7 @@ _NO_GROWTH = (*_NO_CHANGE, DiskHarm.FULL)
 
 
 class Disk:
-    """The operations as the library calls them. Paths begin with a slash; below, they are relative to the folder."""
+    """The operations that the library calls. Paths begin with a slash; internally they are relative to the folder."""
 
     use_ns = True  # times in nanoseconds
 
@@ -67,16 +70,16 @@ class Disk:
         self.mounted = threading.Event()
 
     def init(self, path: str) -> None:
-        os.fchdir(self._folder)  # the library has gone to / by now
+        os.fchdir(self._folder)  # the library has changed to / by now
         self.mounted.set()
 
     # Names
 
     def getattr(self, path: str, fi: Any = None) -> dict[str, int]:
         found = os.lstat(_below(path))
-        told = ("st_mode", "st_nlink", "st_uid", "st_gid", "st_size", "st_blocks", "st_blksize")
+        names = ("st_mode", "st_nlink", "st_uid", "st_gid", "st_size", "st_blocks", "st_blksize")
         times = {f"st_{kind}time": getattr(found, f"st_{kind}time_ns") for kind in "amc"}
-        return {name: getattr(found, name) for name in told} | times
+        return {name: getattr(found, name) for name in names} | times
 
     def readdir(self, path: str, fh: int) -> Sequence[str]:
         return [".", "..", *(each.name for each in Path(_below(path)).iterdir())]
@@ -99,7 +102,7 @@ class Disk:
         self._remove(new, lambda: Path(_below(old)).rename(_below(new)))
 
     def _remove(self, path: str, act: Callable[[], object]) -> None:
-        """Do what takes the file at `path` away, if there is one, and forget what it had to lose."""
+        """Run `act`, which removes the file at `path` if it exists, and forget its unsynced content."""
         try:
             gone = os.lstat(_below(path))
         except FileNotFoundError:
@@ -134,7 +137,7 @@ class Disk:
     def _open(self, path: str, fi: Any, how: int, mode: int = 0) -> None:
         self._refuse(path, DiskHarm.BROKEN)
         writes = fi.flags & (os.O_WRONLY | os.O_RDWR)
-        # Old content is read before it is overwritten; the kernel tells the place of each write by itself.
+        # Old content is read before it is overwritten; the kernel passes the position of each write.
         fi.fh = os.open(_below(path), how | (os.O_RDWR if writes else os.O_RDONLY) | os.O_CLOEXEC, mode)
         if fi.flags & os.O_TRUNC and writes:
             self.unsynced.truncate(fi.fh, 0)
@@ -167,11 +170,11 @@ class Disk:
 
     # Orders
 
-    def obey(self, told: Mapping[str, Any]) -> dict[str, Any]:
-        """Do what one line asks for; the answer."""
-        match told["do"]:
+    def obey(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Execute one order and return the answer."""
+        match request["do"]:
             case "be":  # from now on this, and nothing else
-                self.orders = tuple(Order.of(each) for each in told["orders"])
+                self.orders = tuple(Order.of(each) for each in request["orders"])
             case "lose":  # the broker is dead by now
                 return asdict(self.unsynced.undo())
             case "status":
@@ -186,13 +189,13 @@ class Disk:
         return {}
 
     def _refuse(self, path: str, *harms: DiskHarm) -> None:
-        """Raises the error of a harm that is ordered for this path and is one of those that hinder the operation."""
+        """Raise the error of the first order that hits the path with one of these harms."""
         for order in self.orders:
             if order.harm in harms and order.hits(path):
                 raise OSError(_ERRORS[order.harm], os.strerror(_ERRORS[order.harm]))
 
     def _delay(self, path: str, harm: DiskHarm) -> None:
-        """Only segments: indexes are mapped into memory, and nobody waits for what the kernel writes of them."""
+        """Delay the operation if it is on a segment: indexes are mapped into memory, and no thread waits for their writes."""
         for order in self.orders:
             if order.harm is harm and path.endswith(".log") and order.hits(path):
                 time.sleep(order.delay_ms / 1000)
@@ -203,7 +206,7 @@ def _below(path: str) -> str:
 
 
 def serve(listener: socket.socket, disk: Disk) -> None:
-    """One connection after the other, one line each."""
+    """Serve one connection after the other, one line each."""
     while True:
         connection, _ = listener.accept()
         with connection, connection.makefile("rwb") as lines:
@@ -215,7 +218,7 @@ def serve(listener: socket.socket, disk: Disk) -> None:
 
 
 def main(folder: str) -> None:
-    """Serve `folder` until killed; the socket is made in the current folder."""
+    """Serve `folder` until killed; make the socket in the current folder."""
     import mfusepy  # fails where there is no libfuse
 
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -1,8 +1,8 @@
-"""The harness's side of a broker's own file system (harness.clusters.disk.faulty_file_system): starts it and gives it orders.
+"""The harness's side of a broker's file system (harness.clusters.disk.faulty_file_system): starts it and sends it orders.
 
-It lives in a mount namespace of its own, which the broker joins. So the mount is in nobody else's mount table, and it
-vanishes with the two processes, however they and the harness end. The broker's data folder as seen from outside of
-the namespace is what lies below the mount, at the same path.
+It runs in its own mount namespace, which the broker joins. So no other process has the mount in its mount table, and it
+ends with the two processes, however they and the harness end. From outside of the namespace, the same path shows the
+files below the mount.
 """
 
 from __future__ import annotations
@@ -26,22 +26,20 @@ from harness.provision.fuse import fuse
 from harness.waiting import wait_until
 
 _START_LIMIT_S = 20.0
-_ASK_LIMIT_S = 30.0  # undoing takes a while when much was written
+_ASK_LIMIT_S = 30.0  # an undo takes a while when much was written
 _LOG = "disk.log"
 _PROJECT = Path(__file__).resolve().parents[3]
 
 
 def must_be_possible() -> None:
-    """Raises SetupError with the remedy where data folders cannot be put behind a file system of ours."""
+    """Raise SetupError with the remedy if data folders cannot be put behind FUSE on this machine."""
     fuse()
     if why := trouble():
-        raise SetupError(
-            f"disks behind FUSE: {why}; run as root, with Debian's packages libfuse3-3 and util-linux"
-        )
+        raise SetupError(f"FUSE disks: {why}; run as root, with Debian's packages libfuse3-3 and util-linux")
 
 
 def trouble() -> str | None:
-    """Why it cannot be done here; None where it can."""
+    """Return why FUSE disks are not possible on this machine; None if they are."""
     answer = kernel.fuse()
     if not answer.ok:
         return answer.reason
@@ -52,7 +50,7 @@ def trouble() -> str | None:
 
 
 class Mount:
-    """The file system of one broker; `node` is the folder that has the data folder in it."""
+    """The file system of one broker; `node` is the folder that contains the data folder."""
 
     def __init__(self, node: Path, data: Path) -> None:
         self._node = node
@@ -60,7 +58,7 @@ class Mount:
         self._process: subprocess.Popen[bytes] | None = None
 
     def ensure(self) -> None:
-        """Start it unless it runs; returns when it is mounted."""
+        """Start the file system unless it runs; return when it is mounted."""
         if self._runs():
             return
         must_be_possible()
@@ -78,24 +76,24 @@ class Mount:
             raise ClusterError(f"the file system under {self._data} did not come up: {error}") from error
 
     def inside(self, command: list[str | Path]) -> list[str | Path]:
-        """The same command in the namespace that has the mount; every step keeps the pid."""
+        """Return a command that runs in the namespace with the mount; every step keeps the pid."""
         self.ensure()
         assert self._process is not None
         enter: list[str | Path] = ["nsenter", "--target", str(self._process.pid), "--mount", "--"]
-        # Entering a mount namespace leads to its root folder.
+        # Entering a mount namespace changes to its root folder.
         return [*enter, "/bin/sh", "-c", 'cd "$0" && exec "$@"', self._node, *command]
 
-    def ask(self, do: str, **told: object) -> dict[str, Any]:
-        """Give one order; raises FaultError when it is not obeyed."""
+    def ask(self, do: str, **order: object) -> dict[str, Any]:
+        """Send one order and return the answer; raise FaultError if it is refused or not answered."""
         try:
-            # By way of the folder's descriptor: the address of a socket has room for about a hundred characters.
+            # Through the folder's descriptor: the address of a socket is limited to about a hundred characters.
             folder = os.open(self._node, os.O_RDONLY | os.O_DIRECTORY)
             try:
                 with socket.socket(socket.AF_UNIX) as connection:
                     connection.settimeout(_ASK_LIMIT_S)
                     connection.connect(f"/proc/self/fd/{folder}/{SOCKET}")
                     with connection.makefile("rwb") as lines:
-                        lines.write(json.dumps({"do": do, **told}).encode() + b"\n")
+                        lines.write(json.dumps({"do": do, **order}).encode() + b"\n")
                         lines.flush()
                         answer: dict[str, Any] = json.loads(lines.readline())
             finally:
@@ -107,26 +105,26 @@ class Mount:
         return answer
 
     def be(self, orders: Sequence[Mapping[str, object]]) -> None:
-        """Do this wrong from now on and nothing else; see `_fuse.Order`. Nothing to do when it does not run."""
+        """Set the faults of the disk to exactly these (see `faulty_file_system.Order`), if the file system runs."""
         if self._runs():
             self.ask("be", orders=orders)
 
     def harms(self) -> list[str]:
-        """What it does wrong now; nothing also when it does not run."""
+        """Return the harms in place; empty if the file system does not run."""
         return list(self.ask("status")["harms"]) if self._runs() else []
 
     def lose(self) -> Mapping[str, int]:
-        """Forget what was not fsynced; how many files and bytes that were. Nothing is at risk when it does not run."""
+        """Drop what was not fsynced; return the number of files and bytes, which are 0 if it does not run."""
         return self.ask("lose") if self._runs() else {"files": 0, "bytes": 0}
 
     def end(self) -> None:
-        """After the broker has ended; the mount is gone with this process."""
+        """End the process, and the mount with it, after the broker has ended."""
         if self._process is not None:
             child_process.end(self._process)
         (self._node / "disk.pid").unlink(missing_ok=True)
 
     def _where(self) -> list[str]:
-        """What is put before the command, so that it mounts where it shall."""
+        """Return the words before the command that make it mount in the right namespace."""
         return ["unshare", "--mount"]
 
     def _runs(self) -> bool:
@@ -145,5 +143,5 @@ class Mount:
             lines = (self._node / _LOG).read_text(encoding="utf-8", errors="replace").split("\n")
         except FileNotFoundError:
             lines = []
-        told = [line.strip() for line in lines if line.strip()] or ["it said nothing"]
-        return f"{told[-1][:300]} (log: {self._node / _LOG})"
+        written = [line.strip() for line in lines if line.strip()] or ["its log is empty"]
+        return f"{written[-1][:300]} (log: {self._node / _LOG})"

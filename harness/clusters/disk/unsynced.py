@@ -1,8 +1,8 @@
-"""What a loss of power would take: for each file, how it was when it was last fsynced.
+"""The content that a loss of power would lose: for each file, its state at the last fsync.
 
-Writes go to the files at once, as the page cache of a kernel shows them to everybody. Before each one, what it
-changes is kept aside, until an fsync of that file makes it durable. `undo` puts back what is still kept: that is the
-disk after a loss of power. That a file was made, renamed or removed counts as durable at once; only content is lost.
+Writes go to the files at once, as the kernel's page cache shows them to all processes. Before each write the old content
+is saved, until an fsync of that file makes the write durable. `undo` restores the saved content: that is the disk after a
+loss of power. Making, renaming and removing a file count as durable at once; only content is lost.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _BLOCK = 4096
 class _Before:
     """A file as it was at its last fsync."""
 
-    fd: int  # a descriptor of our own: the file may be renamed or closed meanwhile
+    fd: int  # a separate descriptor: the file may be renamed or closed meanwhile
     size: int
     blocks: dict[int, bytes] = field(default_factory=dict)  # old content by block number, where overwritten
-    written: int = 0  # bytes that came since
+    written: int = 0  # bytes since then
 
     def keep(self, first: int, last: int) -> None:
-        """Keep the old content of the bytes from `first` up to `last`, as far as it is not kept yet."""
+        """Save the old content of the bytes from `first` up to `last`, as far as it is not saved yet."""
         for number in range(first // _BLOCK, -(-min(last, self.size) // _BLOCK)):
             if number not in self.blocks:
                 wanted = min(_BLOCK, self.size - number * _BLOCK)
@@ -43,10 +43,10 @@ class UnsyncedLoss:
 
 
 class Unsynced:
-    """Every change of content has to come through here. Descriptors are open for reading and writing."""
+    """The unsynced content of all files; every change has to pass through here. Descriptors are open for reading and writing."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()  # what is kept and what is changed belong together
+        self._lock = threading.Lock()  # saving and changing are one step
         self._files: dict[int, _Before] = {}  # by inode
 
     def write(self, fd: int, data: bytes, offset: int) -> int:
@@ -63,18 +63,18 @@ class Unsynced:
             os.ftruncate(fd, size)
 
     def fsync(self, fd: int) -> None:
-        """What is written while this goes on counts as not fsynced."""
+        """Make the content durable; what is written during the call counts as not fsynced."""
         with self._lock:
             self._drop(os.fstat(fd).st_ino)
         os.fsync(fd)
 
     def removed(self, inode: int) -> None:
-        """The file has no name any more: there is nothing to lose."""
+        """Forget a file that has no name any more: it has nothing to lose."""
         with self._lock:
             self._drop(inode)
 
     def undo(self) -> UnsyncedLoss:
-        """The disk as it comes back; afterwards nothing is at risk."""
+        """Restore the disk to its state after a loss of power; afterwards nothing is at risk."""
         with self._lock:
             alive = [before for before in self._files.values() if os.fstat(before.fd).st_nlink > 0]
             for before in alive:
@@ -85,7 +85,7 @@ class Unsynced:
             return lost
 
     def at_risk(self) -> int:
-        """How many bytes were written and not fsynced."""
+        """Return the number of bytes that were written and not fsynced."""
         with self._lock:
             return sum(before.written for before in self._files.values())
 

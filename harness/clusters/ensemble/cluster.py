@@ -1,4 +1,4 @@
-"""What a cluster with ZooKeeper does in its own way, whatever its servers run as."""
+"""A cluster with ZooKeeper: how it differs from other clusters, with servers as processes or in containers."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _FIRST_WITHOUT = (4,)
 
 
 class WithZooKeeper(ServerCluster):
-    """Mixed in before a kind of cluster: its brokers `broker-1…` go with servers `zookeeper-1…` instead of controllers."""
+    """Mixin for a kind of cluster: brokers `broker-1…` with servers `zookeeper-1…` instead of controllers."""
 
-    instead: ClassVar[str]  # what a user may ask for whose version knows no ZooKeeper
+    instead: ClassVar[str]  # advice for users whose version does not support ZooKeeper
 
     def view(self) -> ZooKeeperView:
         self._started()
@@ -32,7 +32,7 @@ class WithZooKeeper(ServerCluster):
     def _must_fit(self, kafka_version: str) -> None:
         if numbers_of(kafka_version) >= _FIRST_WITHOUT:
             raise UsageError(
-                f"Kafka {kafka_version} knows no ZooKeeper: give --kafka {LAST_WITH_ZOOKEEPER} or older, or {self.instead}"
+                f"Kafka {kafka_version} does not support ZooKeeper; use --kafka {LAST_WITH_ZOOKEEPER} or older, or {self.instead}"
             )
 
     def _lay_out(self, brokers: int, controllers: int, combined: bool) -> tuple[Member, ...]:
@@ -47,7 +47,7 @@ class WithZooKeeper(ServerCluster):
         return super()._properties(mesh, member, data, version)
 
     def _prepare(self, node: Server) -> None:
-        """Its data folder before its first start; brokers write down by themselves who they are."""
+        """Prepare the data folder before the first start; brokers write their own ids."""
         node.data.mkdir(parents=True)
         if node.member.zookeeper:
             (node.data / "myid").write_text(f"{node.member.place}\n", encoding="ascii")
@@ -57,9 +57,9 @@ class WithZooKeeper(ServerCluster):
 
 def must_be_ensemble(zookeepers: int) -> None:
     if not 3 <= zookeepers <= 40:
-        raise UsageError(f"zookeepers={zookeepers}: an ensemble has 3 to 40 servers")
+        raise UsageError(f"zookeepers={zookeepers}: choose 3 to 40 servers")
 
 
 def must_not_be_combined(choice: Choice) -> None:
     if choice.combined:
-        raise UsageError("--combined: brokers with ZooKeeper are no nodes of KRaft; leave it out")
+        raise UsageError("--combined: only KRaft has combined nodes; leave it out with ZooKeeper")

@@ -17,12 +17,12 @@ _ROOT = Path(__file__).resolve().parents[3]
 
 
 class ZooKeeperNode(ZooKeeperServer, LocalNode):
-    """A server of the ensemble, whose followers come through a gate; see harness.clusters.links.follower_gate."""
+    """A server of the ensemble, with a gate for its followers; see harness.clusters.links.follower_gate."""
 
     _gate: subprocess.Popen[bytes] | None = None
 
     def launch(self) -> None:
-        if self._gate is None:  # it outlives the server, as a proxy does
+        if self._gate is None:  # the gate outlives the server, like a proxy
             places = [f"{self.address}:{port:d}" for port in (Port.ZOOKEEPER_GATE, Port.ZOOKEEPER_PEER)]
             self._gate = child_process.spawn(
                 [sys.executable, "-m", "harness.clusters.links.follower_gate", *places],
@@ -39,11 +39,11 @@ class ZooKeeperNode(ZooKeeperServer, LocalNode):
             (self.folder / "gate.pid").unlink(missing_ok=True)
             self._gate = None
 
-    def told_time_ms(self) -> int:
-        """Changes are stamped by the leader, so only a leader tells its own time."""
+    def reported_time_ms(self) -> int:
+        """Return the server's time. The leader stamps changes, so only a leader reports its own time."""
         if self.standing().mode != LEADER:
             raise raw_client.WireError(
-                f"{self.name} does not lead the ensemble, so it does not tell its time"
+                f"{self.name} does not lead the ensemble, so it does not report its time"
             )
         return zookeeper.leader_time_ms(self.client, ASK_LIMIT_S)
 

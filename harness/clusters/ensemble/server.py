@@ -1,4 +1,4 @@
-"""ZooKeeper servers and the brokers that register with them, whatever they run as, and what they say when each is asked."""
+"""ZooKeeper servers and the brokers that register with them, as processes or in containers, and the view of them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class RegisteredBroker(Broker):
     ensemble: Sequence[ZooKeeperServer] = ()
 
     def restart(self) -> None:
-        if not self.running():  # the registration of a dead one outlives it, and a second one is refused
+        if not self.running():  # the registration outlives a dead broker, and a second one is refused
             wait_until(
                 self._forgotten, _FORGOTTEN_LIMIT_S, f"ZooKeeper still has the registration of {self.name}"
             )
@@ -60,22 +60,22 @@ class ZooKeeperView(LocalView):
         self._ensemble = [node for node in nodes if isinstance(node, ZooKeeperServer)]
 
     def active_controller(self) -> str:
-        """As most of the answering brokers tell, who hear it from the controller itself."""
+        """Return the controller that most of the answering brokers name; they learn it from the controller itself."""
         answers = ask_all(self._brokers, lambda broker: broker.metadata().controller)
-        told = Counter(node for node in answers.values() if node >= 0).most_common(1)
-        if not told:
+        named = Counter(node for node in answers.values() if node >= 0).most_common(1)
+        if not named:
             raise ClusterError("no broker knows an active controller")
-        return self._names[told[0][0]]
+        return self._names[named[0][0]]
 
     def controllers(self) -> Sequence[str]:
         return [broker.name for broker in self._brokers]
 
     def zookeepers(self) -> Mapping[str, str]:
-        """As each says of itself; of two that lead, only the one of the later epoch does."""
+        """Return the mode that each server reports; of two leaders, only the one with the later epoch counts."""
         answers = ask_all(self._ensemble, ZooKeeperServer.standing)
-        last = max((told.epoch for told in answers.values() if told.mode == LEADER), default=-1)
+        last = max((answer.epoch for answer in answers.values() if answer.mode == LEADER), default=-1)
         modes = {
-            name: "" if told.mode == LEADER and told.epoch < last else told.mode
-            for name, told in answers.items()
+            name: "" if answer.mode == LEADER and answer.epoch < last else answer.mode
+            for name, answer in answers.items()
         }
         return {node.name: modes.get(node.name, "") for node in self._ensemble}

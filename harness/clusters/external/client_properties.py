@@ -1,6 +1,6 @@
-"""The settings of a user's clients, from a file as Java clients or librdkafka have it. What it holds is never written.
+"""The client settings of a user, from a file in the format of Java clients or librdkafka. Its values are never written.
 
-A value may name where the secret is: `${env:NAME}` or `${file:PATH}`. Paths are relative to the folder of the file.
+A value may refer to a secret: `${env:NAME}` or `${file:PATH}`. Paths are relative to the folder of the file.
 """
 
 from __future__ import annotations
@@ -24,39 +24,39 @@ SECRET = re.compile(r"password|\.pem$|secret|\.key$")
 
 
 def read_properties(file: Path) -> dict[str, str]:
-    """Settings for librdkafka; one that is wrong is told with the file and its name, never with its value."""
+    """Return the settings for librdkafka; an error names the file and the setting, never its value."""
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "is not text"
         raise UsageError(f"--client-config {file} cannot be read: {reason}") from error
-    told: dict[str, str] = {}
+    given: dict[str, str] = {}
     for key, value in _entries(text, file):
         if key == "bootstrap.servers":
-            continue  # --bootstrap says it
+            continue  # --bootstrap sets it
         if not _ALLOWED.match(key):
             raise UsageError(
-                f"{file}: {key}: only what a connection needs belongs here (security.protocol, sasl.*, ssl.*, socket.*)"
+                f"{file}: {key}: not a setting of a connection; allowed are security.protocol, sasl.*, ssl.* and socket.*"
             )
-        told[key] = _resolved(value, key, file)
-    settings = _translated(told, file)
+        given[key] = _resolved(value, key, file)
+    settings = _translated(given, file)
     for key in _PATHS:
         if key in settings:
             path = (file.parent / settings[key]).absolute()
             if not path.is_file():
                 raise UsageError(f"{file}: {key}: there is no file {path}")
             settings[key] = str(path)
-    Security.of(settings)  # refuses what only the client library could do
+    Security.of(settings)  # refuses settings that only the client library supports
     return settings
 
 
 def secrets_in(settings: Mapping[str, str]) -> list[str]:
-    """The values that must not be seen anywhere."""
+    """Return the values that must not appear anywhere."""
     return [value for key, value in settings.items() if SECRET.search(key) and value]
 
 
 def _entries(text: str, file: Path) -> Iterator[tuple[str, str]]:
-    """Lines of `key=value`; a backslash at the end goes on in the next line, # and ! begin a comment."""
+    """Yield the entries `key=value`; a backslash at the end continues a line, # and ! begin a comment."""
     for number, line in enumerate(re.sub(r"\\\r?\n[ \t]*", "", text).splitlines(), start=1):
         bare = line.strip()
         if not bare or bare[0] in "#!":
@@ -82,15 +82,19 @@ def _resolved(value: str, key: str, file: Path) -> str:
     return _REFERENCE.sub(found, value)
 
 
-def _translated(told: Mapping[str, str], file: Path) -> dict[str, str]:
-    """Names of Java clients become those of librdkafka; stores have to be PEM, which both can read."""
-    settings = dict(told)
+def _translated(given: Mapping[str, str], file: Path) -> dict[str, str]:
+    """Translate the names of Java clients to those of librdkafka; stores have to be PEM, which both can read."""
+    settings = dict(given)
     if (jaas := settings.pop("sasl.jaas.config", None)) is not None:
         if not any(module in jaas for module in _LOGIN_MODULES):
-            raise UsageError(f"{file}: sasl.jaas.config: known are {' and '.join(_LOGIN_MODULES)}")
+            raise UsageError(
+                f"{file}: sasl.jaas.config: unknown login module; use {' or '.join(_LOGIN_MODULES)}"
+            )
         named = {name: re.sub(r"\\(.)", r"\1", value) for name, value in _JAAS.findall(jaas)}
         if set(named) != {"username", "password"}:
-            raise UsageError(f'{file}: sasl.jaas.config: it needs username="…" and password="…"')
+            raise UsageError(
+                f'{file}: sasl.jaas.config: no user or password; add username="…" and password="…"'
+            )
         settings |= {f"sasl.{name}": value for name, value in named.items()}
     for store, names in (
         ("truststore", ("ssl.ca.location",)),
@@ -101,7 +105,7 @@ def _translated(told: Mapping[str, str], file: Path) -> dict[str, str]:
         if (location := settings.pop(f"ssl.{store}.location", None)) is not None:
             if kind.upper() != "PEM":
                 raise UsageError(
-                    f"{file}: ssl.{store}.type={kind}: only PEM can be read; convert it, or give ssl.ca.location"
+                    f"{file}: ssl.{store}.type={kind}: only PEM is supported; convert the store, or set ssl.ca.location"
                 )
             settings |= dict.fromkeys(names, location)
     if (pem := settings.pop("ssl.truststore.certificates", None)) is not None:

@@ -1,4 +1,4 @@
-"""What we made on a cluster that is not ours, written down before it is made, so that it goes also after a crash."""
+"""The topics that onceproof creates on a user's cluster: recorded before they are made, so that a crash leaves none behind."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from harness.processes.identity import Identity, from_fields, own_identity
 from harness.runtime.cache import own_folder
 from harness.waiting import wait_until
 
-LIST = "existing"  # of the topics on clusters of others, in the cache folder
+LIST = "existing"  # folder of the records, in the cache folder
 ASK_S = 10.0
-_GONE_LIMIT_S = 45.0  # the group of a killed member is empty when its session has ended
+_GONE_LIMIT_S = 45.0  # the group of a killed member becomes empty when its session ends
 _NOT_THERE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.GROUP_ID_NOT_FOUND)
 
 
 class CreatedTopics:
-    """The topics of one session of this process on one cluster."""
+    """The record of the topics of one session of this process on one cluster."""
 
     def __init__(self, bootstrap: str) -> None:
-        self._told: dict[str, Any] = {"bootstrap": bootstrap, "topics": [], **vars(own_identity())}
+        self._record: dict[str, Any] = {"bootstrap": bootstrap, "topics": [], **vars(own_identity())}
         self._file = own_folder(LIST) / f"{uuid.uuid4().hex}.json"
 
     @property
     def topics(self) -> list[str]:
-        return list(self._told["topics"])
+        return list(self._record["topics"])
 
     def add(self, topic: str) -> None:
-        self._told["topics"].append(topic)
+        self._record["topics"].append(topic)
         partial = self._file.with_suffix(".part")
-        partial.write_text(json.dumps(self._told), encoding="utf-8")
+        partial.write_text(json.dumps(self._record), encoding="utf-8")
         partial.replace(self._file)
 
     def remove(self) -> None:
@@ -44,36 +44,39 @@ class CreatedTopics:
 
 
 def crashed(bootstrap: str) -> dict[Path, list[str]]:
-    """Topics that sessions of this user and machine left on the cluster when they were killed, by their record."""
+    """Return the topics that killed sessions of this user and machine left on the cluster, by the file of their record."""
     return {
-        file: told["topics"] for file, told, owner in _records() if _on(bootstrap, told) and owner.ended()
+        file: record["topics"]
+        for file, record, owner in _records()
+        if _on(bootstrap, record) and owner.ended()
     }
 
 
 def alive() -> set[str]:
-    """Topics that sessions use now, or may use: a session of another machine cannot be known to have ended."""
-    return {topic for _file, told, owner in _records() if not owner.ended() for topic in told["topics"]}
+    """Return the topics that sessions use or may use: whether a session of another machine has ended is not known."""
+    return {topic for _file, record, owner in _records() if not owner.ended() for topic in record["topics"]}
 
 
 def left(bootstrap: str | None = None) -> list[str]:
-    """What sessions made that are not known to have ended, by another machine, container or user, one line each."""
+    """List, one line each, the topics of sessions of another machine, container or user that may still run."""
     return [
-        f"{len(told['topics'])} topic(s) on {told['bootstrap']}: left alone, {reason}; if no run uses them: rm {file} and "
-        f"./onceproof sweep --bootstrap {told['bootstrap']}"
-        for file, told, owner in _records()
-        if (reason := owner.foreign()) and (bootstrap is None or _on(bootstrap, told))
+        f"{len(record['topics'])} topic(s) on {record['bootstrap']}: left alone, {reason}; if no run uses them: rm {file} and "
+        f"./onceproof sweep --bootstrap {record['bootstrap']}"
+        for file, record, owner in _records()
+        if (reason := owner.foreign()) and (bootstrap is None or _on(bootstrap, record))
     ]
 
 
-def _on(bootstrap: str, told: Mapping[str, Any]) -> bool:
-    return bool(set(bootstrap.split(",")) & set(str(told["bootstrap"]).split(",")))
+def _on(bootstrap: str, record: Mapping[str, Any]) -> bool:
+    return bool(set(bootstrap.split(",")) & set(str(record["bootstrap"]).split(",")))
 
 
 def remove(
     admin: AdminClient, topics: Collection[str], may_touch: Callable[[str], str], *, exactly: bool = False
 ) -> list[str]:
-    """Delete the topics and all groups whose names begin with theirs (`exactly`: only groups that are named as well);
-    returns what was there, when it is gone.
+    """Delete the topics and all groups whose names begin with theirs (`exactly`: only groups that are named too).
+
+    Returns the names of what existed, once all of it is deleted.
     """
     there = sorted(set(topics) & set(_topics(admin)))
     named = (lambda group: group in topics) if exactly else (lambda group: group.startswith(tuple(topics)))
@@ -84,7 +87,7 @@ def remove(
     left = set(groups)
 
     def still() -> set[str]:
-        """A group is deleted when it is empty: asked for again until then."""
+        """Delete the remaining groups and return the ones still in use: only an empty group can be deleted."""
         if left:
             _delete(admin.delete_consumer_groups([may_touch(g) for g in left], request_timeout=ASK_S), left)
         return left
@@ -94,7 +97,7 @@ def remove(
 
 
 def under(admin: AdminClient, prefix: str) -> list[str]:
-    """All names of topics and groups with the prefix that no session uses; never a topic that the brokers call internal."""
+    """Return the topics and groups with the prefix that no session uses; never an internal topic."""
     topics = {name for name in _topics(admin) if name.startswith(prefix)}
     groups = {name for name in _groups(admin) if name.startswith(prefix)}
     used = tuple(alive())
@@ -103,7 +106,7 @@ def under(admin: AdminClient, prefix: str) -> list[str]:
 
 
 def _internal(admin: AdminClient, topics: Collection[str]) -> set[str]:
-    """The topics that belong to the brokers themselves: by their names, and as the brokers say."""
+    """Return the internal topics: by their names, and as the brokers report them."""
     asked = sorted(topics)
     internal = {name for name in asked if name.startswith("__")}
     try:
@@ -117,7 +120,7 @@ def _internal(admin: AdminClient, topics: Collection[str]) -> set[str]:
 
 
 def _delete(futures: Any, left: set[str] | None = None) -> None:
-    """Wait for each; with `left`, what is gone is taken from it and what is in use stays in it."""
+    """Wait for each deletion; remove deleted names from `left`, if given, and keep the names in use in it."""
     for name, future in futures.items():
         try:
             future.result(ASK_S * 2)
@@ -151,18 +154,22 @@ def _topics(admin: AdminClient) -> Iterable[str]:
 
 def _groups(admin: AdminClient) -> Iterable[str]:
     try:
-        told = admin.list_consumer_groups(request_timeout=ASK_S).result(ASK_S * 2)
+        listed = admin.list_consumer_groups(request_timeout=ASK_S).result(ASK_S * 2)
     except (KafkaException, TimeoutError) as problem:
         raise ClusterError(f"the groups cannot be listed: {problem}") from problem
-    return [group.group_id for group in told.valid]
+    return [group.group_id for group in listed.valid]
 
 
 def _records() -> Iterator[tuple[Path, dict[str, Any], Identity]]:
     for file in sorted(own_folder(LIST).glob("*.json")):
         try:
-            told = json.loads(file.read_text(encoding="utf-8"))
-            told = {**told, "bootstrap": str(told["bootstrap"]), "topics": [str(t) for t in told["topics"]]}
+            record = json.loads(file.read_text(encoding="utf-8"))
+            record = {
+                **record,
+                "bootstrap": str(record["bootstrap"]),
+                "topics": [str(t) for t in record["topics"]],
+            }
         except (ValueError, KeyError, TypeError, FileNotFoundError):
-            continue  # another session has just removed it
-        if (owner := from_fields(told)) is not None:
-            yield file, told, owner
+            continue  # another session has just removed the record
+        if (owner := from_fields(record)) is not None:
+            yield file, record, owner

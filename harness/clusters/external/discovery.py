@@ -1,4 +1,4 @@
-"""Who belongs to a cluster that is not ours: its brokers and controllers, as it tells itself."""
+"""The brokers and controllers of a user's cluster, as the cluster reports them."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Finding:
     bootstrap: str
     security: Security | None
     powers: Powers | None
-    tell: Callable[[str], None]
+    report: Callable[[str], None]
 
     def reach(self) -> raw_client.Address:
-        """The first server that answers; if there is none, what the first one said is told."""
+        """Return the first server that answers; if none does, raise ClusterError with the first server's error."""
         problem: ClusterError | None = None
         for server in servers(self.bootstrap):
             address = Secured.of(server, self.security)
@@ -34,21 +34,23 @@ class Finding:
                 return address
             except raw_client.WireError as error:
                 problem = problem or error
-        hint = "" if self.security is not None else "; if it wants TLS or SASL, give --client-config"
+        hint = "" if self.security is not None else "; if it requires TLS or SASL, set --client-config"
         raise ClusterError(f"--bootstrap {self.bootstrap}: no broker answers: {problem}{hint}")
 
     def nodes(self, admin: AdminClient, reached: raw_client.Address) -> list[CommandedNode]:
-        """Brokers first; each of them has to be reached by itself."""
+        """Return the nodes, brokers first; each broker must be reachable by itself."""
         try:
             brokers = admin.list_topics(timeout=ASK_LIMIT_S * 2).brokers
         except KafkaException as problem:
-            raise ClusterError(f"{self.bootstrap} tells of no brokers: {problem.args[0].str()}") from problem
+            raise ClusterError(
+                f"{self.bootstrap}: the brokers cannot be listed: {problem.args[0].str()}"
+            ) from problem
         voters = _voters(reached)
         found = [
             self._node(
-                Member(f"broker-{number}", number, True, number in voters), (str(told.host), told.port)
+                Member(f"broker-{number}", number, True, number in voters), (str(broker.host), broker.port)
             )
-            for number, told in sorted(brokers.items())
+            for number, broker in sorted(brokers.items())
         ]
         for broker in found:
             broker.metadata()
@@ -67,19 +69,19 @@ class Finding:
         given: dict[str, object] = {"node": member.name, "id": member.id}
         if place is not None:
             given |= {"host": place[0], "port": place[1]}
-        # Commands for all nodes are meant for brokers: a controller apart has powers when it has a table of its own.
+        # Commands for all nodes are for brokers: a separate controller has powers only if it has its own table.
         if self.powers is None or (place is None and member.name not in self.powers.nodes):
-            return commanded(member, control, Commands({}), self.tell)
-        return commanded(member, control, self.powers.of(member.name, given), self.tell)
+            return commanded(member, control, Commands({}), self.report)
+        return commanded(member, control, self.powers.of(member.name, given), self.report)
 
 
 def servers(bootstrap: str) -> list[raw_client.Address]:
-    """The hosts and ports of HOST:PORT,…, also of [IPV6]:PORT."""
+    """Return the hosts and ports of HOST:PORT,…, also of [IPV6]:PORT."""
     return parse_list(bootstrap, "--bootstrap")
 
 
 def _voters(broker: raw_client.Address) -> tuple[int, ...]:
     try:
         return raw_client.quorum_voters(broker, ASK_LIMIT_S)
-    except raw_client.WireError:  # no quorum: it has ZooKeeper, or another way to agree
+    except raw_client.WireError:  # no quorum: the cluster uses ZooKeeper, or another way to agree
         return ()

@@ -1,10 +1,10 @@
-"""Powers by commands that are in use on nodes of a cluster that is not ours, written down before they are used.
+"""Powers in use on nodes of a user's cluster, recorded before their commands run.
 
-A broker that a command paused or killed does not come back because its harness died. So each use is a file in the cache folder,
+A broker that a command paused or killed does not come back when its harness dies. So each use is a file in the cache folder,
 from before the command until the node was seen to be back; the next start on this machine undoes what a dead harness left.
 
-The file has the commands that undo, as they are run, so only its owner can read it. A command with a secret of the client
-configuration in it is not written down; it is read again from the powers file.
+The file contains the undo commands as they are run, so only its owner can read it. A command that contains a secret of the
+client configuration is not recorded; it is read again from the powers file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from harness.processes import child_process
 from harness.runtime.cache import own_folder
 
 VERSION = 1
-# By power: the commands that undo it and that look whether it is undone.
+# By power: the commands that undo it and that check whether it is undone.
 UNDONE_BY: Mapping[str, tuple[str, ...]] = {"kill": ("restart", "running"), "pause": ("resume", "paused")}
 Line = str | tuple[str, ...]
 
@@ -37,8 +37,8 @@ class Use:
     id: int
     broker: bool
     controller: bool
-    place: tuple[str, int] | None  # where clients reach it
-    lines: Mapping[str, Line] | None  # None: they have a secret in them
+    place: tuple[str, int] | None  # address for clients
+    lines: Mapping[str, Line] | None  # None: they contain a secret
     limit_s: float
     bootstrap: str
     powers: str  # the file
@@ -48,7 +48,7 @@ class Use:
 
 
 class Held:
-    """The file of one use, by the process that makes it."""
+    """The file of one use, written by the process that uses the power."""
 
     def __init__(self, use: Use) -> None:
         self._use = use
@@ -56,7 +56,7 @@ class Held:
         self._write(use)
 
     def commanded(self) -> None:
-        """The command has ended: nothing of it comes later."""
+        """Record that the command has ended and can have no later effect."""
         self._use = Use(**{**vars(self._use), "commanded": True})
         self._write(self._use)
 
@@ -64,7 +64,7 @@ class Held:
         self._file.unlink(missing_ok=True)
 
     def _write(self, use: Use) -> None:
-        """Whole or not at all, and on the disk before anything else happens."""
+        """Write the file atomically, and flush it to disk before returning."""
         owner = child_process.identify(os.getpid())
         assert owner is not None
         draft = self._file.with_suffix(".part")
@@ -84,7 +84,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Uses:
-    """What all files of one session on a cluster have in common."""
+    """The uses of one session on a cluster, with the fields that their files share."""
 
     bootstrap: str
     powers: Path
@@ -113,38 +113,38 @@ class Uses:
 
 
 def left(say: Callable[[str], None]) -> dict[Path, Use]:
-    """What dead harnesses of this machine left in use. What cannot be read is said in a line and stays where it is."""
+    """Return the uses that dead harnesses of this machine left; report unreadable files with `say` and keep them."""
     dead: dict[Path, Use] = {}
     alive: set[tuple[str, str]] = set()
     for file in sorted(_folder().glob("*.json")):
         try:
             owner, use = _read(file)
         except FileNotFoundError:
-            continue  # its owner has just undone it
+            continue  # its owner has just removed it
         except (OSError, ValueError, KeyError, TypeError) as error:
             say(
-                f"{file}: what a killed run left cannot be read ({type(error).__name__}: {error}): left in place; "
+                f"{file}: the record of a killed run cannot be read ({type(error).__name__}: {error}): left in place; "
                 "remove it when no broker is paused or down"
             )
             continue
         if owner.ended():
             dead[file] = use
-        else:  # it is alive, or of another machine or container, where only its own next start can tell
+        else:  # its harness runs, or is of another machine or container, where only its own next start can check
             alive.add((use.bootstrap, use.node))
-    # A live harness that has the same node in use brings it back itself.
+    # A running harness that uses the same node brings it back itself.
     return {file: use for file, use in dead.items() if (use.bootstrap, use.node) not in alive}
 
 
 def _read(file: Path) -> tuple[child_process.Identity, Use]:
-    """What the file says. Its commands will be run, so nobody else may have written it."""
+    """Read the owner and the use. The commands will be run, so only this user may have written the file."""
     status = file.lstat()
     if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
-        raise ValueError("it is not a file of this user that only this user can write")
-    told = json.loads(file.read_text(encoding="ascii"))
+        raise ValueError("the file must belong to this user and be writable only by this user")
+    record = json.loads(file.read_text(encoding="ascii"))
     owner = child_process.read_pidfile(file)
-    if owner is None or told["version"] != VERSION or told["power"] not in UNDONE_BY:
+    if owner is None or record["version"] != VERSION or record["power"] not in UNDONE_BY:
         raise ValueError("not a record of this version")
-    fields = {name: told[name] for name in Use.__dataclass_fields__}
+    fields = {name: record[name] for name in Use.__dataclass_fields__}
     lines, place = fields["lines"], fields["place"]
     if lines is not None:
         fields["lines"] = {name: _line(line) for name, line in lines.items()}
@@ -153,14 +153,14 @@ def _read(file: Path) -> tuple[child_process.Identity, Use]:
     return owner, Use(**fields)
 
 
-def _line(told: Any) -> Line:
-    if isinstance(told, str):
-        return told
-    if not isinstance(told, list) or not told or not all(isinstance(word, str) for word in told):
-        raise ValueError("a command is a text or a list of words")
-    return tuple(told)
+def _line(value: Any) -> Line:
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, list) or not value or not all(isinstance(word, str) for word in value):
+        raise ValueError("a command must be a string or a list of strings")
+    return tuple(value)
 
 
 def _folder() -> Path:
-    """Of this user alone: what is in it is run."""
+    """Return the folder, which only this user can access: commands in it are run."""
     return own_folder("held")

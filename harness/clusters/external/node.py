@@ -1,7 +1,7 @@
-"""Nodes of a cluster that is not ours: what they can is what the user gave commands for, and all of it is observed.
+"""Nodes of a user's cluster: their powers are the commands that the user configured, and every effect is observed.
 
-A command's word is never taken: a node is killed when nobody answers at its port any more, and back when it answers and
-counts itself among the brokers. What is in use is written down first (harness.clusters.external.held_powers), until the node is seen to be back.
+A command's exit code is never enough: a node is killed when its port no longer answers, and back when it answers and lists
+itself among the brokers. Each use is recorded first (harness.clusters.external.held_powers), until the node is seen to be back.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class CommandedNode:
         member: Member,
         control: raw_client.Address | None,
         commands: Commands,
-        tell: Callable[[str], None],
+        report: Callable[[str], None],
     ) -> None:
         self.member = member
         self._control = control
         self._commands = commands
-        self._tell = tell
-        self.uses: Uses | None = None  # where powers in use are written down
+        self._report = report
+        self.uses: Uses | None = None  # records powers in use
         self._held: dict[str, Held] = {}  # by power
 
     def __repr__(self) -> str:
@@ -53,7 +53,7 @@ class CommandedNode:
 
     @property
     def powers(self) -> list[str]:
-        """Of which there are commands."""
+        """Return the powers that have commands."""
         return list(self._commands.lines)
 
     @property
@@ -63,21 +63,21 @@ class CommandedNode:
     @property
     def control(self) -> raw_client.Address:
         if self._control is None:
-            raise ClusterError(f"{self.name} is not reached by clients")
+            raise ClusterError(f"{self.name} has no listener for clients")
         return self._control
 
     def metadata(self, *topics: str) -> raw_client.Metadata:
         return raw_client.metadata(self.control, topics, ASK_LIMIT_S)
 
     def running(self) -> bool:
-        """Whether somebody listens at its port; where there is none that we reach, or it is closed, as the command tells."""
+        """Return whether its port accepts connections; without an open port, ask the command."""
         if self._control is not None:
             with suppress(OSError), socket.create_connection(self._control, _CONNECT_LIMIT_S):
                 return True
         return "running" in self._commands.lines and self._run("running") == 0
 
     def paused(self) -> bool:
-        """By the command, or because its port takes connections and then says nothing."""
+        """Ask the command; without one, a node is paused if its port accepts connections but never answers."""
         if "paused" in self._commands.lines:
             return self._run("paused") == 0
         try:
@@ -92,10 +92,10 @@ class CommandedNode:
         return []
 
     def bring_back(self) -> None:
-        """Undo what is still in use; in vain for a node that is as it was."""
+        """Undo the powers that are still in use; without effect on a node as it was."""
 
     def _use(self, power: str, act: Callable[[], T]) -> T:
-        """Write down that the power is in use, then use it."""
+        """Record that the power is in use, then use it."""
         if self.uses is not None and power not in self._held:
             self._held[power] = self.uses.begin(power, self.member, self._control, self._commands)
         done = act()
@@ -108,7 +108,7 @@ class CommandedNode:
             self._held.pop(power).undone()
 
     def _run(self, power: str) -> int:
-        return self._commands.run(power, self.name, self._tell)
+        return self._commands.run(power, self.name, self._report)
 
     def _must(self, power: str) -> None:
         if code := self._run(power):
@@ -132,7 +132,7 @@ class CommandedNode:
 
 class Kill(CommandedNode):
     def kill(self) -> None:
-        """Returns when nobody answers any more, or, with a command that does not do it, after a limit."""
+        """Return when the node no longer answers, or, if the command has no effect, after a limit."""
         if self.running():
             self._use("kill", lambda: self._must("kill"))
             self._wait_gone(_GONE_LIMIT_S)
@@ -159,12 +159,12 @@ class Kill(CommandedNode):
 
 class ShutDown(Kill):
     def shut_down(self, limit_s: float = 60.0) -> int:
-        """The exit code is the command's, as that of the process is not known."""
+        """Return the exit code of the command, as that of the process is not known."""
         if not self.running():
             return 0
         code = self._use("kill", lambda: self._run("shut_down"))
         if not self._wait_gone(limit_s):
-            raise WaitTimeout(f"waited {limit_s:g} s in vain: {self.name} still answers after shut_down")
+            raise WaitTimeout(f"timed out after {limit_s:g} s: {self.name} still answers after shut_down")
         return code
 
 
@@ -178,7 +178,7 @@ class Pause(CommandedNode):
             self.resume()
 
     def resume(self) -> None:
-        """Returns when it is seen to run; FaultError if the command does not do that."""
+        """Return when the node is seen to run; raise FaultError if the command does not achieve that."""
         self._must("resume")
         try:
             wait_until(lambda: not self.paused(), _RESUMED_LIMIT_S, "")
@@ -194,17 +194,17 @@ class Pause(CommandedNode):
 
 
 def commanded(
-    member: Member, control: raw_client.Address | None, commands: Commands, tell: Callable[[str], None]
+    member: Member, control: raw_client.Address | None, commands: Commands, report: Callable[[str], None]
 ) -> CommandedNode:
-    """A node with exactly the powers that it has commands for."""
+    """Return a node with exactly the powers that it has commands for."""
     there = commands.lines
     powers: list[type[CommandedNode]] = []
-    # What clients cannot reach is observed by a command alone: without one there is no such power.
+    # A node that clients cannot reach can only be observed by a command: without one it lacks the power.
     if "kill" in there and (control is not None or "running" in there):
         powers.append(ShutDown if "shut_down" in there else Kill)
     if "pause" in there and (control is not None or "paused" in there):
         powers.append(Pause)
-    return _kind(tuple(powers))(member, control, commands, tell)
+    return _kind(tuple(powers))(member, control, commands, report)
 
 
 @cache

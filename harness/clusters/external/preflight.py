@@ -1,4 +1,4 @@
-"""Whether a cluster that is not ours can be used: each right that a run needs, tried once, and named if it is missing."""
+"""Check that a user's cluster can be used: try once each permission that a run needs, and name a missing one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _REFUSALS = (
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 )
-# What a broker says of a setting that it does not have, and of replicas that it does not let clients place.
+# Error codes for a setting that the broker does not have, and for replicas that clients may not place.
 _NOT_LIKE_THIS = (
     KafkaError.INVALID_CONFIG,
     KafkaError.INVALID_REQUEST,
@@ -33,16 +33,16 @@ _IN_SYNC = "min.insync.replicas"
 
 
 class Preflight:
-    """`make` and `delete` are the cluster's own: what they make is written down. Topics begin with `prefix`."""
+    """Tries the permissions of a client. `make` and `delete` are the cluster's methods, which record topics first."""
 
     def __init__(self, settings: Mapping[str, Any], admin: AdminClient, prefix: str) -> None:
         self._settings, self._admin, self._prefix = settings, admin, prefix
         self.refused: list[str] = []  # settings of topics that the brokers do not have
 
     def make_topic(self, name: str, brokers: Sequence[int]) -> None:
-        """One partition on each broker, so that one broker's append can be measured by itself.
+        """Create a topic with one partition on each broker, so that the append of a single broker can be measured.
 
-        A broker may refuse a setting that it does not have, or a place that clients choose: then it is asked without.
+        A broker may refuse an unknown setting, or replicas placed by clients: then the request is repeated without.
         """
         config = {} if self.refused else {_IN_SYNC: "1"}
         placed = NewTopic(
@@ -68,7 +68,7 @@ class Preflight:
         raise self._refusal("create topics", problem) from problem
 
     def use(self, topic: str, *, transactions: bool = True) -> None:
-        """Write, commit offsets as a group, both in a transaction where there are `transactions`, and read."""
+        """Write and commit offsets as a group, with `transactions` both in a transaction, then read."""
         reader = Consumer({**self._settings, "group.id": f"{topic}-group", "enable.auto.commit": False})
         try:
             write = self._write_in_transaction if transactions else self._write
@@ -92,7 +92,7 @@ class Preflight:
         producer.begin_transaction()
         producer.produce(topic, b"probe", partition=0, on_delivery=_noted(refused))
         producer.flush(_LIMIT_S)
-        if refused:  # the commit reports why; the record itself only that it was given up
+        if refused:  # the commit reports the cause; the record only that it was given up
             self._may("write", lambda: producer.commit_transaction(_LIMIT_S))
         group, place = reader.consumer_group_metadata(), [TopicPartition(topic, 0, 1)]
         self._may(
@@ -129,11 +129,11 @@ class Preflight:
             return ClusterError(
                 f"the user of --client-config may not {what} under the prefix {self._prefix}: {error.str()}"
             )
-        return ClusterError(f"the try to {what} under the prefix {self._prefix} failed: {error.str()}")
+        return ClusterError(f"the attempt to {what} under the prefix {self._prefix} failed: {error.str()}")
 
     def _unanswered(self, what: str) -> ClusterError:
         return ClusterError(
-            f"the try to {what} under the prefix {self._prefix} had no answer within {_ASK_S * 2:g} s"
+            f"the attempt to {what} under the prefix {self._prefix} had no answer within {_ASK_S * 2:g} s"
         )
 
 

@@ -1,4 +1,4 @@
-"""Undo what killed harnesses left in use on clusters that are not ours: run the commands, and see that they worked."""
+"""Undo the powers that killed harnesses left in use on users' clusters: run the commands, and observe their effect."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SETTLE_S = 10.0  # for a command that was under way when its harness was killed
 
 
 def undo_left(say: Callable[[str], None]) -> None:
-    """Bring back what killed runs left paused or down, on whatever cluster; one line each. Raises nothing for a single one."""
+    """Bring back nodes that killed runs left paused or down, on any cluster; report a line for each, errors included."""
     try:
         left = held_powers.left(say)
     except ClusterError as error:
@@ -36,7 +36,7 @@ def undo_left(say: Callable[[str], None]) -> None:
 
 
 def _undo(use: Use) -> str:
-    """Return what was done, when the node was seen to be back."""
+    """Bring the node back, wait until it is seen to be back, and return what was done."""
     commands = Commands(_lines(use), use.limit_s)
     member = Member(use.node, use.id, use.broker, use.controller)
     why = f"{use.node} of {use.bootstrap}: a run that was killed had begun to {use.power} it at {use.began}"
@@ -46,7 +46,7 @@ def _undo(use: Use) -> str:
         undo = held_powers.UNDONE_BY[use.power][0]
         code = commands.run(undo, use.node, lambda text: None)
         raise FaultError(
-            f"{undo} ended with code {code}, but it cannot be seen whether that worked: {error}"
+            f"{undo} ended with code {code}, but its effect cannot be observed: {error}"
         ) from error
     if use.power == "pause":
         paused = Pause(member, control, commands, lambda text: None)
@@ -62,7 +62,7 @@ def _undo(use: Use) -> str:
 
 
 def _settle(use: Use, affected: Callable[[], bool]) -> None:
-    """A command that its harness did not see the end of may still take effect: wait for that, so that the undo comes after it."""
+    """Wait for the effect of a command whose end its harness did not see, so that the undo comes after it."""
     if not use.commanded:
         with suppress(WaitTimeout):
             wait_until(affected, min(_SETTLE_S, use.limit_s), "", every_s=0.5)
@@ -77,7 +77,7 @@ def _lines(use: Use) -> dict[str, held_powers.Line]:
     lines = Powers.read(Path(use.powers)).of(use.node, given).lines
     wanted = held_powers.UNDONE_BY[use.power]
     if wanted[0] not in lines:
-        raise FaultError(f"{use.powers} has no {wanted[0]} command any more")
+        raise FaultError(f"{use.powers} no longer has a {wanted[0]} command")
     return {name: lines[name] for name in wanted if name in lines}
 
 

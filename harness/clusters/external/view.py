@@ -1,4 +1,4 @@
-"""What the brokers of a cluster that is not ours say when each is asked by itself."""
+"""The view of a user's cluster: the answers of its brokers, each asked by itself."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.kafka.protocol import raw_client
 
 
 class ExistingView(LocalView):
-    """As of a local cluster, but the quorum is asked through the brokers, as clients do not reach controllers."""
+    """Like the view of a local cluster, but asks brokers about the quorum, as clients cannot reach controllers."""
 
     def __init__(self, nodes: Sequence[CommandedNode], probe_topic: str, admin: AdminClient) -> None:
         brokers = [node for node in nodes if node.member.broker]
@@ -27,7 +27,7 @@ class ExistingView(LocalView):
         self._round_trips = {node.name: partial(self._round_trip_ms, node, probe_topic) for node in brokers}
 
     def active_controller(self) -> str:
-        if not self._voters:  # no quorum that brokers report: the controller is the broker that they name
+        if not self._voters:  # brokers report no quorum: the controller is the broker that they name
             return self._by_metadata()
         answers = ask_all(
             self._brokers, lambda broker: raw_client.describe_quorum(broker.control, ASK_LIMIT_S)
@@ -44,15 +44,15 @@ class ExistingView(LocalView):
 
     def _by_metadata(self) -> str:
         try:
-            told = self._admin.describe_cluster(request_timeout=ASK_LIMIT_S).result(ASK_LIMIT_S * 2)
+            described = self._admin.describe_cluster(request_timeout=ASK_LIMIT_S).result(ASK_LIMIT_S * 2)
         except (KafkaException, TimeoutError) as error:
-            raise ClusterError(f"no broker tells which one is the controller: {error}") from error
-        if told.controller is None or told.controller.id not in self._names:
+            raise ClusterError(f"no broker reports the controller: {error}") from error
+        if described.controller is None or described.controller.id not in self._names:
             raise ClusterError("no broker is the controller now")
-        return self._names[told.controller.id]
+        return self._names[described.controller.id]
 
     def _round_trip_ms(self, broker: CommandedNode, topic: str) -> float:
-        """Of an append to a partition that the broker leads; not every broker lets its clients choose where one is."""
+        """Measure an append to a partition that the broker leads; not every cluster lets clients place a partition on it."""
         led = [state.partition for state in self.partitions(topic) if state.leader == broker.name]
         if not led:
             raise ClusterError(f"{broker.name} leads no partition of {topic}")

@@ -1,7 +1,7 @@
-"""How each kind of server is asked, port by port: what probes of links say there.
+"""The protocols of the servers, by port: the requests that probes of links send there.
 
-On the port of followers nobody listens unless the server leads. So a link between two ZooKeeper servers is asked on the
-port of elections; the other one is asked as well where somebody listens.
+A ZooKeeper server listens on its port for followers only while it leads. So a link between two ZooKeeper servers is probed
+on the election port, and on the port for followers only where the server listens.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from dataclasses import dataclass
 from harness.clusters.links.mesh import Port
 from harness.kafka.protocol import raw_client, zookeeper
 
-_API_VERSIONS = 18  # the cheapest question that any Kafka server answers
+_API_VERSIONS = 18  # the cheapest request that any Kafka server answers
 
 
 @dataclass(frozen=True)
 class Speech:
-    """`ask` is one question on a connection of its own. A conversation begins with `hello`, which has so many answers of
-    its own, and goes on with questions of any length; every answer has its size in front.
+    """The protocol of a port. `ask` sends one question on its own connection. A conversation begins with `hello`, which
+    has its own number of answers, and continues with questions of any length; every answer begins with its size.
     """
 
     ask: Callable[[raw_client.Address, float], None]
-    opening: Callable[[], bytes]  # the same question, as what is said first on a connection
+    opening: Callable[[], bytes]  # the same question, as the first bytes on a connection
     nonsense: bytes  # a server that reads it closes the connection at once
-    question: Callable[[int], bytes]  # with so many bytes that are not read
+    question: Callable[[int], bytes]  # with that many bytes of padding
     hello: Callable[[], bytes] = bytes
     hello_answers: int = 0
     one_by_one: bool = False  # of several questions at once, some would go unanswered

@@ -1,10 +1,10 @@
-"""A gate before the port on which a ZooKeeper leader takes its followers: who comes too early waits.
+"""A gate before the port on which a ZooKeeper leader accepts its followers: followers that come too early wait.
 
-An elected server listens there a moment later than its followers come. Refused, they would try again. But a proxy takes
-everybody, and hangs up when nobody listens behind it, after which they call for another election, and the next leader waits
-for them in vain. So proxies lead to this gate, which tries again in their place.
+An elected server begins to listen a moment after its followers connect. If refused, they would retry. But a proxy accepts
+every connection and closes it when its upstream does not listen. The followers then start another election, and the next
+leader waits for them until it times out. So proxies lead to this gate, which retries in their place.
 
-`python -m harness.clusters.links.follower_gate LISTEN UPSTREAM`, each as HOST:PORT; one for each server, as long as its cluster lives.
+`python -m harness.clusters.links.follower_gate LISTEN UPSTREAM`, each as HOST:PORT; one for each server, as long as its cluster runs.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ async def _dial(upstream: str) -> tuple[asyncio.StreamReader, asyncio.StreamWrit
 
 
 async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Whatever ends one way ends the other: servers of an ensemble do not half-close."""
+    """Copy bytes until one side ends, then close both: servers of an ensemble do not half-close."""
     with suppress(OSError):
         while piece := await reader.read(_READ_BYTES):
             writer.write(piece)

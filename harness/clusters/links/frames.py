@@ -1,4 +1,4 @@
-"""The frames of the Kafka protocol in a stream of bytes: where each begins and of what kind it is."""
+"""The frames of the Kafka protocol in a stream of bytes: the position and kind of each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SIZE = struct.Struct(">i")
 
 @dataclass(frozen=True)
 class Frame:
-    """A frame that begins in the bytes that were just split. Answers do not tell their api key: it is -1."""
+    """A frame that begins in the bytes that were just split. Answers do not contain their api key: it is -1 there."""
 
     at: int
     api_key: int
@@ -20,20 +20,20 @@ class Frame:
 
 
 class Frames:
-    """Finds the frames of a stream that comes in pieces of any size. Looks at headers only, never at bodies.
+    """Finds the frames of a stream that arrives in pieces of any size. Reads only headers, never bodies.
 
-    A stream that does not speak Kafka (a size too small for a header) is taken as it comes from there on.
+    From a size that is too small for a header on, the stream is not Kafka's and is passed on unparsed.
     """
 
     def __init__(self, header: struct.Struct = REQUEST_HEADER) -> None:
         self._header = header
-        self._left = 0  # bytes of the last frame that are still to come
+        self._left = 0  # missing bytes of the last frame
         self._opaque = False
 
     def split(self, data: bytes) -> tuple[list[Frame], int]:
-        """The frames that begin in `data`, and how many bytes of it are understood.
+        """Return the frames that begin in `data`, and how many of its bytes were parsed.
 
-        The rest is part of a header: hand it in again in front of what comes next.
+        The rest is part of a header: pass it again, in front of the next bytes.
         """
         found: list[Frame] = []
         at, end = 0, len(data)

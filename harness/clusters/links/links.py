@@ -1,4 +1,4 @@
-"""Cutting and shaping links, and proving by probes what gets through them and how."""
+"""Cut and shape links, and prove with probes what passes through them."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _STREAMS = {
     Direction.ANSWERS: ("downstream",),
 }
 _HEARD = {Direction.REQUESTS: True, Direction.ANSWERS: False}
-# No byte gets through in the direction of the stream; connections stay open until it is taken away.
+# No byte passes in the direction of the stream; connections stay open until the toxic is removed.
 _BLACK_HOLE = ("timeout", {"timeout": 0})
 
 
 class Links:
-    """All links of a cluster. What is done to them is remembered under the name of who did it, so that several
-    may work on one link and each takes back its own. `security` is how probes get in on the lanes of clients.
+    """All links of a cluster. Each change is recorded under the name of its maker, so that several makers can work on
+    one link and each undoes only its own changes. `security` is for probes on the client lanes.
     """
 
     def __init__(self, mesh: Mesh, toxiproxy: Toxiproxy, security: Security | None = None) -> None:
@@ -44,7 +44,7 @@ class Links:
         return self._mesh.links(name)
 
     def shapeable(self, name: str) -> Sequence[Link]:
-        """Those of the node that toxics can be put on."""
+        """Return the node's links that accept toxics."""
         return self.of(name)
 
     def sever(self, cuts: Sequence[Cut], by: str) -> None:
@@ -60,7 +60,7 @@ class Links:
                     self._toxiproxy.add(proxy, name, toxic.kind, stream, toxic.attributes)
 
     def take_back(self, by: str) -> None:
-        """Everything that was done under this name; last first, as one toxic may have relied on another."""
+        """Undo every change made under this name, last first, as one toxic may rely on another."""
         made = self._made.get(by, [])
         while made:
             self._toxiproxy.remove(*made[-1])
@@ -68,7 +68,7 @@ class Links:
         self._made.pop(by, None)
 
     def doers(self) -> list[str]:
-        """Under which names something is done now."""
+        """Return the names under which changes are in place now."""
         return list(self._made)
 
     def passes(self, link: Link) -> Mapping[Direction, bool]:
@@ -86,12 +86,12 @@ class Links:
         return long_question(self._address(self._route(link)), topic, partition, wait_s)
 
     def retarget(self, link: Link, upstream: str | None) -> None:
-        """Let the link's traffic pass another address on its way; None: let it go its own way again."""
+        """Route the link's traffic through another address; None restores its own route."""
         route = self._route(link)
         self._toxiproxy.retarget(route.proxy, upstream or route.upstream)
 
     def retargeted(self) -> dict[Link, str]:
-        """Links that lead elsewhere than they were made for, and where, as Toxiproxy tells."""
+        """Return the links that Toxiproxy leads to another address than their own, with that address."""
         now = self._toxiproxy.upstreams()
         return {
             route.link: now[route.proxy]
@@ -100,34 +100,36 @@ class Links:
         }
 
     def residue(self) -> list[str]:
-        """Toxics that are there now, and proxies that lead elsewhere."""
+        """List the toxics in place, and the proxies that lead to another address."""
         elsewhere = [f"{link} leads to {where}" for link, where in self.retargeted().items()]
         return [*self._toxiproxy.toxics(), *elsewhere]
 
     def _probe(self, route: Route) -> dict[Direction, bool]:
-        """A ZooKeeper server that stops to lead or follow closes all connections, whatever it has heard. So there it
-        takes two that are closed to show that requests arrive. Where followers come to it, nobody listens when it does
-        not lead, before the probe or after it: there Toxiproxy's own word is all there is.
+        """Probe once, and for ZooKeeper again if only requests seemed to arrive.
+
+        A ZooKeeper server that stops leading or following closes all connections, whatever it received. So only two
+        closed connections show that requests arrive. A server that does not lead does not listen on its port for
+        followers, before the probe or after it: there only Toxiproxy's state is known.
         """
         of_followers = route.port is Port.ZOOKEEPER_PEER
         place = (_split(route.upstream)[0], route.port)
         if of_followers and not listens(place, PROBE_LIMIT_S):
-            return self._word(route)
-        told = self._probe_once(route)
-        if told == _HEARD and speech_of(route.port) is not KAFKA:
-            told = self._probe_once(route)
+            return self._toxiproxy_state(route)
+        passes = self._probe_once(route)
+        if passes == _HEARD and speech_of(route.port) is not KAFKA:
+            passes = self._probe_once(route)
         if of_followers and not listens(place, PROBE_LIMIT_S):
-            return self._word(route)
-        return told
+            return self._toxiproxy_state(route)
+        return passes
 
-    def _word(self, route: Route) -> dict[Direction, bool]:
+    def _toxiproxy_state(self, route: Route) -> dict[Direction, bool]:
         cuts = self._toxiproxy.cuts(route.proxy)
         return {Direction.REQUESTS: "upstream" not in cuts, Direction.ANSWERS: "downstream" not in cuts}
 
     def _probe_once(self, route: Route) -> dict[Direction, bool]:
-        """A round trip shows both ways. Without one, nonsense tells the ways apart: when it arrives, the server
-        closes the connection, and Toxiproxy passes that on through a cut. While requests are cut there is
-        nothing to answer, so only then is Toxiproxy's own word taken for the answers.
+        """Return the directions that pass. A round trip shows both. Without one, nonsense distinguishes them: when it
+        arrives, the server closes the connection, and Toxiproxy passes that on through a cut. While requests are cut
+        there is nothing to answer, so only then does Toxiproxy's state decide for the answers.
         """
         address, speech = self._address(route), speech_of(route.port)
         limit_s = SECURED_PROBE_LIMIT_S if security_of(address) is not None else PROBE_LIMIT_S
@@ -136,16 +138,16 @@ class Links:
             return {Direction.REQUESTS: True, Direction.ANSWERS: True}
         except raw_client.UnansweredError:
             pass
-        except zookeeper.MuteError:  # with somebody there, it has heard the question
+        except zookeeper.MuteError:  # if a server is there, it has received the question
             return {Direction.REQUESTS: _answers(route.upstream, speech), Direction.ANSWERS: False}
-        except raw_client.WireError:  # closed at once: the proxy has nobody to connect to
+        except raw_client.WireError:  # closed at once: the proxy has no server to connect to
             return {Direction.REQUESTS: False, Direction.ANSWERS: False}
         if closes_on_nonsense(address, limit_s, speech):
             return dict(_HEARD)
-        return {**self._word(route), Direction.REQUESTS: False}
+        return {**self._toxiproxy_state(route), Direction.REQUESTS: False}
 
     def _route(self, link: Link) -> Route:
-        """The way that probes take; a link between ZooKeeper servers has another one beside it."""
+        """Return the route that probes use; a link between ZooKeeper servers has a second route."""
         return self._routes_of(link)[0]
 
     def _routes_of(self, link: Link) -> Sequence[Route]:
@@ -165,7 +167,7 @@ def _split(place: str) -> raw_client.Address:
 
 
 def _answers(place: str, speech: Speech) -> bool:
-    """Whether the server answers when it is asked past the proxy."""
+    """Return whether the server answers when it is asked directly, without the proxy."""
     try:
         speech.ask(_split(place), PROBE_LIMIT_S)
     except raw_client.WireError:

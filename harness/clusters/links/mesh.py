@@ -1,6 +1,6 @@
-"""The link mesh as data: who has which address, and through which proxy each link goes.
+"""The link mesh as data: the address of each node, and the proxy of each link.
 
-Every node listens on an address of its own. Every *link* has a proxy address of its own, and each node gets a
+Every node listens on its own address. Every *link* has its own proxy address, and each node gets a
 hosts file in which its peers' names are the proxies of *its* links to them. Nothing here has an effect.
 """
 
@@ -14,7 +14,7 @@ from harness.contracts import Lane, Link
 
 
 class Port(IntEnum):
-    """The same on every node, as each has its own address; unusual ones, as 0.0.0.0:9092 is often taken."""
+    """Ports, the same on every node, as each has its own address; unusual ones, as 0.0.0.0:9092 is often taken."""
 
     TOXIPROXY = 21090
     INTERNAL = 21091
@@ -26,8 +26,8 @@ class Port(IntEnum):
     HOLDER_CONTROL = 21099
     ZOOKEEPER = 21100
     ZOOKEEPER_ELECTION = 21101
-    ZOOKEEPER_PEER = 21102  # of the leader: its followers come here
-    ZOOKEEPER_GATE = 21103  # where they wait for it (harness.clusters.links.follower_gate)
+    ZOOKEEPER_PEER = 21102  # of the leader, for its followers
+    ZOOKEEPER_GATE = 21103  # where followers wait for the leader (harness.clusters.links.follower_gate)
 
 
 LANE_PORTS = {Lane.CONTROL: Port.CONTROL, Lane.PRODUCE: Port.PRODUCE, Lane.CONSUME: Port.CONSUME}
@@ -39,7 +39,7 @@ _FIRST_ZOOKEEPER_ID = 201
 
 @dataclass(frozen=True)
 class Member:
-    """One server: its roles and its place in the cluster."""
+    """One server: its name, id and roles."""
 
     name: str
     id: int
@@ -49,13 +49,13 @@ class Member:
 
     @property
     def place(self) -> int:
-        """Its number among its kind, as in its name."""
+        """The server's number among its kind, as in its name."""
         return int(self.name.rpartition("-")[2])
 
 
 @dataclass(frozen=True)
 class Route:
-    """One proxy: each link has its own, one for each port."""
+    """One proxy: each link has one for each port."""
 
     link: Link
     port: Port
@@ -68,7 +68,7 @@ class Route:
 
 
 def ways(source: Member, peer: Member) -> list[tuple[Link, tuple[Port, ...]]]:
-    """The links from one node to another, each with its ports there; probes ask the first."""
+    """Return the links from one node to another, each with its ports there; probes use the first."""
     found: list[tuple[Link, tuple[Port, ...]]] = []
     if peer is source:
         return found
@@ -104,18 +104,18 @@ class Mesh:
     members: tuple[Member, ...]
 
     def address(self, member: Member) -> str:
-        """Where the node really listens."""
+        """Return the node's own address, without a proxy."""
         return f"127.{self.block}.1.{member.id}"
 
     def listen_address(self, member: Member) -> str:
-        """What the server itself binds; another one than `address` where something leads from there to it."""
+        """Return the address that the server binds; it differs from `address` where traffic is forwarded to it."""
         return self.address(member)
 
     def toxiproxy_address(self) -> str:
         return f"127.{self.block}.0.2"
 
     def lane_address(self, lane: Lane, member: Member) -> str:
-        """Where clients of a lane find the node: directly on the control lane, else at a proxy."""
+        """Return the node's address for clients of a lane: direct on the control lane, otherwise a proxy."""
         if lane is Lane.CONTROL:
             return self.address(member)
         return f"127.{self.block}.{_LANE_OCTETS[lane]}.{member.id}"
@@ -132,7 +132,7 @@ class Mesh:
         return ",".join(f"{m.name}:{Port.ZOOKEEPER:d}" for m in self.members if m.zookeeper)
 
     def hosts(self, member: Member, own_host: str) -> str:
-        """The hosts file of one node's JVM. It replaces DNS there, so the machine itself is in it too."""
+        """Return the hosts file of one node's JVM. It replaces DNS there, so it includes the machine itself."""
         lines = ["127.0.0.1 localhost", f"127.0.0.1 {own_host}"]
         for peer in self.members:
             place = self.address(peer) if peer is member else self._link_address(member, peer)
@@ -140,7 +140,7 @@ class Mesh:
         return "\n".join(lines) + "\n"
 
     def routes(self) -> tuple[Route, ...]:
-        """Every proxy: broker to broker, node to controller or ZooKeeper, client lane to broker."""
+        """Return every proxy: broker to broker, node to controller or ZooKeeper, client lane to broker."""
         found: list[Route] = []
         for source in self.members:
             for peer in self.members:
@@ -155,7 +155,7 @@ class Mesh:
         return tuple(found)
 
     def links(self, name: str) -> Sequence[Link]:
-        """Every link that starts or ends at the node, client lanes included."""
+        """Return every link that starts or ends at the node, client lanes included."""
         links = dict.fromkeys(route.link for route in self.routes())
         return [link for link in links if name in (link.source, link.destination)]
 

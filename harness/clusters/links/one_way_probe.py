@@ -1,8 +1,8 @@
-"""A probe of a link whose ends are in networks of their own: which way do bytes get through?
+"""A probe of a link whose ends are in separate networks: in which directions do bytes pass?
 
-Three connections at once, so that it takes no longer than one: a question, whose answer shows both ways; nonsense, on
-which a server closes the connection, also when none of its answers arrive; and a question with a mark that cuts of
-requests let pass (harness.clusters.links.packet_filter), as without a question there is no answer that could show the other way.
+It uses three connections at once, so that it takes no longer than one: a question, whose answer shows both directions;
+nonsense, on which a server closes the connection, even if none of its answers arrive; and a question with a mark that cuts of
+requests let pass (harness.clusters.links.packet_filter), as only an answer can show the other direction.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from harness.clusters.links.dialects import KAFKA, Speech
 from harness.contracts import Direction
 from harness.kafka.protocol import raw_client
 
-# Differentiated services, a code point that nobody has assigned: Kafka sets none.
+# Differentiated services, an unassigned code point: Kafka sets none.
 LET_PASS_DSCP = 43
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
@@ -27,7 +27,7 @@ _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 class _End(Enum):
     ANSWERED = "answered"
     CLOSED = "closed"  # after it was connected
-    ABSENT = "absent"  # refused, or no way to there
+    ABSENT = "absent"  # refused, or no route
 
 
 @dataclass
@@ -43,11 +43,10 @@ class _Attempt:
     def begin(self, address: raw_client.Address) -> None:
         self.connection.setblocking(False)
         self.connection.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, self.dscp << 2)
-        # So that a server that still waits for what was lost sees the end; an orderly one comes after what was lost.
+        # Reset the connection, so that a server that waits for lost bytes sees the end; a normal close would be
+        # delivered only after the lost bytes.
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
-        self.connection.connect_ex(
-            (address[0], int(address[1]))
-        )  # what is wrong shows when something is sent
+        self.connection.connect_ex((address[0], int(address[1])))  # an error shows when bytes are sent
 
     def go_on(self) -> None:
         try:
@@ -65,29 +64,29 @@ class _Attempt:
 def each_way(
     address: raw_client.Address, limit_s: float, speech: Speech = KAFKA, *, meant: bool = False
 ) -> Mapping[Direction, bool]:
-    """Do requests arrive there, and do answers come back? Returns as soon as that is known.
+    """Return, as soon as it is known, whether requests arrive there and whether answers come back.
 
-    `meant`: whether answers are meant to come back; that is told where a server hears one after the other, and those
-    before us keep it waiting.
+    `meant` is whether answers are configured to come back; it is returned if a server serves one connection after the
+    other, and earlier connections block it.
     """
-    told = _probe(address, limit_s, speech, meant)
-    if told is None and speech is not KAFKA:
-        # A ZooKeeper server that stops to lead or follow closes all connections, whatever it has heard.
-        told = _probe(address, limit_s, speech, meant)
-    return told or dict.fromkeys((Direction.REQUESTS, Direction.ANSWERS), False)
+    passes = _probe(address, limit_s, speech, meant)
+    if passes is None and speech is not KAFKA:
+        # A ZooKeeper server that stops leading or following closes all connections, whatever it received.
+        passes = _probe(address, limit_s, speech, meant)
+    return passes or dict.fromkeys((Direction.REQUESTS, Direction.ANSWERS), False)
 
 
 def _probe(
     address: raw_client.Address, limit_s: float, speech: Speech, meant: bool
 ) -> Mapping[Direction, bool] | None:
-    """None: closed at once, or refused."""
+    """Probe once; None if the connection was refused or closed at once."""
     question, marked, nonsense = (
         _Attempt(speech.opening()),
         _Attempt(speech.opening(), LET_PASS_DSCP),
         _Attempt(speech.nonsense),
     )
-    # Of those who come to its port of elections, a ZooKeeper server hears one out before the next. So the one that is
-    # heard in any case comes first.
+    # On its election port a ZooKeeper server serves one connection after the other. So the connection that it reads in
+    # any case comes first.
     attempts = (marked, question, nonsense)
     deadline = time.monotonic() + limit_s
     with selectors.DefaultSelector() as ready:

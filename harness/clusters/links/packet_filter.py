@@ -1,7 +1,7 @@
-"""Links between nodes that have networks of their own (containers), cut by nftables inside these networks.
+"""Links between nodes with separate networks (containers), cut by nftables inside these networks.
 
-What is lost how is told in harness.clusters.links.packet_rules. Connections from before a cut are cut like new ones. They go on
-after it, as soon as TCP sends again what was lost: that may take as long again as the cut did.
+The rules are in harness.clusters.links.packet_rules. Connections from before a cut are cut like new ones. They continue
+after it, as soon as TCP retransmits what was lost: that may take as long again as the cut lasted.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _NFT_LIMIT_S = 10.0
 
 
 class PacketLinks:
-    """All links between some nodes. What is done to them is remembered under the name of who did it, so that several
-    may work on one link and each takes back its own.
+    """All links between some nodes. Each change is recorded under the name of its maker, so that several makers can work
+    on one link and each undoes only its own changes.
     """
 
     def __init__(self, ends: Mapping[str, End]) -> None:
@@ -59,27 +59,27 @@ class PacketLinks:
             self._set_rules(cuts)
 
     def take_back(self, by: str) -> None:
-        """Everything that was done under this name."""
+        """Undo every change made under this name."""
         with self._lock:
             cuts = self._made.pop(by, [])
             try:
                 self._set_rules(cuts)
             except BaseException:
-                self._made[by] = cuts  # so that it can be tried again
+                self._made[by] = cuts  # so that the caller can retry
                 raise
 
     def doers(self) -> list[str]:
-        """Under which names something is done now."""
+        """Return the names under which changes are in place now."""
         with self._lock:
             return list(self._made)
 
     def renew(self, name: str) -> None:
-        """The node has a new network, for example after a restart: cut there again what is cut."""
+        """Set the rules again in the node's new network, for example after a restart."""
         with self._lock:
             self._set_rules_at(self._ends[name])
 
     def passes(self, link: Link) -> Mapping[Direction, bool]:
-        """Asked from within the source's network; nothing passes from or to a node that does not run."""
+        """Probe from within the source's network; nothing passes from or to a node that does not run."""
         each = dict.fromkeys((Direction.REQUESTS, Direction.ANSWERS), False)
         with suppress(ProcessLookupError):
             probes = self._from_source(link, lambda: self._probes(link))
@@ -108,11 +108,11 @@ class PacketLinks:
             asked.__exit__(None, None, None)
 
     def residue(self) -> list[str]:
-        """Our rules that are there now, wherever they come from, as the kernel tells."""
+        """List the rules of our table that the kernel has now, whatever process made them."""
         return [f"{end.name}: {rule}" for end in self._ends.values() for rule in self._listed(end)]
 
     def _set_rules(self, cuts: Sequence[Cut]) -> None:
-        """At every end of these cuts, at once, first where most of them end."""
+        """Set the rules at every end of these cuts in parallel, first where most of them end."""
         names = [name for cut in cuts for name in (cut.link.source, cut.link.destination)]
         concerned = sorted(dict.fromkeys(names), key=names.count, reverse=True)
         with ThreadPoolExecutor(max(1, len(concerned)), "nft") as pool:
@@ -146,10 +146,8 @@ class PacketLinks:
                 return []
             raise FaultError(f"rules of {end.name} cannot be read by nft: {_first_line(done.stderr)}")
         rules = [item["rule"] for item in json.loads(done.stdout)["nftables"] if "rule" in item]
-        told = [
-            rule.get("comment", "a rule of ours without a name") for rule in rules if rule["chain"] != "data"
-        ]
-        return told or ["an empty table of ours"]
+        names = [rule.get("comment", "a rule without a name") for rule in rules if rule["chain"] != "data"]
+        return names or ["an empty table"]
 
     def _nft(self, end: End, arguments: Sequence[str], text: str = "") -> subprocess.CompletedProcess[str]:
         def run() -> subprocess.CompletedProcess[str]:
@@ -169,26 +167,26 @@ class PacketLinks:
         return _inside(self._ends[link.source], act)
 
     def _probes(self, link: Link) -> list[Mapping[Direction, bool]]:
-        """Of each of its ports. That for followers counts only if somebody listens there: a ZooKeeper server that leads."""
+        """Probe each port of the link. The port for followers counts only where a leading ZooKeeper server listens."""
         ports, name = self._links[link], link.destination
-        # Whose question was lost keeps others waiting at the port of elections, until he gives up.
+        # A connection whose question was lost blocks others on the election port until it times out.
         with self._probing[name] if Port.ZOOKEEPER_ELECTION in ports else nullcontext():
             first, *others = ((port, self._each_way(link, port)) for port in ports)
-        return [first[1], *(told for port, told in others if self._listens(name, port))]
+        return [first[1], *(passes for port, passes in others if self._listens(name, port))]
 
     def _each_way(self, link: Link, port: Port) -> Mapping[Direction, bool]:
-        ours = [cut for cuts in list(self._made.values()) for cut in cuts if cut.link == link]
-        meant = all(cut.direction is Direction.REQUESTS for cut in ours)
+        made = [cut for cuts in list(self._made.values()) for cut in cuts if cut.link == link]
+        meant = all(cut.direction is Direction.REQUESTS for cut in made)
         place = (self._ends[link.destination].address, int(port))
         return each_way(place, PROBE_LIMIT_S, speech_of(port), meant=meant)
 
     def _listens(self, name: str, port: Port) -> bool:
-        """Asked from within its own network, past all cuts."""
+        """Return whether the node listens on the port, asked from within its own network, past all cuts."""
         end = self._ends[name]
         return _inside(end, lambda: listens((end.address, port), PROBE_LIMIT_S))
 
     def _port(self, link: Link) -> Port:
-        """The one that is asked."""
+        """Return the port of the link that is probed first."""
         self._must_be_there(link)
         return self._links[link][0]
 
@@ -201,12 +199,12 @@ class PacketLinks:
 
 
 def _inside(end: End, act: Callable[[], T]) -> T:
-    """Raises ProcessLookupError when the node does not run."""
+    """Act inside the node's network; raise ProcessLookupError if the node does not run."""
     pid = end.pid()
     if pid is None:
         raise ProcessLookupError(f"{end.name} does not run")
     return in_network_of(pid, act)
 
 
-def _first_line(told: str) -> str:
-    return next(iter(told.splitlines()), "it said nothing")
+def _first_line(output: str) -> str:
+    return next(iter(output.splitlines()), "it printed nothing")

@@ -1,9 +1,9 @@
-"""Packet filter rules that cut links between nodes with networks of their own. Nothing here has an effect.
+"""Packet filter rules that cut links between nodes with separate networks. Nothing here has an effect.
 
-A cut is a rule where the packets arrive, so that for the sender they are lost on the way, as in a real network. What is
-lost is named: BOTH ways loses all `packets` of the link, and no connection can be made. One way loses only `data`:
-segments with content. Losing all packets one way would lose the acknowledgements for the other way as well and stall it;
-so the ones without content pass, and the other way stays open.
+A cut is a rule where the packets arrive, so that for the sender they are lost on the way, as in a real network. A cut of
+BOTH directions drops all `packets` of the link, and no connection can be made. A cut of one direction drops only `data`:
+segments with content. Dropping all packets of one direction would drop the acknowledgements for the other direction too and
+stall it; so segments without content pass, and the other direction stays open.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from harness.clusters.links.one_way_probe import LET_PASS_DSCP
 from harness.contracts import Cut, Direction
 
 TABLE = "ip onceproof"
-_LONGEST_COMMENT = 128  # what the kernel keeps of it
+_LONGEST_COMMENT = 128  # the kernel's limit
 _IP_HEADER_BYTES = 20
-# TCP tells the size of its header in words of four bytes; whatever is longer than both headers has content.
+# The size of a TCP header is given in words of four bytes; a packet longer than both headers has content.
 _DATA_RULES = tuple(
     f"tcp doff {words} meta length > {_IP_HEADER_BYTES + 4 * words} drop" for words in range(5, 16)
 )
 
 
 class Loss(StrEnum):
-    """What a cut loses."""
+    """The packets that a cut drops."""
 
     PACKETS = "packets"
     DATA = "data"
@@ -34,7 +34,7 @@ class Loss(StrEnum):
 
 @dataclass(frozen=True)
 class End:
-    """A node at the end of links. `pid`: of a process in its network; None while it does not run."""
+    """A node at the end of links. `pid` is a process in its network; None while the node does not run."""
 
     member: Member
     address: str
@@ -50,7 +50,7 @@ def loss(direction: Direction) -> Loss:
 
 
 def ruleset(rules: Sequence[str]) -> str:
-    """For `nft -f`: instead of whatever is in our table now, in one step; without rules there is no table."""
+    """Return the input of `nft -f` that replaces our table in one step; without rules there is no table."""
     fresh = f"add table {TABLE}\ndelete table {TABLE}\n"
     if not rules:
         return fresh
@@ -70,12 +70,12 @@ def ruleset(rules: Sequence[str]) -> str:
 
 
 def rules_at(end: End, cut: Cut, ends: Mapping[str, End], ports: Sequence[int], by: str) -> list[str]:
-    """What this end of the link has to lose of what arrives: requests at the destination, answers at the source.
+    """Return the rules for packets that arrive at this end: requests at the destination, answers at the source.
 
-    `ports`: those of the link, at its destination.
+    `ports` are the link's ports at its destination.
     """
     link, lost = cut.link, loss(cut.direction)
-    told = f'comment "{f"{by} {link} {cut.direction} {lost}"[:_LONGEST_COMMENT]}"'
+    comment = f'comment "{f"{by} {link} {cut.direction} {lost}"[:_LONGEST_COMMENT]}"'
     if end.name == link.destination and cut.direction is not Direction.ANSWERS:
         packets = f"ip saddr {ends[link.source].address} tcp dport"
         # The probe of answers has to ask for them; see harness.clusters.links.one_way_probe.
@@ -85,4 +85,4 @@ def rules_at(end: End, cut: Cut, ends: Mapping[str, End], ports: Sequence[int], 
         act = "drop" if lost is Loss.PACKETS else "jump data"
     else:
         return []
-    return [f"{packets} {port:d} {act} {told}" for port in ports]
+    return [f"{packets} {port:d} {act} {comment}" for port in ports]

@@ -1,4 +1,4 @@
-"""A probe that talks with a server through a link: questions on one connection, and how that ends."""
+"""A probe that talks to a server through a link: questions on one connection, and how the conversation ends."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness.contracts import Ending, Questions, Talk
 from harness.kafka.protocol import raw_client
 from harness.kafka.protocol.security import security_of
 
-_FOR_TLS = 16  # TLS wants to see a whole header before it closes
+_FOR_TLS = 16  # TLS reads a whole header before it closes
 _READ_BYTES = 256 * 1024
 _FETCH = 1
 _MOST = 2**31 - 1
@@ -25,7 +25,7 @@ _LEAST_ARRIVAL_S, _MOST_ARRIVAL_S = 0.05, 0.5
 
 
 def talk(address: raw_client.Address, questions: Questions, speech: Speech = KAFKA) -> Talk:
-    """Ask, read and go on asking in one loop, as a slow link takes neither all questions nor all answers at once."""
+    """Ask and read in one loop, as a slow link passes neither all questions nor all answers at once."""
     begun = time.monotonic()
     try:
         connection = raw_client.connect(address, questions.limit_s)
@@ -48,7 +48,7 @@ def listens(address: raw_client.Address, limit_s: float) -> bool:
 
 
 def closes_on_nonsense(address: raw_client.Address, limit_s: float, speech: Speech = KAFKA) -> bool:
-    """Whether the server reads what it is sent, also if none of its answers arrive."""
+    """Return whether the server reads what it is sent, even if none of its answers arrive."""
     security = security_of(address)
     nonsense = speech.nonsense * (_FOR_TLS if security is not None and security.encrypted else 1)
     try:
@@ -67,9 +67,9 @@ def closes_on_nonsense(address: raw_client.Address, limit_s: float, speech: Spee
 def long_question(
     address: raw_client.Address, topic: str, partition: int, wait_s: float
 ) -> Iterator[Callable[[float], bool]]:
-    """A fetch for more bytes than there are, which a leader answers when its time is over.
+    """Send a fetch for more bytes than exist, which a leader answers when the request's time is over.
 
-    When this gives its call the question has most likely arrived: it had several times as long as a question before it.
+    When this yields, the request has most likely arrived: it had several times as long as an earlier question took.
     """
     # As a client: the time, the least and the most bytes.
     limits = struct.pack(">iiiib", -1, int(wait_s * 1000), _MOST, _MOST, 0)
@@ -95,7 +95,7 @@ def long_question(
             try:
                 if not first:
                     first.extend(connection.recv(1))
-            except OSError:  # also when the time is over
+            except OSError:  # also a timeout
                 return False
             return bool(first)
 
@@ -161,9 +161,9 @@ class _Conversation:
         return Ending.ANSWERED if self._answers == self.questions.count else None
 
     def _read(self) -> bool:
-        """False when the other side has closed."""
+        """Read what is there; return False when the other side has closed."""
         piece = self.connection.recv(_READ_BYTES)
-        # TLS hands out one of its records at a time; what it has read besides would not wake the selector.
+        # TLS returns one record at a time; records that it has already read would not wake the selector.
         while isinstance(self.connection, ssl.SSLSocket) and (more := self.connection.pending()):
             piece += self.connection.recv(more)
         if not piece:

@@ -1,11 +1,11 @@
 """A proxy that holds Kafka requests: `python -m harness.clusters.links.request_holder LISTEN UPSTREAM CONTROL`, each host:port.
 
-A folder may follow; it only tells whose the process is.
+A folder may follow; it only shows which cluster the process belongs to.
 
-From the first request of a chosen kind on, all that a connection sends is held; requests before it, other
-connections and new ones pass. Released, what was held goes to the broker in its order, also when the sender has gone.
-It is told what to do by JSON lines on its control port: {"do": "hold", "api_keys": [26], "connections": 1},
-{"do": "release"} and {"do": "state"}. Each is answered with the state, a release once all is delivered and answered.
+From the first request of a chosen kind on, everything that a connection sends is held; requests before it, other
+connections and new ones pass. A release delivers the held bytes to the broker in order, even if the sender has gone.
+Orders are JSON lines on its control port: {"do": "hold", "api_keys": [26], "connections": 1}, {"do": "release"} and
+{"do": "state"}. Each is answered with the state, a release once everything is delivered and answered.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from typing import Any
 from harness.clusters.links.frames import ANSWER_HEADER, Frame, Frames
 
 _CHUNK = 256 * 1024
-_MOST_HELD_BYTES = 64 * 1024 * 1024  # of one connection: beyond it nothing more is read from the sender
+_MOST_HELD_BYTES = 64 * 1024 * 1024  # of one connection: beyond that nothing more is read from the sender
 _ANSWER_LIMIT_S = 5.0  # for the next answer: a produce request with acks=0 never gets one
 
 
 @dataclass
 class State:
-    """What is held now, and what was so far."""
+    """Counts of what is held now, and of what was held so far."""
 
     connections: int = 0
     requests: int = 0
     connections_so_far: int = 0
     requests_so_far: int = 0
     delivered: int = 0
-    answered: int = 0  # of those delivered
+    answered: int = 0  # of the delivered requests
     undeliverable: int = 0  # the broker had closed the connection meanwhile
     senders_gone: int = 0  # while they were held
     passed: int = 0  # requests that were never held
@@ -43,20 +43,20 @@ class State:
 
 @dataclass
 class HoldRule:
-    """Which requests are held, and on how many connections more."""
+    """The kinds of requests to hold, and the number of connections still to hold."""
 
     api_keys: Collection[int] = ()
     connections: int = 0
 
     def first_to_hold(self, begun: list[Frame]) -> int | None:
-        """The place in the list of the first request that has to be held."""
+        """Return the index of the first request to hold; None if there is none."""
         if self.connections <= 0:
             return None
         return next((n for n, frame in enumerate(begun) if frame.api_key in self.api_keys), None)
 
 
 class Connection:
-    """A client's connection, and the one with the broker that was opened for it."""
+    """A client's connection, and the connection to the broker that was opened for it."""
 
     def __init__(
         self,
@@ -69,7 +69,9 @@ class Connection:
         self._requests_from, self._answers_to = client
         self._answers_from, self._requests_to = broker
         self._broker_gone = False
-        self._held: deque[tuple[bytes, int]] | None = None  # pieces and how many requests begin in each
+        self._held: deque[tuple[bytes, int]] | None = (
+            None  # pieces, and the number of requests that begin in each
+        )
         self._unanswered: deque[int] = deque()  # correlation ids of what was held
         self._answer_came = asyncio.Event()
         self._released = asyncio.Event()
@@ -82,20 +84,20 @@ class Connection:
         answers = asyncio.create_task(self._pass_answers())
         try:
             await self._pass_requests()
-            if self.held:  # the sender has gone: what it sent is still to be delivered
+            if self.held:  # the sender has gone, but what it sent is still to be delivered
                 self._state.senders_gone += 1
                 await self._released.wait()
             self._requests_to.write_eof()
             await answers
         except OSError:
-            pass  # one side is gone, and with it the connection
+            pass  # one side has gone, and the connection with it
         finally:
             answers.cancel()
             self._requests_to.close()
             self._answers_to.close()
 
     async def release(self) -> None:
-        """Deliver what is held, in its order, and wait until the broker has answered it or stopped answering."""
+        """Deliver what is held, in order, and wait until the broker has answered it or stopped answering."""
         assert self._held is not None
         try:
             while self._held:
@@ -111,7 +113,7 @@ class Connection:
         self._held = None
         self._state.connections -= 1
         with suppress(TimeoutError):
-            # A broker works on the requests of a connection one by one: only a standstill is the end.
+            # A broker handles the requests of a connection one by one: only a pause in its answers means the end.
             while self._unanswered and not self._broker_gone:
                 self._answer_came.clear()
                 async with asyncio.timeout(_ANSWER_LIMIT_S):
@@ -156,7 +158,7 @@ class Connection:
         await self._requests_to.drain()
 
     async def _pass_answers(self) -> None:
-        """Until the broker closes. When the client has gone, answers are read all the same and dropped."""
+        """Pass answers on until the broker closes. When the client has gone, they are still read, and dropped."""
         frames, rest = Frames(ANSWER_HEADER), b""
         while data := await _read(self._answers_from):
             with suppress(OSError):
@@ -171,7 +173,7 @@ class Connection:
         self._answers_to.close()
 
     def _tick_off(self, answered: list[int]) -> None:
-        """Answers come in the order of the requests, so that one vouches for all before it."""
+        """Mark requests as answered: answers come in order, so one also proves all earlier ones."""
         for correlation in answered:
             if correlation in self._unanswered:
                 while self._unanswered.popleft() != correlation:
@@ -206,17 +208,17 @@ class Holder:
             await writer.drain()
         writer.close()
 
-    async def obey(self, told: dict[str, Any]) -> dict[str, int]:
-        if told["do"] == "hold":
-            self._rule.api_keys, self._rule.connections = frozenset(told["api_keys"]), told["connections"]
-        elif told["do"] == "release":
+    async def obey(self, order: dict[str, Any]) -> dict[str, int]:
+        if order["do"] == "hold":
+            self._rule.api_keys, self._rule.connections = frozenset(order["api_keys"]), order["connections"]
+        elif order["do"] == "release":
             self._rule.connections = 0
             await asyncio.gather(*(each.release() for each in self._connections if each.held))
         return asdict(self._state)
 
 
 async def _read(reader: asyncio.StreamReader) -> bytes:
-    """The next bytes; none when the other side has closed or is gone."""
+    """Read the next bytes; empty when the other side has closed or gone."""
     try:
         return await reader.read(_CHUNK)
     except OSError:

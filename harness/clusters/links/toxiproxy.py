@@ -1,8 +1,8 @@
 """One Toxiproxy for all links of a cluster, and a thin adapter over `toxiproxy-python`.
 
-That library keeps host and port in a class that all users share, sets no time limits, lets 5xx answers pass and
-obeys HTTP_PROXY; the adapter gives each server its own subclass and repairs the rest, and its `Toxiproxy` and
-`Proxy` classes, which are tied to the shared one, are left alone.
+That library keeps host and port in a class that all users share, sets no time limits, ignores 5xx answers and
+obeys HTTP_PROXY. The adapter gives each server its own subclass and fixes the rest; it does not use the library's
+`Toxiproxy` and `Proxy` classes, which depend on the shared class.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _START_LIMIT_S = 20.0
 
 
 class Toxiproxy(ABC):
-    """Starts with one proxy for each route; `add` and `remove` toxics of a proxy by its name.
+    """A server with one proxy for each route; `add` and `remove` toxics of a proxy by its name.
 
-    A kind of Toxiproxy (a process, a container) says how it is launched and ended.
+    Each kind of Toxiproxy (a process, a container) implements how it is launched and ended.
     """
 
     def __init__(self, address: str, folder: Path) -> None:
@@ -56,11 +56,11 @@ class Toxiproxy(ABC):
     def stop(self) -> None: ...
 
     def listen_address(self, route: Route) -> str:
-        """Where it listens itself; another one than the route's where something leads from there to it."""
+        """Return the address that it binds; it differs from the route's where traffic is forwarded to it."""
         return route.listen
 
     def start(self, routes: Iterable[Route]) -> None:
-        """Returns when every proxy listens."""
+        """Start the server; return when every proxy listens."""
         wanted = [
             {"name": r.proxy, "listen": self.listen_address(r), "upstream": r.upstream, "enabled": True}
             for r in routes
@@ -74,7 +74,7 @@ class Toxiproxy(ABC):
             raise ClusterError(f"Toxiproxy did not start: {error}; see {self.log}") from error
 
     def add(self, proxy: str, name: str, kind: str, stream: str, attributes: Mapping[str, int]) -> None:
-        """Let a toxic work on what goes in the direction of `stream`, on open connections and on new ones."""
+        """Apply a toxic to the direction `stream` of open connections and of new ones."""
         toxic = {
             "name": name,
             "type": kind,
@@ -84,33 +84,33 @@ class Toxiproxy(ABC):
         }
         try:
             self._call("post", f"/proxies/{proxy}/toxics", json=toxic)
-        except ProxyExists:  # said of a toxic, too: it is there already
+        except ProxyExists:  # also raised for a toxic: it exists already
             return
 
     def remove(self, proxy: str, name: str) -> None:
-        """Take a toxic away; does nothing when there is none. Connections that a `timeout` held are closed."""
+        """Remove a toxic, if it exists. Connections that a `timeout` held are closed."""
         try:
             self._call("delete", f"/proxies/{proxy}/toxics/{name}")
         except NotFound:
             return
 
     def cuts(self, proxy: str) -> set[str]:
-        """The streams (upstream, downstream) that are cut now."""
+        """Return the streams (upstream, downstream) that are cut now."""
         toxics = self._call("get", f"/proxies/{proxy}/toxics").json()
         return {toxic["stream"] for toxic in toxics if toxic["type"] == "timeout"}
 
     def retarget(self, proxy: str, upstream: str) -> None:
-        """Let a proxy lead elsewhere. Toxiproxy closes its connections; clients come back through the new way."""
+        """Lead a proxy to another address. Toxiproxy closes its connections; clients reconnect to the new address."""
         self._call("post", f"/proxies/{proxy}", json={"upstream": upstream})
 
     def upstreams(self) -> dict[str, str]:
-        """Where each proxy leads now; nothing when Toxiproxy does not run."""
+        """Return the upstream of each proxy; empty when Toxiproxy does not run."""
         if not self.running():
             return {}
         return {name: proxy["upstream"] for name, proxy in self._call("get", "/proxies").json().items()}
 
     def toxics(self) -> list[str]:
-        """Everything that is done to any proxy now, in a few words each."""
+        """List all toxics in place, a few words each."""
         if not self.running():
             return []
         proxies = self._call("get", "/proxies").json()
@@ -143,7 +143,7 @@ class Toxiproxy(ABC):
 
 
 class ToxiproxyProcess(Toxiproxy):
-    """A process of this machine, which dies with the harness."""
+    """Toxiproxy as a process of this machine, which dies with the harness."""
 
     def __init__(self, program: Path, address: str, folder: Path) -> None:
         super().__init__(address, folder)

@@ -41,7 +41,7 @@ class Clocked(ServerProcess):
     def skew_clock(self, offset_s: float, rate: float = 1.0) -> None:
         if not self.options.clocks:
             raise FaultError(
-                f"the clock of {self.name} cannot be set: the cluster was started without clocks"
+                f"the clock of {self.name} cannot be set: the cluster was started without clocks; start it with Options(clocks=True)"
             )
         self._clock.set(Skew(offset_s, rate, time.time()))
 
@@ -49,11 +49,11 @@ class Clocked(ServerProcess):
         self._clock.right()
 
     def clock_offset_s(self) -> float:
-        """Asks the node for its time. A controller tells it only while it leads the quorum."""
+        """Ask the node for its time and return the offset. A controller reports its time only while it leads the quorum."""
         before = time.time()
-        return self.told_time_ms() / 1000 - (before + time.time()) / 2
+        return self.reported_time_ms() / 1000 - (before + time.time()) / 2
 
-    def told_time_ms(self) -> int:
+    def reported_time_ms(self) -> int:
         if self.member.broker:
             place = self.member.id - 1
             return raw_client.append(self.control, PROBE_TOPIC, place, b"clock", timeout_s=10.0).time_ms

@@ -1,4 +1,4 @@
-"""The power over a node's share of the processors: Starvable, by a control group or, without root, by signals."""
+"""The power over a node's share of CPU time: Starvable, by a control group or, without root, by signals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from harness.machine.cgroup import Group
 from harness.machine.cgroup_cpu import CpuGroup, place_for
 
 _TICK_S = 0.01
-_CREDIT_S = 0.1  # how long a process that slept may run at once afterwards, in seconds of its share
+_CREDIT_S = 0.1  # most CPU time that an idle process saves up, in seconds of its share
 _LONGEST_STOP_S = 1.0
 _CONNECTIONS = 4
 _PIPELINED = 500
@@ -29,12 +29,12 @@ class Starved(ServerProcess):
     _share: float | None = None
     _group: Group | None = None
     _throttle: Throttle | None = None
-    _asleep: bool = False  # paused by a fault of its own, not by the throttle
+    _asleep: bool = False  # paused by another fault, not by the throttle
 
     def launch(self) -> None:
         self._asleep = False
         super().launch()
-        if self._share is not None:  # it was started anew while it is starved
+        if self._share is not None:  # it was restarted while it is starved
             self._stop_starving()
             self._begin_starving(self._share)
 
@@ -61,7 +61,7 @@ class Starved(ServerProcess):
         return cpu_under_load(self, for_s, self.keep_busy)
 
     def keep_busy(self, for_s: float) -> None:
-        """Ask it for more than it can do."""
+        """Load the node with more requests than it can serve."""
         busy(self, for_s)
 
     def _begin_starving(self, share: float) -> str:
@@ -91,7 +91,7 @@ class Starved(ServerProcess):
         if not self._asleep:
             super().resume()
 
-    # Pausable, where the throttle stops the process as well
+    # Pausable: the throttle stops the process too
 
     def pause(self) -> None:
         self._asleep = True
@@ -106,9 +106,9 @@ class Starved(ServerProcess):
 
 
 class Throttle:
-    """Stops a process whenever it has used more than its share, and lets it go on when it has waited for that.
+    """Stops a process whenever it has used more than its share, and resumes it after it has waited long enough.
 
-    A thread of the harness: should the harness be killed, the kernel kills the process as well, stopped or not.
+    It is a thread of the harness: if the harness is killed, the kernel also kills the process, stopped or not.
     """
 
     def __init__(
@@ -142,12 +142,12 @@ class Throttle:
 
 
 def busy(server: Server, for_s: float) -> None:
-    """Ask a Kafka server for more than it can do."""
+    """Load a Kafka server with more requests than it can serve."""
     ask_for_more(server.control if server.member.broker else server.controller, for_s)
 
 
 def cpu_under_load(server: Server, for_s: float, keep_busy: Callable[[float], None]) -> float:
-    """How many processors it used while it was asked for more work than it can do."""
+    """Return the number of processors that the server used under more load than it can serve."""
     pid = server.pid
     if pid is None:
         raise FaultError(f"{server.name} does not run")
@@ -160,15 +160,15 @@ def cpu_under_load(server: Server, for_s: float, keep_busy: Callable[[float], No
 
 
 def cpu_seconds(pid: int) -> float:
-    """How long a process has run on all processors together, to the nanosecond (its CPU clock; man clock_getres).
+    """Return the CPU time of a process on all processors, to the nanosecond (its CPU clock; man clock_getres).
 
-    Raises OSError when there is no such process.
+    Raises OSError if the process does not exist.
     """
     return time.clock_gettime((~pid << 3) | 2)
 
 
 def ask_for_more(address: raw_client.Address, for_s: float, speech: Speech = KAFKA) -> None:
-    """Cheap questions without a pause on several connections: far more work for a server than for us."""
+    """Send cheap requests without a pause on several connections: far more work for a server than for the harness."""
     block = memoryview(speech.question(0) * _PIPELINED)
     deadline = time.monotonic() + for_s
     with selectors.DefaultSelector() as ready:

@@ -1,4 +1,4 @@
-"""The power over a broker's disk: DiskBreakable, and PowerLosable where its data folder is behind a file system of ours."""
+"""The power over a broker's disk: DiskBreakable, and PowerLosable where its data folder is behind FUSE."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ _TOPIC_LIMIT_S = 20.0
 
 
 class Disked(Broker):
-    """By FUSE where the cluster has it (Options.fuse), else by Byteman (Options.byteman), which does without root.
+    """Breaks disks by FUSE if the cluster has it (Options.fuse), otherwise by Byteman (Options.byteman), without root.
 
-    Slow reads are always by Byteman: Kafka sends records by sendfile, which the kernel serves from its page cache, and
-    what was written lately is there. The file system below would be asked for old records only.
+    Slow reads always use Byteman: Kafka sends records by sendfile, which the kernel serves from its page cache, and
+    recent records are there. The FUSE file system would see reads of old records only.
     """
 
     def restart(self) -> None:
         begun = not self.running()
-        if begun and self.options.byteman:  # with a disk that refuses everything it would not come up
+        if begun and self.options.byteman:  # with a disk that refuses everything it would not start
             byteman.give(self.folder, [], PROBE_TOPIC)
         super().restart()
         if begun:  # the disk is as bad as before
@@ -62,7 +62,7 @@ class Disked(Broker):
         by_fuse = self._by_fuse(how)
         if not by_fuse and not self.options.byteman:
             raise FaultError(
-                f"the disk of {self.name} cannot be {how.harm}: its cluster was made without Options(byteman=True)"
+                f"the disk of {self.name} cannot be {how.harm}: its cluster was started without Options(byteman=True)"
             )
         self._breaks[how.harm] = how
         if by_fuse:
@@ -79,7 +79,7 @@ class Disked(Broker):
         self._order()
 
     def disk_latency_ms(self, harm: DiskHarm) -> float:
-        """How long an append, an fsync or a read takes: a round trip to a partition that is on this broker alone."""
+        """Measure an append, an fsync or a read: a round trip to a partition that only this broker has."""
         if harm is DiskHarm.SLOW_FSYNC:
             return _took_ms(self._append_and_fsync)
         if harm is DiskHarm.SLOW_READ:
@@ -94,15 +94,15 @@ class Disked(Broker):
     # PowerLosable
 
     def lose_power(self) -> Mapping[str, float]:
-        """SIGKILL, and all content that was not fsynced is gone from the disk."""
+        """Kill the broker, and drop all content that was not fsynced from the disk."""
         if not self.options.fuse:
             raise FaultError(
-                f"{self.name} cannot lose power: its cluster was made without Options(fuse=True)"
+                f"{self.name} cannot lose power: its cluster was started without Options(fuse=True)"
             )
         self.kill()
         before = self._log_ends()
         lost = self._mount.lose()
-        self._mount.end()  # as the machine would: nothing is left in caches
+        self._mount.end()  # as after a power loss, nothing is left in caches
         after = self._log_ends()
         gone = {partition: end - after.get(partition, 0) for partition, end in before.items()}
         return {
@@ -122,7 +122,7 @@ class Disked(Broker):
 
     @cached_property
     def _breaks(self) -> dict[DiskHarm, DiskFault]:
-        """What the disk does wrong, also while the processes that do it are down."""
+        """The wanted faults of the disk, also while the processes that cause them are down."""
         return {}
 
     def _by_fuse(self, how: DiskFault) -> bool:
@@ -141,7 +141,7 @@ class Disked(Broker):
         ]
 
     def _order(self) -> None:
-        """Let the agent's orders be those that are wanted; a broker that is paused follows when it goes on."""
+        """Write the wanted orders for the agent; a paused broker follows them when it resumes."""
         if self.options.byteman:
             wanted = [how for how in self._breaks.values() if not self._by_fuse(how)]
             byteman.give(self.folder, wanted, PROBE_TOPIC)
@@ -154,13 +154,13 @@ class Disked(Broker):
 
     @cached_property
     def _flushed_topic(self) -> str:
-        """A topic on this broker alone whose every append waits for an fsync."""
+        """Return a topic on this broker alone whose every append waits for an fsync."""
         name = f"{PROBE_TOPIC}-flushed-{self.member.id}"
         self._make_topic(name, {"flush.messages": "1"})
         return name
 
     def _make_topic(self, name: str, config: Mapping[str, str] = {}) -> None:
-        """With one partition, on this broker alone. Returns when it takes records."""
+        """Create a topic with one partition, on this broker alone; return when it accepts records."""
         all_config = {"min.insync.replicas": "1", **config}
         topic = NewTopic(name, 1, replica_assignment=[[self.member.id]], config=all_config)
         admin = self._admin()
@@ -168,7 +168,7 @@ class Disked(Broker):
             admin.create_topics([topic], request_timeout=_TOPIC_LIMIT_S)[name].result(_TOPIC_LIMIT_S * 2)
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise ClusterError(f"{name} cannot be made: {error.args[0].str()}") from error
+                raise ClusterError(f"{name} cannot be created: {error.args[0].str()}") from error
         self._wait_takes(name)
 
     def _admin(self) -> AdminClient:
@@ -186,12 +186,12 @@ class Disked(Broker):
     def _takes(self, topic: str, partition: int) -> bool:
         try:
             self._append(topic, partition)
-        except raw_client.WireError:  # it has not opened the log yet
+        except raw_client.WireError:  # the broker has not opened the log yet
             return False
         return True
 
     def _log_ends(self) -> dict[str, int]:
-        """Where the log of each partition ends on the disk, apart from Kafka's own topics."""
+        """Return the end offset of each partition's log on the disk, without internal topics."""
         folders = [path.parent for path in self.data.glob("**/*.log") if path.parent.name[:2] != "__"]
         return {folder.name: segments.search(folder, []).end for folder in set(folders)}
 
@@ -202,7 +202,7 @@ class DiskedProcess(Disked, ServerProcess):
         if not self.options.fuse:
             return inner
         outer = self._mount.inside(inner)
-        self._mount.be(self._orders())  # if it was started anew, the disk is as bad as before
+        self._mount.be(self._orders())  # after a restart of the mount, the disk is as bad as before
         return outer
 
 

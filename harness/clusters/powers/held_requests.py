@@ -1,8 +1,8 @@
 """The power over single requests on their way to a broker: RequestHolding.
 
-Only while requests are held does the lane's proxy lead through a holder (harness.clusters.links.request_holder). Going in and out
-closes the lane's connections with this broker, which clients open again: nobody can move an open connection. A holder
-that is always in the way would keep them, at the price of a slower lane in every run.
+Only while requests are held does the lane's proxy lead through a holder (harness.clusters.links.request_holder). Inserting and
+removing it closes the lane's connections to this broker, which clients open again: an open connection cannot be moved. A
+permanent holder would keep them, but make the lane slower in every run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from harness.waiting import wait_until
 
 _ROOT = Path(__file__).resolve().parents[3]
 _START_LIMIT_S = 15.0
-_ANSWER_LIMIT_S = 120.0  # a release waits as long as the broker goes on answering
+_ANSWER_LIMIT_S = 120.0  # a release waits as long as the broker keeps answering
 
 
 class Holding(Server):
@@ -35,43 +35,43 @@ class Holding(Server):
     def hold_requests(self, how: HeldRequests) -> None:
         if how.lane is Lane.CONTROL:
             raise FaultError(
-                f"requests to {self.name} on the control lane pass no proxy: they cannot be held"
+                f"requests to {self.name} on the control lane cannot be held: the lane has no proxy"
             )
         if self.security is not None and self.security.encrypted:
             raise FaultError(
-                f"requests to {self.name} are encrypted ({self.security.protocol}): nobody on the way can tell them "
-                "apart, so that none can be held; use --security plaintext or sasl_plaintext"
+                f"requests to {self.name} cannot be held: they are encrypted ({self.security.protocol}), so a proxy "
+                "cannot recognise them; use --security plaintext or sasl_plaintext"
             )
         if self._held_link is not None:
             raise FaultError(f"requests to {self.name} are held already, on {self._held_link}")
         self._start_holder(how.lane)
         self._held_link = Link(how.lane.value, self.name)
-        self._tell_holder(do="hold", api_keys=list(how.api_keys), connections=how.connections)
+        self._order_holder(do="hold", api_keys=list(how.api_keys), connections=how.connections)
         self.links_of_cluster.retarget(self._held_link, self.holder_listens())
 
     def release_requests(self) -> None:
         if self._held_link is None:
             return
         try:
-            self._tell_holder(do="release")
-        finally:  # also when the holder has died and with it all that it held: the lane has to be open again
+            self._order_holder(do="release")
+        finally:  # even if the holder died with all that it held, the lane has to be open again
             self.links_of_cluster.retarget(self._held_link, None)
             self._end_holder()
             self._held_link = None
 
     def held_requests(self) -> Mapping[str, int]:
-        """`connections` and `requests` now, `…_so_far`, how many were `delivered`, `answered`, `undeliverable`.
+        """Return counts: `connections` and `requests` now, `…_so_far`, `delivered`, `answered`, `undeliverable`.
 
-        After the release these are the numbers of the last hold. `inserted`: how many of the broker's lanes lead
-        through the holder, as Toxiproxy tells.
+        After the release these are the numbers of the last hold. `inserted` is the number of the broker's lanes that
+        Toxiproxy leads through the holder.
         """
         if self._held_link is not None:
-            self._tell_holder(do="state")
+            self._order_holder(do="state")
         through = [link for link in self.links_of_cluster.retargeted() if link.destination == self.name]
         return {**self._last_state, "inserted": len(through)}
 
     def residue(self) -> list[str]:
-        """The proxies that lead elsewhere are told by the links of the cluster."""
+        """List a running holder; the cluster's links list the proxies that lead to another address."""
         runs = self._holder is not None and self._holder.poll() is None
         return [*super().residue(), *([f"a holder of requests runs at {self.name}"] if runs else [])]
 
@@ -80,11 +80,11 @@ class Holding(Server):
         super().closed()
 
     def holder_listens(self) -> str:
-        """Where the proxy of a lane finds the holder."""
+        """Return the holder's address for the proxy of a lane."""
         return f"{self.address}:{Port.HOLDER:d}"
 
     def behind_holder(self, lane: Lane) -> str:
-        """Where the holder finds the broker."""
+        """Return the broker's address for the holder."""
         return f"{self.address}:{LANE_PORTS[lane]:d}"
 
     def _start_holder(self, lane: Lane) -> None:
@@ -113,13 +113,13 @@ class Holding(Server):
 
     def _holder_answers(self) -> bool:
         try:
-            self._tell_holder(do="state")
+            self._order_holder(do="state")
         except FaultError:
             return False
         return True
 
-    def _tell_holder(self, **order: Any) -> None:
-        """Give an order; what comes back is the holder's state after it."""
+    def _order_holder(self, **order: Any) -> None:
+        """Send an order and keep the state that the holder returns."""
         try:
             with socket.create_connection(
                 (self.address, int(Port.HOLDER_CONTROL)), _ANSWER_LIMIT_S

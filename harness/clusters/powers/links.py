@@ -45,7 +45,7 @@ class Linked(Server):
         return self.links_of_cluster.long_question(link, topic, partition, wait_s)
 
     def _doer(self, what: str, by: str) -> str:
-        """Becomes a part of the names of toxics, which tell what is left of which fault."""
+        """Return the name of a change; names of toxics contain it, so that leftovers can be traced to their fault."""
         return f"{what}.{self.name}.{by}"
 
     def _take_back(self, what: str, by: str | None) -> None:

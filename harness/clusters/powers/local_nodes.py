@@ -1,4 +1,4 @@
-"""The nodes of a local cluster: a server process with all powers that are possible here."""
+"""The nodes of a local cluster: server processes with all powers that are possible for them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from harness.clusters.powers.version import Upgraded
 
 
 class LocalNode(Linked, Clocked, Starved, SqueezedProcess, Upgraded):
-    """A node; as it stands, a controller."""
+    """A node; without additions, a controller."""
 
 
 class LocalBroker(Foldered, DiskedProcess, Holding, LocalNode):
-    """A broker, also one that is a controller as well."""
+    """A broker, possibly combined with a controller."""

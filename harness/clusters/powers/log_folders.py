@@ -1,4 +1,4 @@
-"""The power over single log folders of a broker that has several: FolderBreakable."""
+"""The power over single log folders of a broker with several: FolderBreakable."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.errors import ClusterError
 from harness.kafka.topics import PROBE_TOPIC
 
 _MAKE_LIMIT_S = 20.0
-_MOST_PROBES = 50  # the broker puts a new partition where the fewest are: one in each folder takes a few
+_MOST_PROBES = 50  # the broker puts a new partition into the folder with the fewest: to fill each takes a few
 
 
 class Foldered(Disked):
@@ -29,7 +29,7 @@ class Foldered(Disked):
 
     @cached_property
     def _folders_topic(self) -> str:
-        """A topic on this broker alone with at least one partition in each log folder."""
+        """Return a topic on this broker alone with at least one partition in each log folder."""
         name = f"{PROBE_TOPIC}-folders-{self.member.id}"
         self._make_topic(name)
         count = 1

@@ -1,4 +1,4 @@
-"""The power over a node's memory: MemoryStarvable, by a control group that has nobody else in it."""
+"""The power over a node's memory: MemoryStarvable, by a control group that contains only the node."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.machine.cgroup_memory import MemoryGroup
 
 
 def trouble() -> str | None:
-    """Why processes of this machine cannot have memory taken away; None: they can."""
+    """Return why the memory of processes on this machine cannot be limited; None if it can."""
     if os.geteuid() != 0:
         return "only root may make control groups"
     return (
@@ -27,17 +27,17 @@ def trouble() -> str | None:
 
 
 class Squeezed(Server):
-    """A server that has a control group to itself, as every container has."""
+    """A server with its own control group, as every container has."""
 
     _left_mb: float | None = None
 
     def memory_home(self) -> Home | None:
-        """Its group; None if there is none that has to do with memory."""
+        """Return its group; None if it has no group with a memory controller."""
         pid = self.pid
         return home_of(pid, "memory") if pid is not None else None
 
     def restart(self) -> None:
-        """A new process gets what it needs to start, and has its memory taken again once it takes part."""
+        """Start the process without the limit, and set the limit again once the node takes part."""
         began = not self.running()
         super().restart()
         if began and self._left_mb is not None:
@@ -75,7 +75,7 @@ class Squeezed(Server):
         return replace(after, refused=after.refused - before.refused)
 
     def ask_for_memory(self, for_s: float) -> None:
-        """Have it do what takes memory."""
+        """Load the node with work that uses memory."""
         busy(self, for_s)
 
     def _memory_group(self) -> MemoryGroup:
@@ -89,7 +89,7 @@ class Squeezed(Server):
 
 
 class SqueezedProcess(Squeezed, ServerProcess):
-    """A process: it gets a group of its own when it starts, as memory is counted where it was first used."""
+    """A process that gets its own group when it starts, as memory is counted in the group that first used it."""
 
     _own_group: Group | None = None
     _version: int = 0
@@ -113,7 +113,7 @@ class SqueezedProcess(Squeezed, ServerProcess):
     def _join_group(self, pid: int) -> None:
         with suppress(
             OSError
-        ):  # not root, or not allowed inside this container: told when memory is to be taken
+        ):  # not root, or not allowed inside this container: reported when memory is to be limited
             if self._own_group is None and (place := place_for(pid, "memory")) is not None:
                 self._own_group, self._version = Group.made(place, {}), place.version
             if self._own_group is not None:
@@ -121,5 +121,5 @@ class SqueezedProcess(Squeezed, ServerProcess):
 
     def _why_not(self) -> str:
         if not self.options.memory:
-            return "its cluster was made without Options(memory=True)"
+            return "its cluster was started without Options(memory=True)"
         return trouble() or super()._why_not()

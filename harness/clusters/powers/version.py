@@ -11,16 +11,16 @@ from harness.clusters.processes.kafka_process import KafkaProcess
 from harness.kafka.protocol import features as protocol_features
 from harness.provision.kafka import UNKNOWN_VERSION
 
-_TOLD = re.compile(rb"Kafka version: (\S+)")
-_LOOK_BYTES = 4 * 1024 * 1024  # it says so among its first lines, after its settings
+_VERSION = re.compile(rb"Kafka version: (\S+)")
+_LOOK_BYTES = 4 * 1024 * 1024  # the version is among its first lines, after its settings
 
 
 class Upgraded(KafkaProcess):
-    """The cluster gives `programs_of`, which fetches a version, and `lay_out_as`, which writes the settings for it."""
+    """The cluster sets `programs_of`, which fetches a version, and `lay_out_as`, which writes the settings for it."""
 
     programs_of: Callable[[str], Jvm]
     lay_out_as: Callable[[str], None]
-    _log_before: int = 0  # bytes of the log that are of earlier starts
+    _log_before: int = 0  # bytes of the log from earlier starts
 
     def launch(self) -> None:
         self._log_before = self.log.stat().st_size if self.log.exists() else 0
@@ -29,7 +29,7 @@ class Upgraded(KafkaProcess):
     # Upgradable
 
     def upgrade(self, version: str, limit_s: float = STOP_LIMIT_S) -> int:
-        jvm = self.programs_of(version)  # first of all: fetching takes its time, and the node still runs then
+        jvm = self.programs_of(version)  # first, while the node still runs: fetching takes time
         code = self.shut_down(limit_s)
         self.jvm = jvm
         self.lay_out_as(version)
@@ -41,8 +41,8 @@ class Upgraded(KafkaProcess):
             return UNKNOWN_VERSION
         with self.log.open("rb") as log:
             log.seek(self._log_before)
-            told = _TOLD.search(log.read(_LOOK_BYTES))
-        return told[1].decode(errors="replace") if told else UNKNOWN_VERSION
+            found = _VERSION.search(log.read(_LOOK_BYTES))
+        return found[1].decode(errors="replace") if found else UNKNOWN_VERSION
 
     def features(self) -> Mapping[str, tuple[int, int]]:
         asked = self.control if self.member.broker else self.controller

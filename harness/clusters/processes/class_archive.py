@@ -1,6 +1,6 @@
-"""A class archive (AppCDS) for the brokers' JVMs: made once, so that each later start loads classes ready to use.
+"""A class archive (AppCDS) for the brokers' JVMs: made once, so that each later start loads prepared classes.
 
-Measured in turn on two busy cores, three combined nodes to ready: 8.9 to 10.7 s without, 6.8 to 7.5 s with it. The
+Measured alternately on two busy cores, three combined nodes until ready: 8.9 to 10.7 s without, 6.8 to 7.5 s with it. The
 Byteman agent must not be put on the boot class path, or the JVM would ignore the archive.
 """
 
@@ -19,9 +19,9 @@ _ARCHIVE, _FAILED = "classes.jsa", "failed.txt"
 
 
 def with_archive(jvm: Jvm, train: Callable[[Jvm, Path], None]) -> Jvm:
-    """The same programs with an archive; `train` has to run a broker with `jvm.train` and let it end by itself.
+    """Return the same programs with an archive; `train` has to run a broker with `jvm.train` and let it end normally.
 
-    Where no archive can be made the cluster works without; the reason lies in the cache folder.
+    If no archive can be made, the cluster works without; the reason is in the cache folder.
     """
 
     def build(into: Path) -> None:
@@ -44,7 +44,7 @@ def _whole(folder: Path) -> bool:
 
 
 def _key(jvm: Jvm) -> str:
-    """An archive fits one Java and one class path, down to the times of its jars."""
+    """Return the key of the archive: it fits one Java and one class path, down to the times of its jars."""
     facts = [str(jvm.java.resolve())]
     facts += [
         f"{jar} {jar.stat().st_size} {jar.stat().st_mtime_ns}" for jar in sorted(jvm.libs.glob("*.jar"))

@@ -11,13 +11,13 @@ from harness.clusters.links.mesh import Member
 
 ZOOKEEPER_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 _ZOOKEEPER_LOG_KB = (
-    "-Dzookeeper.preAllocSize=1024"  # each log file is made this long at first; 64 MB if not told
+    "-Dzookeeper.preAllocSize=1024"  # initial size of each log file in KB; the default is 64 MB
 )
 
 
 @dataclass(frozen=True)
 class Jvm:
-    """What all nodes of a cluster share: the programs and jars that they run."""
+    """The programs and jars that all nodes of a cluster run."""
 
     java: Path
     java_version: str
@@ -25,19 +25,19 @@ class Jvm:
     kafka_version: str
     agent: Path | None = None  # Byteman's jar, for brokers of clusters with Options(byteman=True)
     rules: Path | None = None  # the script that goes with it
-    archive: Path | None = None  # classes ready to use
+    archive: Path | None = None  # prepared classes
     train: Path | None = None  # write such an archive when the process ends; excludes agents
 
     @property
     def classpath(self) -> str:
-        """All jars by name and sorted: a class archive is only good for the very same class path."""
+        """Return all jars by name and sorted: a class archive is only valid for exactly the same class path."""
         return ":".join(str(jar) for jar in sorted(self.libs.glob("*.jar")))
 
     def command(self, member: Member, folder: Path, *, byteman: bool = False) -> list[str | Path]:
-        """Starts the node that is laid out in `folder`; see `lay_out`. `byteman`: with the agent, if it is a broker."""
+        """Return the command that starts the node in `folder` (see `lay_out`); with `byteman`, brokers load the agent."""
         heap = 256 if member.broker else 64 if member.zookeeper else 128
         words: list[str | Path] = [self.java, f"-Xmx{heap}m", f"-Xms{min(heap, 48)}m"]
-        # C1 alone and the serial collector: quick to start and small; three of these share two cores.
+        # Only C1 and the serial collector: quick to start and small, as three JVMs share two cores.
         words += ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto"]
         if self.archive is not None:
             words += [f"-XX:SharedArchiveFile={self.archive}"]

@@ -1,4 +1,4 @@
-"""What the nodes of one Kafka version run: Java, the jars of that version, and a class archive made of them once."""
+"""The programs of one Kafka version: Java, the jars of that version, and a class archive made of them once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from harness.runtime.plain_paths import must_suit_java
 
 
 def programs(version: str, train: Callable[[Jvm, Path], None], *, exactly: bool = False) -> Jvm:
-    """The programs of a version, fetched if they are not here; see `kafka_libs`, and `with_archive` for `train`."""
+    """Return the programs of a version, fetched if missing; see `kafka_libs`, and `with_archive` for `train`."""
     java, libs = provision.java(), provision.kafka_libs(version, exactly=exactly)
     jvm = Jvm(java, java_version(java) or "unknown", libs, version_of(libs))
     must_suit_java(jvm.libs, "the jars in", "use another folder (KAFKA_LIBS)")
@@ -27,14 +27,14 @@ def programs(version: str, train: Callable[[Jvm, Path], None], *, exactly: bool 
 
 
 def with_byteman(jvm: Jvm) -> Jvm:
-    """The same programs with the agent that breaks disks, for clusters with Options(byteman=True)."""
+    """Return the same programs with the agent that breaks disks, for clusters with Options(byteman=True)."""
     agent = provision.byteman()
     must_suit_java(agent, "the jar", "use another one (BYTEMAN)")
     return replace(jvm, agent=agent, rules=byteman_script())
 
 
 def byteman_script() -> Path:
-    """The rules of the agent, as a file in the cache folder."""
+    """Return the rules of the agent, as a file in the cache folder."""
 
     def build(into: Path) -> None:
         (into / byteman.SCRIPT_NAME).write_text(byteman.script(), encoding="ascii")
@@ -48,13 +48,15 @@ def byteman_script() -> Path:
         progress=silent,
     )
     file = folder / byteman.SCRIPT_NAME
-    if "," in str(file):  # which parts the options of an agent
-        raise SetupError(f"{file}: Byteman takes no path with a comma; set XDG_CACHE_HOME to another folder")
+    if "," in str(file):  # a comma separates the options of an agent
+        raise SetupError(
+            f"{file}: Byteman does not accept a path with a comma; set XDG_CACHE_HOME to another folder"
+        )
     return file
 
 
 def by_node(names: Sequence[str], version: str, mixed: Mapping[str, str]) -> dict[str, str]:
-    """The version of each node by its name."""
+    """Return the version of each node by its name."""
     if unknown := sorted(mixed.keys() - set(names)):
         asked = f"{unknown[0]} to run Kafka {mixed[unknown[0]]}"
         raise UsageError(f"there is no node {asked}; there are: {', '.join(names)}")

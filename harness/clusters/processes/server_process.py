@@ -17,20 +17,20 @@ _PAUSE_LIMIT_S = 10.0
 
 
 class ServerProcess(Server):
-    """Powers add to `environment` and `wrapped`. It dies with the harness."""
+    """A server process, which dies with the harness. Powers add to `environment` and `wrapped`."""
 
     _process: subprocess.Popen[bytes] | None = None
 
     @abstractmethod
     def command(self) -> list[str | Path]:
-        """What starts the server that is laid out in its folder."""
+        """Return the command that starts the server in its folder."""
 
     def environment(self) -> Mapping[str, str]:
-        """What the process needs in its environment."""
+        """Return the environment variables of the process."""
         return {}
 
     def wrapped(self, command: list[str | Path]) -> list[str | Path]:
-        """The command that starts the process; a power may put another one before it. It has to keep the pid."""
+        """Return the command that starts the process; a power may put words before it that keep the pid."""
         return command
 
     @property
@@ -50,7 +50,7 @@ class ServerProcess(Server):
         return None if self._process is None else self._process.returncode
 
     def shut_down(self, limit_s: float = STOP_LIMIT_S) -> int:
-        """Ask the process to end by itself, and wait for it; its exit code."""
+        """Ask the process to end, wait for it, and return its exit code."""
         if self._process is None:
             return 0
         if self.running():
@@ -68,7 +68,7 @@ class ServerProcess(Server):
         return self._process is not None and self._process.poll() is None
 
     def pause(self) -> None:
-        """Returns when it stands still: on a busy machine it goes on for a moment after the signal."""
+        """Stop the process; return when it has stopped: on a busy machine it runs for a moment after the signal."""
         if self._process is None or not self.running():
             return
         pid = self._process.pid
@@ -76,7 +76,7 @@ class ServerProcess(Server):
         wait_until(
             lambda: child_process.is_stopped(pid) or not self.running(),
             _PAUSE_LIMIT_S,
-            f"{self.name} goes on after SIGSTOP",
+            f"{self.name} still runs after SIGSTOP",
             every_s=0.002,
         )
 

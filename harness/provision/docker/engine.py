@@ -1,4 +1,4 @@
-"""A Docker engine: one that runs (`DOCKER_HOST` or the usual socket), else, as root on Debian, one of our own."""
+"""A Docker engine: a running one (`DOCKER_HOST` or the usual socket), otherwise, as root on Debian, a private one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _own: OwnEngine | None = None
 
 
 def engine(progress: Progress = to_stderr) -> Engine:
-    """Raises SetupError of one line where there is none and none can be started."""
+    """Return a running engine, or start one; raise SetupError of one line if neither is possible."""
     with _lock:
         if running := find_engine():
             return running
@@ -49,7 +49,7 @@ def engine(progress: Progress = to_stderr) -> Engine:
 
 
 def find_engine() -> Engine | None:
-    """An engine that runs already. Raises SetupError if the user names one that does not answer."""
+    """Return an engine that is already running. Raises SetupError if DOCKER_HOST names one that does not answer."""
     if named := os.environ.get("DOCKER_HOST"):
         if why := _silence(named):
             raise SetupError(
@@ -63,20 +63,20 @@ def find_engine() -> Engine | None:
 
 
 def why_none_can_be_started() -> str | None:
-    """Why this user cannot have an engine of his own on this machine; None: he can."""
+    """Return why this user cannot start an engine on this machine; None if they can."""
     if os.geteuid() != 0:
         denied = USUAL_SOCKET.exists() and not os.access(USUAL_SOCKET, os.R_OK | os.W_OK)
-        running = f"{USUAL_SOCKET} is not yours to use" if denied else "none runs"
+        running = f"this user may not use {USUAL_SOCKET}" if denied else "none runs"
         return f"{running}, and only root can start one"
     if not _may(_MOUNTING) or not _may(_NETWORKS):
         return "none runs, and this root may not mount or make networks (a container without privileges?)"
     if _dockerd() is None and not apt.may_install():
-        return "none runs, dockerd is not installed, and this is no Debian"
+        return "none runs, dockerd is not installed, and this machine is not Debian"
     return None
 
 
 def trouble() -> str | None:
-    """Why clusters of containers cannot be had here, in one line; None: they can. Starts nothing."""
+    """Return in one line why clusters of containers are not possible here; None if they are. Starts nothing."""
     if find_engine() is not None:
         return None
     why = why_none_can_be_started()
@@ -90,13 +90,13 @@ def _started(progress: Progress) -> Engine:
 
 
 def installed_dockerd(progress: Progress = to_stderr) -> Path:
-    """Return the program of an engine, which is installed first where there is none. Starts nothing."""
+    """Return the program of an engine; install it if it is missing. Starts nothing."""
     if _dockerd() is None:
         by_hand = f"install {PACKAGES[0]} by hand"
         apt.install_first(PACKAGES, log="docker", there=_dockerd, by_hand=by_hand, progress=progress)
     program = _dockerd()
     if program is None:
-        raise SetupError(f"{PACKAGES[0]} was installed and brought no dockerd; {BY_HAND}")
+        raise SetupError(f"{PACKAGES[0]} was installed, but contains no dockerd; {BY_HAND}")
     return program
 
 
@@ -106,7 +106,7 @@ def _dockerd() -> Path | None:
 
 
 def _silence(url: str) -> str | None:
-    """Why there is no answer; None: there is one."""
+    """Return why the engine does not answer; None if it does."""
     client = None
     try:
         client = docker.DockerClient(base_url=url, timeout=10)
@@ -120,7 +120,7 @@ def _silence(url: str) -> str | None:
 
 
 def _in_short(error: BaseException) -> str:
-    """The innermost reason: docker-py wraps it in two or three layers of words."""
+    """Return the innermost reason, which docker-py wraps in two or three exceptions."""
     reason: BaseException = error
     while isinstance(inner := reason.__context__ or reason.__cause__, BaseException):
         reason = inner

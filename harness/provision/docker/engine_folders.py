@@ -1,4 +1,4 @@
-"""The places in the cache folder where engines of our own keep their data, and what each of them has made elsewhere."""
+"""The folders in the cache folder where private engines keep their data and record what they made elsewhere."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FATAL = re.compile(r"level=(fatal|error)|failed to start|^Error", re.IGNORECASE
 
 
 def sweep_engines() -> list[str]:
-    """Remove what engines whose harness was killed have left on this machine; says what."""
+    """Remove what engines of killed harnesses have left on this machine; return what was removed."""
     done = []
     for folder in sorted((cache_dir() / "engines").glob("*/")):
         place = EngineFolder(folder)
@@ -46,7 +46,7 @@ def sweep_engines() -> list[str]:
 
 
 def left_behind() -> list[str]:
-    """What such engines have made on this machine and nobody uses now; after `sweep_engines` there is nothing."""
+    """List what such engines made on this machine and no process uses now; empty after `sweep_engines`."""
     used: set[str] = set()
     for folder in (cache_dir() / "engines").glob("*/"):
         place = EngineFolder(folder)
@@ -63,7 +63,7 @@ def left_behind() -> list[str]:
 
 
 class EngineFolder:
-    """A folder for one engine at a time. Who has its lock knows that the engine before is nobody's any more."""
+    """A folder for one engine at a time. A process that has its lock knows that the previous engine is abandoned."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -75,7 +75,9 @@ class EngineFolder:
             place = cls(cache_dir() / "engines" / str(number))
             if place.lock():
                 return place
-        raise SetupError(f"{_PLACES} engines run already, in {cache_dir() / 'engines'}")
+        raise SetupError(
+            f"{_PLACES} engines are already running, in {cache_dir() / 'engines'}; stop one of their harnesses"
+        )
 
     @property
     def log(self) -> Path:
@@ -83,7 +85,7 @@ class EngineFolder:
 
     @property
     def group(self) -> str:
-        """The control group that all its containers are in."""
+        """The control group of all its containers."""
         return f"onceproof-docker-{uuid.uuid5(uuid.NAMESPACE_URL, str(self.folder)).hex[:8]}"
 
     def lock(self) -> bool:
@@ -104,7 +106,7 @@ class EngineFolder:
             self._lock = None
 
     def new_run_folder(self) -> Path:
-        """For sockets, whose paths have to be short; what is written down here is removed later."""
+        """Make a folder for sockets, whose paths must be short, and record it, so that it is removed later."""
         base = Path("/run") if os.access("/run", os.W_OK) else Path(tempfile.gettempdir())
         run = base / f"onceproof-{uuid.uuid4().hex[:8]}"
         self._note("run", str(run))
@@ -117,7 +119,7 @@ class EngineFolder:
         return name
 
     def clean(self) -> list[str]:
-        """Remove what is written down and still there; says what that was."""
+        """Remove what is recorded and still exists; return what that was."""
         self.thaw()
         ended = child_process.sweep(self.folder)
         removed = [f"process {identity.pid}" for identity in ended]
@@ -127,21 +129,23 @@ class EngineFolder:
                 shutil.rmtree(run, ignore_errors=True)
                 removed.append(run)
         removed += [f"control group {group}" for group in self._remove_groups()]
-        # The next engine here would make the networks of the one before anew.
+        # Otherwise the next engine would make the networks of the previous one again.
         shutil.rmtree(self.folder / "data" / "network", ignore_errors=True)
         for note in ("bridges", "run"):
             (self.folder / note).unlink(missing_ok=True)
         return removed
 
     def thaw(self) -> None:
-        """A frozen process does not die before it is thawed (version 1 of control groups)."""
+        """Thaw all processes: a frozen process does not die (version 1 of control groups)."""
         for state in _GROUPS.glob(f"freezer/{self.group}/*/freezer.state"):
             with suppress(OSError):
                 state.write_text("THAWED\n", encoding="ascii")
 
     def weigh(self) -> None:
-        """All containers are one group, and a group counts as much as one thread of anybody else: give it the weight
-        of several servers, so that on a busy machine containers are not slower than processes (version 1).
+        """Give the containers' group the CPU weight of several servers (version 1).
+
+        All containers are one group, which would count as much as one thread of another process: on a busy machine
+        containers would be slower than processes.
         """
         for top in (_GROUPS / "cpu", _GROUPS / "cpu,cpuacct"):
             with suppress(OSError):
@@ -154,8 +158,8 @@ class EngineFolder:
             lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
         except FileNotFoundError:
             lines = []
-        told = [line for line in lines if _FATAL.search(line)] or lines or ["its log is empty"]
-        return f"{told[-1].strip()[:300]} (log: {self.log})"
+        found = [line for line in lines if _FATAL.search(line)] or lines or ["its log is empty"]
+        return f"{found[-1].strip()[:300]} (log: {self.log})"
 
     def _remove_groups(self) -> list[Path]:
         found = [top for top in [*_GROUPS.glob(self.group), *_GROUPS.glob(f"*/{self.group}")] if top.is_dir()]
@@ -182,7 +186,7 @@ def _delete_bridge(name: str) -> bool:
 
 
 def _removed(group: Path) -> bool:
-    """Deepest first: only empty groups can be removed."""
+    """Remove the group and its children, deepest first, as only empty groups can be removed; return whether it is gone."""
     for folder in sorted((path for path in group.rglob("*") if path.is_dir()), reverse=True):
         with suppress(OSError):
             folder.rmdir()

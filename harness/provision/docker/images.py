@@ -1,7 +1,7 @@
-"""Images without a registry: made of what is on this machine, named by what is in them, so made once for an engine.
+"""Images without a registry: made of files of this machine, named by their content, so made once for an engine.
 
-Kafka's has the layout of the official image (`/opt/kafka/libs`, `JAVA_HOME`), so that either can be used. It is this
-machine's Java with the libraries that it is linked to, and Kafka's jars: no shell, no distribution.
+Kafka's image has the layout of the official one (`/opt/kafka/libs`, `JAVA_HOME`), so that either can be used. It contains
+this machine's Java with the libraries that it is linked to, and Kafka's jars: no shell, no distribution.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ JAVA_HOME = "/opt/java/openjdk"
 KAFKA_LIBS = "/opt/kafka/libs"
 TOXIPROXY = "/toxiproxy-server"
 LABEL = "onceproof.image"
-_RECIPE = "1"  # another one makes other images of the same files
-# Of a Java home: what only developers, readers or screens need.
+_RECIPE = "1"  # change it when the same files make a different image
+# Parts of a Java home that only developers, documentation or graphics need.
 _LEFT_OUT = re.compile(
     r"(jmods|include|man|docs|legal|demo|sample)/.*|lib/(src\.zip|ct\.sym|libawt.*|libfontmanager.*|libfreetype.*"
     r"|liblcms.*|libjavajpeg.*|libmlib.*|libsplashscreen.*|libjsound.*)"
@@ -41,7 +41,7 @@ _PIECE_BYTES = 1 << 20
 def kafka_image(
     client: docker.DockerClient, java: Path, libs: Path, version: str, progress: Progress = to_stderr
 ) -> str:
-    """The name of an image with this Java and these jars; made if the engine has none."""
+    """Return the name of an image with this Java and these jars; make it if the engine does not have it."""
     home = java.resolve().parent.parent
     java_files = {
         f"{JAVA_HOME}/{name}": path for name, path in _files(home) if _LEFT_OUT.fullmatch(name) is None
@@ -61,7 +61,7 @@ def kafka_image(
 def toxiproxy_image(
     client: docker.DockerClient, program: Path, version: str, progress: Progress = to_stderr
 ) -> str:
-    """The name of an image that has nothing but this program, which is linked to nothing."""
+    """Return the name of an image that contains only this statically linked program."""
     settings = [f'ENTRYPOINT ["{TOXIPROXY}"]', f"LABEL {LABEL}=toxiproxy"]
     name = f"{version}-{_key([program])}"
 
@@ -72,7 +72,7 @@ def toxiproxy_image(
 
 
 def chosen_image(client: docker.DockerClient, name: str, progress: Progress = to_stderr) -> str:
-    """A user's own image; fetched if the engine does not have it."""
+    """Return the user's image; fetch it if the engine does not have it."""
     try:
         client.images.get(name)
     except ImageNotFound:
@@ -82,7 +82,7 @@ def chosen_image(client: docker.DockerClient, name: str, progress: Progress = to
             except DockerException as error:
                 why = " ".join(str(error).split())[:200]
                 raise SetupError(
-                    f"--image {name}: the engine does not have it and cannot fetch it: {why}; docker load it,"
+                    f"--image {name}: the engine does not have it and cannot fetch it: {why}; load it with docker load,"
                     " or leave out --image"
                 ) from error
     return name
@@ -121,7 +121,7 @@ def _made(
                 client.images.get(name)
             except DockerException as error:
                 why = " ".join(str(error).split())[:300]
-                raise SetupError(f"the engine did not take image {name}: {why}") from error
+                raise SetupError(f"the engine did not accept image {name}: {why}") from error
     return name
 
 
@@ -134,7 +134,7 @@ def _has(client: docker.DockerClient, name: str) -> bool:
 
 
 def _add_folders(archive: tarfile.TarFile) -> None:
-    """What a program expects; anybody may write into /tmp."""
+    """Add the folders that programs expect; /tmp is writable for all users."""
     for name, mode in (("tmp", 0o1777), ("etc", 0o755)):
         folder = tarfile.TarInfo(name)
         folder.type, folder.mode = tarfile.DIRTYPE, mode
@@ -149,14 +149,14 @@ def _plain(info: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def _files(folder: Path) -> Iterable[tuple[str, Path]]:
-    """All files below, by their names inside of the folder; links that lead nowhere are left out."""
+    """Yield all files below the folder, by their names inside it, without dangling links."""
     for path in sorted(folder.rglob("*")):
         if path.is_file():
             yield str(path.relative_to(folder)), path
 
 
 def _linked(programs: Sequence[Path]) -> list[Path]:
-    """The shared libraries of the machine that these programs and libraries are linked to, at their own places."""
+    """Return the machine's shared libraries that these programs and libraries are linked to, at their own paths."""
     found: set[str] = set()
     for start in range(0, len(programs), _LDD_AT_ONCE):
         said = external_tool.output(

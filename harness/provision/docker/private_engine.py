@@ -1,9 +1,9 @@
-"""A Docker engine of this harness alone, which dies with it together with all that it runs.
+"""A Docker engine of this harness alone, which dies with it together with its containers.
 
-It lives in namespaces of its own for processes and mounts: when its first process dies, the kernel ends the containers
-and drops the mounts. It makes no default bridge, no packet filter rules and leaves forwarding as it is, so what can
-outlive it is a bridge, empty control groups and a folder with sockets. Those are written down in its place in the cache
-folder, and removed by whoever gets the place next; images stay there for him.
+It runs in its own namespaces for processes and mounts: when its first process dies, the kernel ends the containers
+and removes the mounts. It makes no default bridge, no packet filter rules and leaves forwarding as it is, so only a
+bridge, empty control groups and a folder with sockets can outlive it. These are recorded in its engine folder in the cache
+folder, and removed by the next engine that uses the folder; images stay there for it.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from harness.waiting import wait_until
 PROGRAMS_PATH = f"{os.environ.get('PATH', '')}:/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin"
 _START_LIMIT_S = 60.0
 _END_LIMIT_S = 10.0
-# Another engine's containerd, if there is one, is hidden: ours has to be inside of our namespaces.
+# Another engine's containerd, if there is one, is hidden: this engine's must be inside its namespaces.
 _BEGIN = 'mkdir -p /run/containerd && mount -t tmpfs tmpfs /run/containerd && exec "$@"'
 
 
 class OwnEngine:
-    """`start` one; it ends with this process at the latest."""
+    """A private engine, made by `start`; it ends with this process at the latest."""
 
     def __init__(self, place: EngineFolder, process: subprocess.Popen[bytes], run: Path) -> None:
         self._place = place
@@ -43,7 +43,9 @@ class OwnEngine:
         place.clean()
         place.weigh()
         run = place.new_run_folder()
-        (place.folder / "daemon.json").write_text("{}\n", encoding="ascii")  # not the machine's settings
+        (place.folder / "daemon.json").write_text(
+            "{}\n", encoding="ascii"
+        )  # instead of the machine's settings
         place.log.unlink(missing_ok=True)
         process = child_process.spawn(
             [*_NAMESPACES, "/bin/sh", "-c", _BEGIN, "sh", *_reaper(), *_command(dockerd, place, run)],
@@ -68,7 +70,7 @@ class OwnEngine:
 
     @property
     def pid(self) -> int | None:
-        """Of the first process inside of the namespaces."""
+        """Return the pid of the first process inside the namespaces."""
         children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
         with suppress(OSError):
             for word in children.read_text(encoding="ascii").split():
@@ -79,11 +81,11 @@ class OwnEngine:
         return self._process.poll() is None
 
     def new_bridge(self) -> str:
-        """A name for a network's interface, written down before there is one."""
+        """Return a name for a network's interface, recorded before the interface is made."""
         return self._place.new_bridge()
 
     def end(self) -> None:
-        """In order if it can, so that its data is whole; containers that are left die with it."""
+        """End the engine, cleanly if possible, so that its data is whole; remaining containers die with it."""
         inner = self.pid
         if self.runs() and inner is not None:
             self._place.thaw()
@@ -123,6 +125,6 @@ def _command(dockerd: Path, place: EngineFolder, run: Path) -> list[str | Path]:
 
 
 def _reaper() -> list[str]:
-    """The first process of a namespace has to bury those whose parents are gone; dockerd would not."""
+    """Return the command of a minimal init: the first process of a namespace must reap orphans; dockerd does not."""
     found = shutil.which("docker-init", path=PROGRAMS_PATH) or shutil.which("tini", path=PROGRAMS_PATH)
     return [found, "--"] if found else []

@@ -229,7 +229,7 @@ def _acknowledged_and_lost(arena: DiskArena, target: Target) -> dict[str, int]:
 def test_without_the_file_system_nothing_can_lose_power(arena: DiskArena) -> None:
     nodes = leader_of().pick(arena)
     with (
-        pytest.raises(FaultError, match=r"made without Options\(fuse=True\)"),
+        pytest.raises(FaultError, match=r"started without Options\(fuse=True\)"),
         PowerLoss().hold(arena, nodes),
     ):
         pass

@@ -29,7 +29,7 @@ def read_as_java_does(text: str) -> dict[str, str]:
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x0c"), max_size=40))
-def test_java_reads_what_was_meant(value: str) -> None:
+def test_java_reads_back_the_same_value(value: str) -> None:
     text = render({"log.dirs": value, "z": "1"})
     assert text.isascii()
     assert read_as_java_does(text) == {"log.dirs": value, "z": "1"}

@@ -1,4 +1,4 @@
-"""TRUST R6: of a log that grows over many runs, each run keeps what was written while it lasted."""
+"""TRUST R6: from a log that grows over many runs, each run keeps only what was written during the run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _kept(marks: LogMarks, log: Path, into: Path) -> str:
     return (into / "broker-1.log").read_text()
 
 
-def test_sixteen_runs_keep_what_they_wrote_and_no_more(log: Path, tmp_path: Path) -> None:
+def test_sixteen_runs_each_keep_only_their_own_lines(log: Path, tmp_path: Path) -> None:
     for run in range(16):
         marks = LogMarks({"broker-1": log})
         with log.open("a") as file:  # a restarted broker appends as well

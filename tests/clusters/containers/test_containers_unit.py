@@ -1,4 +1,4 @@
-"""What clusters of containers decide without an engine: addresses, and whose containers are nobody's."""
+"""Decisions of container clusters that need no engine: addresses, and which containers are abandoned."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.errors import UsageError
 MESH = ContainerMesh(77, members(3, 3, combined=False), "10.200.3")
 
 
-def test_every_place_outside_is_of_the_block_and_used_once() -> None:
+def test_every_address_outside_is_in_the_block_and_used_once() -> None:
     published = [MESH.published_by_toxiproxy(), *(MESH.published(member) for member in MESH.members)]
     outside = [place for ports in published for place in ports.values()]
     assert len(set(outside)) == len(outside)
@@ -26,7 +26,7 @@ def test_every_place_outside_is_of_the_block_and_used_once() -> None:
     assert len(MESH.published_by_toxiproxy()) == 1 + 2 * 3, "its API, and two lanes to each broker"
 
 
-def test_clients_find_the_lanes_at_proxies_and_control_directly() -> None:
+def test_clients_reach_lanes_through_proxies_and_control_directly() -> None:
     first = MESH.members[0]
     assert MESH.published(first)[Port.CONTROL] == (MESH.lane_address(Lane.CONTROL, first), Port.CONTROL)
     lanes = {route.link: route for route in MESH.routes()}
@@ -44,7 +44,7 @@ def test_nodes_find_each_other_by_name_on_their_own_network() -> None:
 
 # TRUST D1: an engine may serve several machines and users
 @pytest.mark.parametrize(
-    ("change", "nobodys"),
+    ("change", "abandoned"),
     [
         ({}, False),
         ({"start_ticks": 1}, True),
@@ -62,22 +62,24 @@ def test_nodes_find_each_other_by_name_on_their_own_network() -> None:
         "another user",
     ],
 )
-def test_whose_containers_may_be_swept(tmp_path: Path, change: dict[str, object], nobodys: bool) -> None:
-    told = labels.labels(tmp_path)
-    told[labels.OWNER] = json.dumps(json.loads(told[labels.OWNER]) | change)
-    assert labels._is_nobodys(told) is nobodys
+def test_only_containers_of_ended_harnesses_are_swept(
+    tmp_path: Path, change: dict[str, object], abandoned: bool
+) -> None:
+    made = labels.labels(tmp_path)
+    made[labels.OWNER] = json.dumps(json.loads(made[labels.OWNER]) | change)
+    assert labels._is_abandoned(made) is abandoned
 
 
-def test_what_carries_no_name_of_ours_is_left_alone(tmp_path: Path) -> None:
-    assert not labels._is_nobodys({})
-    assert not labels._is_nobodys({labels.OWNER: "somebody"})
-    assert not labels._is_nobodys({labels.OWNER: "99999999 1 earlier-boot pid:[4026531836]"}), (
-        "of an older version"
+def test_containers_without_our_label_are_left_alone(tmp_path: Path) -> None:
+    assert not labels._is_abandoned({})
+    assert not labels._is_abandoned({labels.OWNER: "somebody"})
+    assert not labels._is_abandoned({labels.OWNER: "99999999 1 earlier-boot pid:[4026531836]"}), (
+        "a label of an older version"
     )
-    assert not labels._is_nobodys(labels.labels(tmp_path))
+    assert not labels._is_abandoned(labels.labels(tmp_path))
 
 
-def test_options_that_a_kind_does_not_know(tmp_path: Path) -> None:
+def test_options_that_a_kind_does_not_have_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--image is for --cluster docker, not local"):
         Choice(image="some/kafka:1").build(tmp_path)
     with pytest.raises(UsageError, match="clocks of containers cannot be set"):

@@ -1,4 +1,4 @@
-"""The file system under a broker's data folder, without Kafka: what it refuses, delays, loses, and leaves behind."""
+"""The file system under a broker's data folder, without Kafka: what it refuses, delays and loses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from harness.clusters.disk.unsynced import Unsynced, UnsyncedLoss
 from harness.contracts import DiskHarm
 from harness.errors import FaultError
 
-# --- what a loss of power takes --------------------------------------------------------------------
+# --- loss of power ----------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -38,20 +38,20 @@ def _content(fd: int) -> bytes:
     return os.pread(fd, os.fstat(fd).st_size, 0)
 
 
-def test_what_was_not_fsynced_is_lost_and_what_was_stays(file: int) -> None:
+def test_only_content_that_was_not_fsynced_is_lost(file: int) -> None:
     unsynced = Unsynced()
     unsynced.write(file, b"durable", 0)
     unsynced.fsync(file)
     unsynced.write(file, b"DUR", 0)
     unsynced.write(file, b" and more", 7)
-    assert _content(file) == b"DURable and more", "everybody sees it at once"
+    assert _content(file) == b"DURable and more", "readers see it at once"
     assert unsynced.at_risk() == 12
     assert unsynced.undo() == UnsyncedLoss(files=1, bytes=12)
     assert _content(file) == b"durable"
-    assert unsynced.undo() == UnsyncedLoss(0, 0), "the disk is at rest now"
+    assert unsynced.undo() == UnsyncedLoss(0, 0), "nothing is at risk any more"
 
 
-def test_a_cut_that_was_not_fsynced_is_taken_back(file: int) -> None:
+def test_a_truncation_that_was_not_fsynced_is_undone(file: int) -> None:
     unsynced = Unsynced()
     unsynced.write(file, b"x" * 10_000, 0)
     unsynced.fsync(file)
@@ -112,7 +112,7 @@ def test_only_partitions_under_test_are_hit(path: str, hit: bool) -> None:
     assert Order(DiskHarm.FULL, 0, ("orders", "onceproof-probe")).hits(path) is hit
 
 
-def test_kafkas_own_topics_stay_well_even_without_a_prefix() -> None:
+def test_internal_topics_are_spared_even_without_a_prefix() -> None:
     assert not Order(DiskHarm.FULL, 0, ("",)).hits("/__consumer_offsets-0/0.log")
     assert Order(DiskHarm.FULL, 0, ("",)).hits("/anything-0/0.log")
 
@@ -147,7 +147,7 @@ def _broken(disk: Disk, harm: DiskHarm, delay_ms: int = 0) -> None:
         (DiskHarm.BROKEN, errno.EIO, "write grow create mkdir shrink unlink rename read fsync", ""),
     ],
 )
-def test_each_harm_refuses_what_it_should(
+def test_each_harm_refuses_its_operations_and_no_others(
     disk: Disk, harm: DiskHarm, error: int, refused: str, allowed: str
 ) -> None:
     fi, own = _opened(disk, "/orders-0/0.log"), _opened(disk, "/__own-0/0.log")
@@ -182,7 +182,7 @@ def test_each_harm_refuses_what_it_should(
 @pytest.mark.parametrize(
     ("harm", "slow"), [(DiskHarm.SLOW_APPEND, "write"), (DiskHarm.SLOW_FSYNC, "fsync")], ids=str
 )
-def test_each_slowness_delays_only_its_own(disk: Disk, harm: DiskHarm, slow: str) -> None:
+def test_each_delay_affects_only_its_own_operation(disk: Disk, harm: DiskHarm, slow: str) -> None:
     fi, own = _opened(disk, "/orders-0/0.log"), _opened(disk, "/__own-0/0.log")
     _broken(disk, harm, delay_ms=80)
     took = {}
@@ -198,7 +198,7 @@ def test_each_slowness_delays_only_its_own(disk: Disk, harm: DiskHarm, slow: str
     assert max(took.values()) < 0.08, took
 
 
-def test_opening_to_write_anew_can_be_lost_too(disk: Disk, tmp_path: Path) -> None:
+def test_truncation_on_open_can_be_lost_too(disk: Disk, tmp_path: Path) -> None:
     fi = _opened(disk, "/orders-0/0.log", os.O_WRONLY | os.O_TRUNC)
     assert (tmp_path / "orders-0/0.log").read_bytes() == b""
     disk.write("/orders-0/0.log", b"newer", 0, fi)
@@ -206,7 +206,7 @@ def test_opening_to_write_anew_can_be_lost_too(disk: Disk, tmp_path: Path) -> No
     assert (tmp_path / "orders-0/0.log").read_bytes() == b"old"
 
 
-def test_a_file_renamed_over_another_keeps_what_it_has_to_lose(disk: Disk, tmp_path: Path) -> None:
+def test_a_file_renamed_over_another_keeps_its_unsynced_content(disk: Disk, tmp_path: Path) -> None:
     fi = SimpleNamespace(flags=os.O_WRONLY, fh=0)
     disk.create("/orders-0/0.tmp", 0o644, fi)
     disk.write("/orders-0/0.tmp", b"swapped", 0, fi)

@@ -1,4 +1,4 @@
-"""The file system really mounted: what a process on it sees, and that nothing is left, however the harness ends."""
+"""The mounted file system: the view of a process on it, and that nothing is left, however the harness ends."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ print(open("/proc/self/mounts").read().count("onceproof"), os.getcwd())
         ("read_only", "Read-only file system"),
     ],
 )
-def test_a_writer_gets_the_error_and_after_mending_none(
+def test_a_writer_gets_the_error_until_the_disk_is_mended(
     mount: Mount, tmp_path: Path, harm: str, text: str
 ) -> None:
     assert _run(mount, _APPEND_ONLY, tmp_path) == ""
@@ -94,7 +94,7 @@ def test_a_writer_gets_the_error_and_after_mending_none(
 @pytest.mark.parametrize(
     ("script", "kept"), [(_APPEND_ONLY, 0), (_APPEND_AND_FSYNC, 5000)], ids=["lost", "fsynced"]
 )
-def test_a_loss_of_power_takes_what_was_not_fsynced(
+def test_a_loss_of_power_loses_content_that_was_not_fsynced(
     mount: Mount, tmp_path: Path, script: str, kept: int
 ) -> None:
     _run(mount, script, tmp_path)
@@ -140,7 +140,7 @@ def test_a_file_system_that_cannot_start_says_why(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lacks", "told"),
+    ("lacks", "remedy"),
     [
         ("library", r"no libfuse3 \(Debian: libfuse3-3\); run as root, with Debian's packages"),
         ("right", r"CAP_SYS_ADMIN is missing.*; run as root"),
@@ -148,8 +148,8 @@ def test_a_file_system_that_cannot_start_says_why(tmp_path: Path) -> None:
         ("package", "the Python package mfusepy is missing; run as root"),
     ],
 )
-def test_a_machine_that_cannot_is_told_the_remedy(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, lacks: str, told: str
+def test_an_unsuitable_machine_raises_with_the_remedy(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, lacks: str, remedy: str
 ) -> None:
     answers = {
         "library": no("no libfuse3 (Debian: libfuse3-3)"),
@@ -160,5 +160,5 @@ def test_a_machine_that_cannot_is_told_the_remedy(
         monkeypatch.setenv("PATH", str(tmp_path))
     else:
         monkeypatch.setattr(disk_mount, "find_spec", lambda name: None)
-    with pytest.raises(SetupError, match=told):
+    with pytest.raises(SetupError, match=remedy):
         Mount(tmp_path, tmp_path).ensure()

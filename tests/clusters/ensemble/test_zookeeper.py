@@ -1,4 +1,4 @@
-"""ZooKeeper as data: addresses and links, settings, targets, what is asked and how answers are read; and the gate."""
+"""ZooKeeper as data: addresses and links, settings, targets, requests and answers; and the gate."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ BROKER, SERVER = MESH.members[0], MESH.members[3]
 # --- the mesh and the settings --------------------------------------------------------------------
 
 
-def test_every_link_has_addresses_of_its_own() -> None:
+def test_every_link_has_its_own_addresses() -> None:
     routes = MESH.routes()
     assert len({route.listen for route in routes}) == len({route.proxy for route in routes}) == len(routes)
     assert all(not route.listen.startswith("127.99.1.") for route in routes)
@@ -47,33 +47,33 @@ def test_every_link_has_addresses_of_its_own() -> None:
 def test_a_link_between_servers_is_one_link_with_two_proxies() -> None:
     link = Link("zookeeper-1", "zookeeper-2", zookeeper=True)
     ports = [route.port for route in MESH.routes() if route.link == link]
-    assert ports == [Port.ZOOKEEPER_ELECTION, Port.ZOOKEEPER_PEER], "probes ask the first"
+    assert ports == [Port.ZOOKEEPER_ELECTION, Port.ZOOKEEPER_PEER], "probes use the first"
     assert str(link) == "zookeeper-1->zookeeper-2:zookeeper"
     assert link in MESH.links("zookeeper-1")
     assert MESH.links("zookeeper-1")[0].source == "broker-1"
 
 
-def test_a_server_listens_on_its_own_address_and_finds_others_at_proxies() -> None:
-    told = zookeeper_properties(MESH, SERVER, Path("data"))
-    assert told["clientPortAddress"] == MESH.address(SERVER)
-    assert {key for key in told if key.startswith("server.")} == {"server.1", "server.2", "server.3"}
+def test_a_server_listens_on_its_own_address_and_reaches_others_through_proxies() -> None:
+    properties = zookeeper_properties(MESH, SERVER, Path("data"))
+    assert properties["clientPortAddress"] == MESH.address(SERVER)
+    assert {key for key in properties if key.startswith("server.")} == {"server.1", "server.2", "server.3"}
     lines = [line.split() for line in MESH.hosts(SERVER, "here").splitlines()]
     hosts = {name: place for place, name in lines}
     assert hosts["zookeeper-1"] == MESH.address(SERVER)
     assert hosts["zookeeper-2"] not in {MESH.address(member) for member in MESH.members}
 
 
-def test_a_session_that_brokers_ask_for_is_one_that_servers_allow() -> None:
+def test_servers_allow_the_session_timeout_of_brokers() -> None:
     broker = server_properties(MESH, BROKER, Path("data"), {})
     tick_ms = int(zookeeper_properties(MESH, SERVER, Path("data"))["tickTime"])
     assert 2 * tick_ms <= int(broker["zookeeper.session.timeout.ms"]) <= 20 * tick_ms
 
 
-def test_a_broker_is_of_one_kind_only() -> None:
+def test_a_broker_has_settings_of_either_kraft_or_zookeeper() -> None:
     with_zookeeper = server_properties(MESH, BROKER, Path("data"), {"broker.id": "7"})
     assert "process.roles" not in with_zookeeper
     assert "controller.quorum.voters" not in with_zookeeper
-    assert with_zookeeper["broker.id"] == "7", "what is asked for wins"
+    assert with_zookeeper["broker.id"] == "7", "given settings override the defaults"
     mesh = Mesh(99, members(3, 3, False))
     assert "zookeeper.connect" not in server_properties(mesh, mesh.members[0], Path("data"), {})
 
@@ -92,7 +92,7 @@ def test_a_kind_has_its_own_default_version() -> None:
     assert _choice(cluster="zookeeper").words() == ["--cluster", "zookeeper", "--kafka", "3.9.2"]
 
 
-def test_containers_have_it_when_asked() -> None:
+def test_containers_have_zookeeper_when_requested() -> None:
     asked = _choice(cluster="docker", zookeeper=True)
     assert asked.kafka == "3.9.2"
     assert _choice(cluster="docker", zookeeper=True, kafka="3.7.2").kafka == "3.7.2"
@@ -101,23 +101,23 @@ def test_containers_have_it_when_asked() -> None:
     assert str(asked) == "Kafka 3.9.2 (docker, ZooKeeper)"
 
 
-def test_both_kinds_are_laid_out_the_same(tmp_path: Path) -> None:
+def test_both_kinds_have_the_same_layout(tmp_path: Path) -> None:
     local = _choice(cluster="zookeeper").build(tmp_path)
     docker = _choice(cluster="docker", zookeeper=True).build(tmp_path)
     for cluster in (local, docker):
-        told = cluster.describe()
-        assert (told["brokers"], told["controllers"], told["zookeepers"]) == (3, 0, 3)
-        assert told["kafka_version"] == "3.9.2"
+        described = cluster.describe()
+        assert (described["brokers"], described["controllers"], described["zookeepers"]) == (3, 0, 3)
+        assert described["kafka_version"] == "3.9.2"
     assert _choice(cluster="docker").build(tmp_path).describe().get("zookeepers") is None
 
 
 IN_CONTAINERS = {"cluster": "docker", "zookeeper": True}
 AS_PROCESSES = {"cluster": "zookeeper"}
-NO_ZOOKEEPER = r"^Kafka 4\.3\.1 knows no ZooKeeper: give --kafka 3\.9\.2 or older, or "
+NO_ZOOKEEPER = r"^Kafka 4\.3\.1 does not support ZooKeeper; use --kafka 3\.9\.2 or older, or "
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "complaint"),
     [
         ({**AS_PROCESSES, "kafka": "4.3.1"}, rf"{NO_ZOOKEEPER}--cluster local$"),
         ({**IN_CONTAINERS, "kafka": "4.3.1"}, rf"{NO_ZOOKEEPER}leave out --zookeeper$"),
@@ -125,21 +125,21 @@ NO_ZOOKEEPER = r"^Kafka 4\.3\.1 knows no ZooKeeper: give --kafka 3\.9\.2 or olde
         ({**IN_CONTAINERS, "combined": True}, r"^--combined: "),
         ({**AS_PROCESSES, "zookeeper": True}, r"^--zookeeper is for --cluster docker, not zookeeper$"),
         ({"zookeeper": True}, r"^--zookeeper is for --cluster docker, not local$"),
-        ({"cluster": "docker", "kafka": "2.8.2"}, r"^Kafka 2\.8\.2 has no KRaft that is ready for use"),
+        ({"cluster": "docker", "kafka": "2.8.2"}, r"^Kafka 2\.8\.2 has no KRaft ready for production"),
         ({**IN_CONTAINERS, "kafka": "newest"}, r"^Kafka newest: a release is named by its numbers"),
     ],
 )
-def test_what_does_not_fit_is_refused_in_one_line(given: dict[str, Any], told: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=told) as raised:
+def test_bad_options_are_refused_in_one_line(given: dict[str, Any], complaint: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=complaint) as raised:
         _choice(**given).build(tmp_path)
     assert "\n" not in str(raised.value)
 
 
-def test_a_server_in_a_container_is_found_outside_and_by_name_inside() -> None:
+def test_a_server_in_a_container_has_an_address_outside_and_a_name_inside() -> None:
     mesh = ContainerMesh(77, MESH.members, "10.200.3")
     assert mesh.published(SERVER) == {Port.ZOOKEEPER: (mesh.address(SERVER), Port.ZOOKEEPER)}
-    told = zookeeper_properties(mesh, SERVER, Path("data"))
-    assert told["clientPortAddress"] == "10.200.3.211"
+    properties = zookeeper_properties(mesh, SERVER, Path("data"))
+    assert properties["clientPortAddress"] == "10.200.3.211"
     lines = [line.split() for line in mesh.hosts(SERVER, SERVER.name).splitlines()]
     assert ["10.200.3.212", "zookeeper-2"] in lines
 
@@ -167,7 +167,7 @@ def _arena(*modes: str) -> FakeArena:
     return FakeArena(EnsembleCluster(plain.brokers, plain.replicas, modes=names))
 
 
-def test_targets_pick_by_what_servers_say() -> None:
+def test_targets_pick_by_the_mode_that_servers_report() -> None:
     arena = _arena("follower", "leader", "follower")
     picked = {
         str(t): [n.name for n in t.pick(arena)]
@@ -181,14 +181,14 @@ def test_targets_pick_by_what_servers_say() -> None:
     assert zookeeper_leader().pick(_arena("", "", "")) == []
 
 
-def test_targets_are_made_again_and_say_where_there_is_no_zookeeper() -> None:
+def test_targets_can_be_made_again_and_raise_without_zookeeper() -> None:
     for target in (zookeeper_leader(), other_zookeepers(), zookeeper_majority()):
         assert Target.of(json.loads(json.dumps(target.describe()))) == target
         with pytest.raises(UsageError, match="no ZooKeeper"):
             target.pick(make_arena())
 
 
-def test_voters_are_servers_where_there_are_some_and_controllers_elsewhere() -> None:
+def test_voters_are_zookeeper_servers_or_else_controllers() -> None:
     arena = _arena("follower", "leader", "follower")
     assert isinstance(arena.cluster.view(), EnsembleView)
     assert list(voters(arena.cluster)) == ["zookeeper-1", "zookeeper-2", "zookeeper-3"]
@@ -201,7 +201,7 @@ def test_voters_are_servers_where_there_are_some_and_controllers_elsewhere() -> 
 WIRING = Wiring.of([m.name for m in MESH.members], [route.link for route in MESH.routes()])
 
 
-def test_links_with_zookeeper_are_those_with_controllers() -> None:
+def test_links_with_zookeeper_count_as_links_with_controllers() -> None:
     cut = [c.link for c in Sever("controllers").cuts(WIRING, ["broker-1"])]
     assert cut == [Link("broker-1", f"zookeeper-{n}", zookeeper=True) for n in (1, 2, 3)]
     copied = {c.link.source for c in Sever("replication").cuts(WIRING, ["zookeeper-1"])}
@@ -209,7 +209,7 @@ def test_links_with_zookeeper_are_those_with_controllers() -> None:
     assert all(not link.zookeeper for link in WIRING.chosen(["broker-1"], "replication"))
 
 
-def test_who_is_cut_off_loses_what_it_led_while_the_others_have_a_quorum() -> None:
+def test_nodes_that_are_cut_off_lose_leadership_while_the_others_have_a_quorum() -> None:
     assert Sever().losers(WIRING, ["zookeeper-1"]) == {"zookeeper-1"}
     assert Sever().losers(WIRING, ["broker-1"]) == {"broker-1"}
     assert Sever().losers(WIRING, ["zookeeper-1", "zookeeper-2"]) == set()
@@ -228,7 +228,7 @@ def test_who_is_cut_off_loses_what_it_led_while_the_others_have_a_quorum() -> No
         ("This ZooKeeper instance is not currently serving requests\n", "", -1),
     ],
 )
-def test_a_standing_is_read(text: str, mode: str, epoch: int) -> None:
+def test_mode_and_epoch_are_parsed(text: str, mode: str, epoch: int) -> None:
     assert zookeeper.parse_standing(text) == zookeeper.ServerStanding(mode, epoch)
 
 
@@ -252,12 +252,12 @@ def _answer(server: socket.socket, answer: bytes) -> None:
     threading.Thread(target=serve, daemon=True).start()
 
 
-def test_a_word_is_answered(server: socket.socket) -> None:
+def test_a_four_letter_word_is_answered(server: socket.socket) -> None:
     _answer(server, b"imok")
     zookeeper.are_you_ok(server.getsockname(), 5.0)
 
 
-def test_a_silent_one_is_told_from_one_that_hangs_up_and_from_nobody(server: socket.socket) -> None:
+def test_silence_a_closed_connection_and_a_refused_one_raise_different_errors(server: socket.socket) -> None:
     with pytest.raises(raw_client.UnansweredError, match=r"did not answer within 0\.2 s"):
         zookeeper.are_you_ok(server.getsockname(), 0.2)
     server.accept()[0].close()
@@ -279,7 +279,7 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def test_who_comes_before_the_leader_listens_waits_and_is_let_through() -> None:
+def test_a_follower_that_connects_before_the_leader_listens_waits_and_gets_through() -> None:
     front, back = _free_port(), _free_port()
     command = [
         sys.executable,
@@ -299,13 +299,13 @@ def test_who_comes_before_the_leader_listens_waits_and_is_let_through() -> None:
                     with taken:
                         taken.sendall(b"yes")
                         assert early.recv(100) == b"yes"
-                    assert early.recv(100) == b"", "when the leader hangs up the follower is told"
+                    assert early.recv(100) == b"", "when the leader closes, so does the gate"
         finally:
             gate.kill()
 
 
 def _said(leading: socket.socket, words: bytes) -> socket.socket:
-    """The connection on which this is said; the one that looked whether the gate listens says nothing."""
+    """Return the connection on which these words arrive; the connection that checked the gate sends nothing."""
     while True:
         connection, _ = leading.accept()
         connection.settimeout(10.0)

@@ -1,4 +1,4 @@
-"""A user's cluster without any: client properties, powers by commands, the prefix, options that belong together."""
+"""An existing cluster, without one: client properties, powers by commands, the prefix, options that belong together."""
 
 from __future__ import annotations
 
@@ -77,19 +77,19 @@ def test_a_secret_from_a_file(tmp_path: Path) -> None:
     [
         ("sasl.password=${env:NO_SUCH_VARIABLE}", r"sasl\.password: the environment has no variable NO_SUCH"),
         ("sasl.password=${file:nowhere}", r"sasl\.password: the file nowhere cannot be read"),
-        ("acks=0", r"acks: only what a connection needs"),
-        ("group.id=others", r"group\.id: only what a connection needs"),
+        ("acks=0", r"acks: not a setting of a connection"),
+        ("group.id=others", r"group\.id: not a setting of a connection"),
         ("security.protocol", r"entry 1 is not of the form key=value"),
         ("ssl.truststore.location=a.jks", r"ssl\.truststore\.type=JKS: only PEM"),
         ("ssl.ca.location=nowhere.pem", r"ssl\.ca\.location: there is no file .*nowhere\.pem"),
-        ("sasl.jaas.config=Krb5LoginModule required;", r"sasl\.jaas\.config: known are Plain"),
+        ("sasl.jaas.config=Krb5LoginModule required;", r"sasl\.jaas\.config: unknown login module"),
         ("security.protocol=sasl_ssl\nsasl.mechanism=OAUTHBEARER", r"sasl\.mechanism=OAUTHBEARER"),
     ],
 )
 def test_a_bad_setting_is_one_line(tmp_path: Path, text: str, complaint: str) -> None:
-    with pytest.raises(UsageError, match=complaint) as told:
+    with pytest.raises(UsageError, match=complaint) as raised:
         read_properties(_config(tmp_path, text))
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(raised.value)
 
 
 # --- powers ---
@@ -101,7 +101,7 @@ def _powers(tmp_path: Path, text: str) -> Powers:
     return Powers.read(file)
 
 
-def test_commands_with_variables_and_a_node_of_its_own(tmp_path: Path) -> None:
+def test_variables_and_commands_of_a_node_override_those_for_all(tmp_path: Path) -> None:
     powers = _powers(
         tmp_path,
         '[powers]\nkill = "ssh {host} kill {what}"\nrestart = "ssh {host}:{port} start {node} {id}"\n'
@@ -110,7 +110,7 @@ def test_commands_with_variables_and_a_node_of_its_own(tmp_path: Path) -> None:
     )
     first = powers.of("broker-1", GIVEN).lines
     assert first == {
-        "kill": ("ssh", "h", "kill", "a b"),  # a blank in a value makes no word
+        "kill": ("ssh", "h", "kill", "a b"),  # a blank in a value does not split it
         "restart": ("ssh", "h:9", "start", "broker-1", "1"),
     }
     second = powers.of("broker-2", {**GIVEN, "node": "broker-2"}).lines
@@ -121,32 +121,32 @@ def test_commands_with_variables_and_a_node_of_its_own(tmp_path: Path) -> None:
     ("text", "complaint"),
     [
         ("[powers\n", r"--powers .*powers\.toml: "),
-        ("kill = 'x'\n", r"kill: there are \[powers\] and \[nodes\.NAME\]"),
-        ("[powers]\nkil = 'x'\n", r"powers\.kil: there are kill, restart"),
+        ("kill = 'x'\n", r"kill: unknown table; use \[powers\] and \[nodes\.NAME\]"),
+        ("[powers]\nkil = 'x'\n", r"powers\.kil: unknown key; choose from kill, restart"),
         ("[powers]\nkill = 'x'\n", r"powers\.kill needs restart as well"),
         ("[powers]\npause = 'x'\n", r"powers\.pause needs resume as well"),
-        ("[powers]\nkill = 3\nrestart = 'x'\n", r"powers\.kill: a command is a text"),
-        ("[powers]\nlimit_s = 0\n", r"powers\.limit_s: a number of seconds above 0"),
+        ("[powers]\nkill = 3\nrestart = 'x'\n", r"powers\.kill: a command must be a string"),
+        ("[powers]\nlimit_s = 0\n", r"powers\.limit_s: must be a number of seconds above 0"),
         (
             "[powers]\nkill = 'x {pid}'\nrestart = 'x'\n",
-            r"powers\.kill: \{pid\} is none of node, id, host, port",
+            r"powers\.kill: unknown placeholder \{pid\}; available: node, id, host, port",
         ),
         ("[powers]\nkill = \"x '\"\nrestart = 'x'\n", r"powers\.kill: No closing quotation"),
-        ("[nodes.broker-1]\nhots = 'x'\n", r"nodes\.broker-1\.hots is no power .* no command uses it"),
+        ("[nodes.broker-1]\nhots = 'x'\n", r"nodes\.broker-1\.hots: not a power .* no command uses it"),
         ("[nodes.broker-1]\nkill = 'x'\n", r"nodes\.broker-1\.kill needs restart as well"),
     ],
 )
 def test_a_bad_file_is_one_line_with_file_and_key(tmp_path: Path, text: str, complaint: str) -> None:
-    with pytest.raises(UsageError, match=complaint) as told:
+    with pytest.raises(UsageError, match=complaint) as raised:
         _powers(tmp_path, text).of("broker-1", GIVEN)
-    assert "\n" not in str(told.value)
-    assert "powers.toml" in str(told.value)
+    assert "\n" not in str(raised.value)
+    assert "powers.toml" in str(raised.value)
 
 
-def test_a_node_that_is_not_there(tmp_path: Path) -> None:
+def test_a_table_for_an_unknown_node_is_refused(tmp_path: Path) -> None:
     powers = _powers(tmp_path, "[nodes.broker-9]\n")
     with pytest.raises(
-        UsageError, match=r"nodes\.broker-9: the cluster has no such node, but broker-1, broker-2"
+        UsageError, match=r"nodes\.broker-9: the cluster has no such node; it has broker-1, broker-2"
     ):
         powers.must_be_nodes(["broker-1", "broker-2"])
 
@@ -167,7 +167,7 @@ def test_a_node_has_exactly_the_powers_that_are_configured(tmp_path: Path, text:
     assert isinstance(node, Node)
 
 
-def test_a_controller_that_nobody_reaches_is_killable_only_if_a_command_tells_whether_it_runs(
+def test_an_unreachable_controller_is_killable_only_with_a_running_command(
     tmp_path: Path,
 ) -> None:
     text = "kill = 'true'\nrestart = 'true'\n"
@@ -175,7 +175,7 @@ def test_a_controller_that_nobody_reaches_is_killable_only_if_a_command_tells_wh
     assert isinstance(_node(tmp_path, text + "running = 'true'\n", None), Killable)
 
 
-def test_a_command_that_does_nothing_is_seen_as_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_without_effect_is_no_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.clusters.external.node._GONE_LIMIT_S", 0.2)
     said: list[str] = []
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -187,7 +187,7 @@ def test_a_command_that_does_nothing_is_seen_as_that(tmp_path: Path, monkeypatch
     assert said == ["kill of broker-1: echo done ended with code 0: done"]
 
 
-def test_commands_that_fail_or_do_not_end(tmp_path: Path) -> None:
+def test_commands_that_fail_or_do_not_end_raise(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         place = server.getsockname()
         failing = _node(tmp_path, "kill = 'false'\nrestart = 'true'\n", place)
@@ -211,15 +211,15 @@ def _node(
     tmp_path: Path,
     commands: str,
     place: tuple[str, int] | None,
-    tell: Callable[[str], None] = lambda text: None,
+    report: Callable[[str], None] = lambda text: None,
 ) -> CommandedNode:
     powers = _powers(tmp_path, f"[powers]\n{commands}")
     return commanded(
-        Member("broker-1", 1, place is not None, False), place, powers.of("broker-1", GIVEN), tell
+        Member("broker-1", 1, place is not None, False), place, powers.of("broker-1", GIVEN), report
     )
 
 
-# --- the prefix, and what belongs to whom ---
+# --- the prefix, and the owners of topics ---
 
 
 @dataclass
@@ -262,7 +262,7 @@ def test_a_record_outlives_a_crash_and_names_its_cluster(
         (Choice(cluster="existing"), r"needs --bootstrap HOST:PORT"),
         (Choice(cluster="existing", bootstrap="nohost"), r"--bootstrap nohost: HOST:PORT"),
         (Choice(cluster="existing", bootstrap="a:1", kafka="3.9.2"), r"--kafka and --combined"),
-        (Choice(cluster="existing", bootstrap="a:1", prefix="a b"), r"--prefix 'a b': 1 to 60"),
+        (Choice(cluster="existing", bootstrap="a:1", prefix="a b"), r"--prefix 'a b': must be 1 to 60"),
         (
             Choice(cluster="existing", bootstrap="a:1", powers="nowhere.toml"),
             r"--powers nowhere\.toml cannot",
@@ -276,12 +276,12 @@ def test_a_record_outlives_a_crash_and_names_its_cluster(
         (Choice(keep_topics=True), r"--keep-topics is for --cluster existing, not local"),
     ],
 )
-def test_options_that_do_not_belong_together(tmp_path: Path, choice: Choice, complaint: str) -> None:
+def test_conflicting_options_are_refused(tmp_path: Path, choice: Choice, complaint: str) -> None:
     with pytest.raises(UsageError, match=complaint):
         choice.build(tmp_path)
 
 
-def test_what_no_node_has_the_power_for_is_told_before_it_is_run() -> None:
+def test_a_fault_without_a_suitable_node_is_not_applicable() -> None:
     class Powerless(FakeCluster):
         def nodes(self) -> list[Node]:
             return [
@@ -299,7 +299,7 @@ def test_what_no_node_has_the_power_for_is_told_before_it_is_run() -> None:
     assert why_not_applicable(matrix.ABORTED_UNCOMMITTED, cluster) is None, "it has no fault"
 
 
-# TRUST T4: without a way to stop the leader first, whether the kill costs anything would be luck.
+# TRUST T4: if the leader cannot be stopped first, whether the kill loses records would be luck.
 def test_losses_are_not_required_of_nodes_that_cannot_be_stopped() -> None:
     class Killing(FakeCluster):
         lines: Mapping[str, tuple[str, ...]] = {}
@@ -326,7 +326,7 @@ def test_losses_are_not_required_of_nodes_that_cannot_be_stopped() -> None:
 EVERYTHING = dict.fromkeys(range(100), (0, 99))
 
 
-def test_what_brokers_lack_is_said_with_what_follows_from_it() -> None:
+def test_unsupported_requests_are_reported_with_their_consequences() -> None:
     assert optional_requests.lacking([EVERYTHING, EVERYTHING]) == {}
     old = {key: span for key, span in EVERYTHING.items() if key not in (55, 61)}
     assert list(optional_requests.lacking([EVERYTHING, old])) == ["DescribeProducers", "DescribeQuorum"], (
@@ -348,7 +348,7 @@ class Poor(FakeCluster):
         return {"kind": "existing", "lacking": ["EndTxn", "DeleteRecords"]}
 
 
-def test_scenarios_that_need_what_brokers_lack_are_skipped_with_the_reason() -> None:
+def test_scenarios_that_need_unsupported_requests_are_skipped_with_the_reason() -> None:
     there = make_arena().cluster
     cluster = Poor(there.brokers, there.replicas)
     exactly, at_least = (matrix.fault_free(mode) for mode in (Mode.EXACTLY_ONCE, Mode.AT_LEAST_ONCE))
@@ -372,8 +372,8 @@ def test_topics_have_no_more_replicas_than_there_are_brokers(
     assert (made.replication_factor, made.min_insync_replicas) == (replicas, in_sync)
 
 
-def test_brokers_that_refuse_a_setting_or_a_place_are_asked_without() -> None:
-    """Not every broker has min.insync.replicas, or lets its clients choose where a replica is."""
+def test_a_topic_is_created_without_a_setting_or_placement_that_brokers_refuse() -> None:
+    """Not every broker has min.insync.replicas, or lets its clients place replicas."""
     asked: list[tuple[bool, bool]] = []
 
     class Picky:

@@ -1,4 +1,4 @@
-"""Powers by commands that are in use are written down first, and undone by the next start when their harness was killed."""
+"""Powers by commands are recorded before they are used, and undone by the next start when their harness was killed."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from harness.contracts import Killable, Pausable, Stoppable
 from harness.errors import FaultError, SetupError
 
 ROOT = Path(__file__).resolve().parents[3]
-MEMBER = Member("controller-1", 1, False, True)  # clients do not reach it, so commands tell how it is
-# A node that is two files: `up` while it runs, `stopped` while it is paused.
+MEMBER = Member("controller-1", 1, False, True)  # clients do not reach it, so commands report its state
+# A node represented by two files: `up` while it runs, `stopped` while it is paused.
 POWERS = """
 [nodes.controller-1]
 pause = "/bin/sh -c 'ls {cache}/held/*.json > {folder}/written && touch {folder}/stopped'"
@@ -83,7 +83,7 @@ def kill_while(folder: Path, power: str, *more: str) -> None:
     assert done.returncode == -9
 
 
-def test_a_power_in_use_is_written_down_before_its_command_runs(folder: Path) -> None:  # TRUST R2
+def test_a_power_is_recorded_before_its_command_runs(folder: Path) -> None:  # TRUST R2
     node = node_in(folder)
     assert isinstance(node, Pausable)
     node.pause()
@@ -97,7 +97,7 @@ def test_a_power_in_use_is_written_down_before_its_command_runs(folder: Path) ->
 
 
 @pytest.mark.parametrize("power", ["kill", "shut_down"])
-def test_a_node_that_is_down_is_written_down_until_it_is_back(folder: Path, power: str) -> None:
+def test_the_record_of_a_node_that_is_down_stays_until_it_is_back(folder: Path, power: str) -> None:
     node = node_in(folder)
     assert isinstance(node, Stoppable)
     getattr(node, power)()
@@ -107,7 +107,7 @@ def test_a_node_that_is_down_is_written_down_until_it_is_back(folder: Path, powe
 
 
 @pytest.mark.parametrize("more", [(), ("early",)], ids=["held", "early"])
-def test_the_next_start_resumes_what_a_killed_harness_paused(  # TRUST R2
+def test_the_next_start_resumes_a_node_that_a_killed_harness_paused(  # TRUST R2
     folder: Path, more: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("harness.clusters.external.undo._SETTLE_S", 0.1)
@@ -123,7 +123,9 @@ def test_the_next_start_resumes_what_a_killed_harness_paused(  # TRUST R2
 
 
 @pytest.mark.parametrize("power", ["kill", "shut_down"])
-def test_the_next_start_restarts_what_a_killed_harness_ended(folder: Path, power: str) -> None:  # TRUST R2
+def test_the_next_start_restarts_a_node_that_a_killed_harness_ended(
+    folder: Path, power: str
+) -> None:  # TRUST R2
     kill_while(folder, power)
     assert not (folder / "up").exists()
     (line,) = undo()
@@ -132,7 +134,7 @@ def test_the_next_start_restarts_what_a_killed_harness_ended(folder: Path, power
     assert records(folder) == []
 
 
-def test_what_runs_already_is_not_started_again(folder: Path) -> None:
+def test_a_node_that_runs_is_not_started_again(folder: Path) -> None:
     kill_while(folder, "kill")
     (folder / "up").touch()  # its operator was quicker
     (line,) = undo()
@@ -141,7 +143,7 @@ def test_what_runs_already_is_not_started_again(folder: Path) -> None:
     assert records(folder) == []
 
 
-def test_an_undo_command_is_believed_only_when_its_effect_is_seen(  # TRUST R2
+def test_an_undo_counts_only_when_its_effect_is_observed(  # TRUST R2
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("harness.clusters.external.node._RESUMED_LIMIT_S", 0.2)
@@ -154,9 +156,7 @@ def test_an_undo_command_is_believed_only_when_its_effect_is_seen(  # TRUST R2
     assert len(records(folder)) == 1
 
 
-def test_an_undo_that_fails_here_is_left_to_the_next_start(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_undo_is_left_to_the_next_start(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.clusters.external.node._RESUMED_LIMIT_S", 0.2)
     node = node_in(folder)
     assert isinstance(node, Pausable)
@@ -172,15 +172,15 @@ def test_an_undo_that_fails_here_is_left_to_the_next_start(
     assert (records(folder), node.paused()) == ([], False)
 
 
-def test_commands_with_a_secret_are_not_written_down_and_undone_all_the_same(folder: Path) -> None:
+def test_commands_with_a_secret_are_not_recorded_but_still_undone(folder: Path) -> None:
     write_powers(folder, resume=f"/bin/sh -c 'test s3cret && rm -f {folder}/stopped'")
     node = node_in(folder, secrets=("s3cret",))
     assert isinstance(node, Pausable)
     node.pause()
     (record,) = records(folder)
     assert "s3cret" not in record.read_text()
-    told = json.loads(record.read_text())
-    record.write_text(json.dumps({**told, "start_ticks": 1}))  # of a harness that is dead
+    fields = json.loads(record.read_text())
+    record.write_text(json.dumps({**fields, "start_ticks": 1}))  # of a harness that has ended
     (line,) = undo()
     assert line.endswith("; resumed, it answers")
     assert not node.paused()
@@ -193,12 +193,12 @@ def test_a_broken_record_is_one_line_and_stays(folder: Path, text: str) -> None:
     broken = held / "broken.json"
     broken.write_text(text, encoding="latin-1")
     (line,) = undo()
-    assert line.startswith(f"{broken}: what a killed run left cannot be read")
+    assert line.startswith(f"{broken}: the record of a killed run cannot be read")
     assert "\n" not in line
     assert broken.exists()
 
 
-def test_a_folder_that_others_can_write_is_refused(folder: Path) -> None:
+def test_a_folder_that_other_users_can_write_is_refused(folder: Path) -> None:
     kill_while(folder, "pause")
     (record,) = records(folder)
     record.parent.chmod(0o777)
@@ -208,7 +208,7 @@ def test_a_folder_that_others_can_write_is_refused(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["file", "link"])
-def test_commands_that_others_could_have_written_are_not_run(folder: Path, what: str) -> None:
+def test_commands_that_other_users_could_have_written_are_not_run(folder: Path, what: str) -> None:
     kill_while(folder, "pause")
     (record,) = records(folder)
     if what == "file":
@@ -217,11 +217,11 @@ def test_commands_that_others_could_have_written_are_not_run(folder: Path, what:
         record.rename(folder / "elsewhere.json")
         record.symlink_to(folder / "elsewhere.json")
     (line,) = undo()
-    assert "only this user can write" in line
+    assert "writable only by this user" in line
     assert (folder / "stopped").exists()
 
 
-def test_a_live_harness_brings_its_nodes_back_itself(folder: Path) -> None:
+def test_nodes_of_a_running_harness_are_left_to_it(folder: Path) -> None:
     kill_while(folder, "pause")
     node = node_in(folder)
     assert isinstance(node, Killable)

@@ -1,4 +1,4 @@
-"""The rules that cut links between containers, as text; what they do is shown by suites/harness_checks/faults/test_packet_links.py."""
+"""The rules that cut links between containers, as text; suites/harness_checks/faults/test_packet_links.py tests their effect."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def test_a_link_between_zookeeper_servers_is_cut_on_both_of_its_ports() -> None:
     assert (name, rule.partition(" jump ")[0]) == ("broker-1", "ip saddr 10.0.0.201 tcp sport 21100")
 
 
-def test_both_ways_lose_all_packets_where_they_arrive() -> None:
+def test_a_cut_both_ways_drops_all_packets_where_they_arrive() -> None:
     assert rules(Cut(LINK)) == {
         "broker-2": ['ip saddr 10.0.0.1 tcp dport 21091 drop comment "me broker-1->broker-2 both packets"'],
         "broker-1": ['ip saddr 10.0.0.2 tcp sport 21091 drop comment "me broker-1->broker-2 both packets"'],
     }
 
 
-def test_one_way_loses_data_at_one_end() -> None:
+def test_a_cut_one_way_drops_data_at_one_end() -> None:
     assert rules(Cut(LINK, Direction.REQUESTS)) == {
         "broker-2": [
             (
@@ -80,12 +80,12 @@ def test_one_way_loses_data_at_one_end() -> None:
     }
 
 
-def test_controllers_have_a_port_of_their_own() -> None:
+def test_controllers_have_their_own_port() -> None:
     (rule,) = rules(Cut(TO_CONTROLLER, Direction.ANSWERS))["broker-1"]
     assert "ip saddr 10.0.0.101 tcp sport 21093 " in rule
 
 
-def test_a_long_name_is_shortened_to_what_the_kernel_keeps() -> None:
+def test_a_long_name_is_shortened_to_the_limit_of_the_kernel() -> None:
     (rule,) = rules(Cut(LINK, Direction.ANSWERS), by="x" * 500)["broker-1"]
     assert rule.endswith(f'comment "{"x" * 128}"')
 
@@ -99,7 +99,7 @@ def test_a_set_of_rules_replaces_the_table_in_one_step() -> None:
 
 
 @pytest.mark.parametrize("words", range(5, 16))
-def test_data_is_what_is_longer_than_the_headers(words: int) -> None:
+def test_packets_longer_than_the_headers_are_data(words: int) -> None:
     assert f"\ntcp doff {words} meta length > {20 + 4 * words} drop\n" in ruleset(["x"])
 
 
@@ -107,7 +107,7 @@ def test_without_rules_there_is_no_table() -> None:
     assert ruleset([]) == "add table ip onceproof\ndelete table ip onceproof\n"
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may enter a network, be it its own")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may enter a network namespace, even its own")
 def test_a_process_that_has_ended_has_no_network() -> None:
     assert in_network_of(os.getpid(), lambda: 7) == 7
     with pytest.raises(ProcessLookupError, match="process 0 has ended"):

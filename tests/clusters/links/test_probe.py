@@ -1,4 +1,4 @@
-"""The probe that talks through a link, against small servers that answer, dawdle, close and reset."""
+"""The probe that talks through a link, against small servers that answer late, close or reset."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ANSWER = struct.pack(">i", 96) + bytes(96)
 
 @contextmanager
 def server(behaviour: Callable[[socket.socket], None]) -> Iterator[tuple[str, int]]:
-    """Serves connections one after the other."""
+    """Serve connections one after the other."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def serve() -> None:
@@ -39,7 +39,7 @@ def server(behaviour: Callable[[socket.socket], None]) -> Iterator[tuple[str, in
 
 
 def question(connection: socket.socket) -> bool:
-    """Read one; False at the end."""
+    """Read one question; return False at the end of the stream."""
     size = connection.recv(4, socket.MSG_WAITALL)
     if len(size) < 4:
         return False
@@ -85,38 +85,38 @@ def says_nothing(connection: socket.socket) -> None:
 @pytest.mark.parametrize("at_once", [1, 20])
 def test_every_question_is_answered(at_once: int) -> None:
     with server(answers_all) as address:
-        told = talk(address, Questions(count=20, padding=70_000, at_once=at_once))
-    assert told.ending is Ending.ANSWERED
-    assert (told.answers, told.answered_bytes) == (20, 2000)
-    assert told.asked_bytes == 20 * 70_028
+        conversation = talk(address, Questions(count=20, padding=70_000, at_once=at_once))
+    assert conversation.ending is Ending.ANSWERED
+    assert (conversation.answers, conversation.answered_bytes) == (20, 2000)
+    assert conversation.asked_bytes == 20 * 70_028
 
 
-def test_pieces_are_told() -> None:
+def test_the_size_of_pieces_is_measured() -> None:
     with server(answers_in_two_pieces) as address:
-        told = talk(address, Questions(count=3))
-    assert told.ending is Ending.ANSWERED
-    assert told.piece_bytes == 50
-    assert told.took_s >= 0.15
+        conversation = talk(address, Questions(count=3))
+    assert conversation.ending is Ending.ANSWERED
+    assert conversation.piece_bytes == 50
+    assert conversation.took_s >= 0.15
 
 
-def test_closed_after_some_bytes() -> None:
+def test_a_connection_closed_after_some_bytes_ends_as_closed() -> None:
     with server(closes_in_the_third_answer) as address:
-        told = talk(address, Questions(count=10))
-    assert (told.ending, told.answers, told.answered_bytes) == (Ending.CLOSED, 2, 210)
-    assert told.asked_bytes == 2 * 28
+        conversation = talk(address, Questions(count=10))
+    assert (conversation.ending, conversation.answers, conversation.answered_bytes) == (Ending.CLOSED, 2, 210)
+    assert conversation.asked_bytes == 2 * 28
 
 
-def test_reset() -> None:
+def test_a_reset_connection_ends_as_reset() -> None:
     with server(resets) as address:
-        told = talk(address, Questions())
-    assert (told.ending, told.answered_bytes) == (Ending.RESET, 0)
+        conversation = talk(address, Questions())
+    assert (conversation.ending, conversation.answered_bytes) == (Ending.RESET, 0)
 
 
-def test_silent() -> None:
+def test_an_unanswered_question_ends_as_silent() -> None:
     with server(says_nothing) as address:
-        told = talk(address, Questions(limit_s=0.3))
-    assert (told.ending, told.answered_bytes) == (Ending.SILENT, 0)
-    assert told.took_s >= 0.3
+        conversation = talk(address, Questions(limit_s=0.3))
+    assert (conversation.ending, conversation.answered_bytes) == (Ending.SILENT, 0)
+    assert conversation.took_s >= 0.3
 
 
 def test_a_long_question_is_answered_later() -> None:
@@ -130,15 +130,15 @@ def test_a_long_question_is_answered_later() -> None:
     with server(dawdles) as address, long_question(address, "orders", 0, 1.0) as answered:
         assert not answered(0.0)
         assert answered(3.0)
-        assert answered(0.0), "it is not taken away"
+        assert answered(0.0), "the answer is remembered"
     with (
         server(closes_at_the_second_question) as address,
         long_question(address, "orders", 0, 1.0) as answered,
     ):
-        assert not answered(3.0), "an end is no answer"
+        assert not answered(3.0), "a closed connection is not an answer"
 
 
-def test_nobody_is_there() -> None:
+def test_a_refused_connection_ends_as_closed_or_raises() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         address = listening.getsockname()
     assert talk(address, Questions()).ending is Ending.CLOSED
@@ -149,7 +149,7 @@ def test_nobody_is_there() -> None:
         pass
 
 
-def test_nonsense_tells_whether_the_server_reads() -> None:
+def test_nonsense_shows_whether_the_server_reads() -> None:
     with server(answers_all) as address:
         assert closes_on_nonsense(address, 2.0)
     with server(says_nothing) as address:

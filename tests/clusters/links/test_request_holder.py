@@ -59,7 +59,7 @@ def test_answers_have_no_api_key() -> None:
 
 
 @pytest.mark.parametrize("nonsense", [b"\xff\xff\xff\xff", b"\0\0\0\x01rest"])
-def test_what_is_no_kafka_passes_as_it_is(nonsense: bytes) -> None:
+def test_a_stream_that_is_not_kafka_passes_unchanged(nonsense: bytes) -> None:
     assert Frames().split(nonsense) == ([], len(nonsense))
 
 
@@ -79,7 +79,7 @@ class Bench:
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         return await asyncio.open_connection(LOOPBACK, self.port)
 
-    async def tell(self, **order: Any) -> dict[str, int]:
+    async def send(self, **order: Any) -> dict[str, int]:
         return await self.holder.obey(json.loads(json.dumps(order)))
 
     async def until(self, condition: Callable[[], bool]) -> None:
@@ -88,7 +88,7 @@ class Bench:
                 await asyncio.sleep(0.005)
 
     async def state(self) -> dict[str, int]:
-        return await self.tell(do="state")
+        return await self.send(do="state")
 
 
 def on_bench(test: Callable[[Bench], Awaitable[None]]) -> None:
@@ -139,7 +139,7 @@ def test_everything_passes_before_a_hold() -> None:
 
 def test_a_connection_is_held_from_the_request_on_and_others_pass() -> None:
     async def test(bench: Bench) -> None:
-        await bench.tell(do="hold", api_keys=[END_TXN], connections=1)
+        await bench.send(do="hold", api_keys=[END_TXN], connections=1)
         reader, writer = await bench.connect()
         writer.write(request(PRODUCE, 1) + request(END_TXN, 2) + request(METADATA, 3))
         assert await answer(reader) == 1, "what came before it passes"
@@ -150,20 +150,20 @@ def test_a_connection_is_held_from_the_request_on_and_others_pass() -> None:
         state = await bench.state()
         assert (state["connections"], state["requests"]) == (1, 2)
         assert bench.received == [(PRODUCE, 1), (METADATA, 7), (END_TXN, 8)]
-        state = await bench.tell(do="release")
+        state = await bench.send(do="release")
         assert [await answer(reader), await answer(reader)] == [2, 3], "the sender gets its answers, late"
         assert bench.received[3:] == [(END_TXN, 2), (METADATA, 3)]
-        told = {name: state[name] for name in ("connections", "requests", "delivered", "answered")}
-        assert told == {"connections": 0, "requests": 0, "delivered": 2, "answered": 2}
+        counts = {name: state[name] for name in ("connections", "requests", "delivered", "answered")}
+        assert counts == {"connections": 0, "requests": 0, "delivered": 2, "answered": 2}
         writer.write(request(END_TXN, 4))
-        assert await answer(reader) == 4, "after the release the connection is an ordinary one"
+        assert await answer(reader) == 4, "after the release the connection passes requests again"
 
     on_bench(test)
 
 
-def test_what_is_held_is_delivered_although_the_sender_has_gone() -> None:
+def test_held_requests_are_delivered_although_the_sender_has_gone() -> None:
     async def test(bench: Bench) -> None:
-        await bench.tell(do="hold", api_keys=[END_TXN], connections=1)
+        await bench.send(do="hold", api_keys=[END_TXN], connections=1)
         reader, writer = await bench.connect()
         writer.write(request(METADATA, 1))
         assert await answer(reader) == 1
@@ -174,7 +174,7 @@ def test_what_is_held_is_delivered_although_the_sender_has_gone() -> None:
         await asyncio.sleep(0.05)
         assert bench.received == [(METADATA, 1)]
         assert len(bench.open_at_server) == 1, "the broker does not see that the sender has gone"
-        state = await bench.tell(do="release")
+        state = await bench.send(do="release")
         assert bench.received == [(METADATA, 1), (END_TXN, 2), (PRODUCE, 3)]
         assert (state["delivered"], state["answered"], state["undeliverable"]) == (2, 2, 0)
         assert state["senders_gone"] == 1
@@ -185,22 +185,22 @@ def test_what_is_held_is_delivered_although_the_sender_has_gone() -> None:
 
 def test_the_number_of_held_connections_has_a_limit() -> None:
     async def test(bench: Bench) -> None:
-        await bench.tell(do="hold", api_keys=[END_TXN, PRODUCE], connections=2)
+        await bench.send(do="hold", api_keys=[END_TXN, PRODUCE], connections=2)
         connections = [await bench.connect() for _ in range(3)]
         for number, (_, writer) in enumerate(connections):
             writer.write(request((END_TXN, PRODUCE, END_TXN)[number], number))
             await asyncio.sleep(0.05)
         assert await answer(connections[2][0]) == 2
         assert (await bench.state())["connections_so_far"] == 2
-        await bench.tell(do="release")
+        await bench.send(do="release")
         assert sorted(bench.received) == [(PRODUCE, 1), (END_TXN, 0), (END_TXN, 2)]
 
     on_bench(test)
 
 
-def test_a_broker_that_went_away_is_told() -> None:
+def test_requests_to_a_broker_that_closed_count_as_undeliverable() -> None:
     async def test(bench: Bench) -> None:
-        await bench.tell(do="hold", api_keys=[END_TXN], connections=1)
+        await bench.send(do="hold", api_keys=[END_TXN], connections=1)
         reader, writer = await bench.connect()
         writer.write(request(END_TXN, 1))
         while not (await bench.state())["requests"]:
@@ -208,7 +208,7 @@ def test_a_broker_that_went_away_is_told() -> None:
         for server_side in bench.open_at_server:
             server_side.close()
         assert await reader.read() == b"", "the client sees the end, as it would without the proxy"
-        state = await bench.tell(do="release")
+        state = await bench.send(do="release")
         assert (state["delivered"], state["undeliverable"], state["requests"]) == (0, 1, 0)
 
     on_bench(test)
@@ -232,7 +232,7 @@ def test_order_is_kept_however_frames_are_cut(
     before = kinds.index(END_TXN) if END_TXN in kinds else len(kinds)
 
     async def test(bench: Bench) -> None:
-        await bench.tell(do="hold", api_keys=[END_TXN], connections=1)
+        await bench.send(do="hold", api_keys=[END_TXN], connections=1)
         reader, writer = await bench.connect()
         for piece in pieces_of(stream, cuts):
             writer.write(piece)
@@ -244,7 +244,7 @@ def test_order_is_kept_however_frames_are_cut(
             while (await bench.state())["requests"] < held:
                 await asyncio.sleep(0.001)
         await bench.until(lambda: len(bench.received) == before)
-        state = await bench.tell(do="release")
+        state = await bench.send(do="release")
         await bench.until(lambda: len(bench.received) == len(kinds))
         assert bench.stream[0] == stream
         assert (state["delivered"], state["answered"]) == (held, held)

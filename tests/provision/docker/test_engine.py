@@ -1,4 +1,4 @@
-"""Which Docker engine is taken, and the one line that a user without one gets."""
+"""The choice of a Docker engine, and the one line that a user without one gets."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ def nothing_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(engine, "_own", None)
 
 
-def test_an_engine_that_the_user_names_and_that_is_dead(
+def test_a_dead_engine_in_docker_host_raises_with_the_remedy(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/dead.sock")
-    with pytest.raises(SetupError, match=r"DOCKER_HOST=.*dead\.sock does not answer: No such file") as told:
+    with pytest.raises(SetupError, match=r"DOCKER_HOST=.*dead\.sock does not answer: No such file") as raised:
         engine.engine()
-    assert "\n" not in str(told.value)
-    assert "unset DOCKER_HOST" in str(told.value)
+    assert "\n" not in str(raised.value)
+    assert "unset DOCKER_HOST" in str(raised.value)
 
 
-def test_a_name_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_docker_host_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", "nonsense://x")
     with pytest.raises(SetupError, match="DOCKER_HOST=nonsense://x does not answer"):
         engine.find_engine()
 
 
-def test_somebody_without_root(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_root_no_engine_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     why = engine.trouble()
     assert why == f"no Docker engine: none runs, and only root can start one; {engine.BY_HAND}"
@@ -45,13 +45,13 @@ def test_somebody_without_root(monkeypatch: pytest.MonkeyPatch) -> None:
         engine.engine()
 
 
-def test_root_that_may_not_mount(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_root_without_the_permission_to_mount_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(engine, "_may", lambda capability: False)
     assert "this root may not mount" in (engine.trouble() or "")
 
 
-def test_root_without_dockerd(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_dockerd_is_reported_unless_it_can_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(engine, "_may", lambda capability: True)
     monkeypatch.setattr(engine, "_dockerd", lambda: None)
@@ -61,12 +61,12 @@ def test_root_without_dockerd(monkeypatch: pytest.MonkeyPatch) -> None:
     assert engine.trouble() is None, "it can be installed: nothing to skip for"
 
 
-def test_two_engines_have_a_place_each() -> None:
+def test_two_engines_have_separate_folders() -> None:
     one, two = engine_folders.EngineFolder.take(), engine_folders.EngineFolder.take()
     try:
         assert one.folder != two.folder
         assert one.group != two.group
-        assert engine_folders.sweep_engines() == [], "places in use are left alone"
+        assert engine_folders.sweep_engines() == [], "folders in use are left alone"
     finally:
         one.release()
         two.release()
@@ -75,8 +75,10 @@ def test_two_engines_have_a_place_each() -> None:
     assert again.folder == one.folder
 
 
-def test_what_is_written_down_is_removed_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "access", lambda path, how: False)  # /run is not ours
+def test_recorded_leftovers_are_removed_by_the_next_engine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, how: False)  # /run is not writable
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
     place = engine_folders.EngineFolder.take()
     run = place.new_run_folder()
