@@ -18,7 +18,7 @@ MOST_WORKERS = 2**31 // SESSIONS_PER_WORKER - 1
 
 
 def session_number(worker: int, incarnation: int) -> int:
-    """The number of the session that a worker opens as its `incarnation`-th, counted from 0."""
+    """Return the number of a worker's session; incarnations count from 0."""
     if not 0 < worker <= MOST_WORKERS:
         raise OnceproofError(
             f"worker number {worker}: sessions can be numbered for workers 1 to {MOST_WORKERS}; run fewer producers"
@@ -31,6 +31,6 @@ def session_number(worker: int, incarnation: int) -> int:
 
 
 def next_incarnation(ledger: Path, worker: str) -> int:
-    """The incarnation that the next life of a worker begins with. No earlier life may run any more."""
+    """Return the first incarnation of a worker's next life. All earlier lives must have ended."""
     used = [int(path.stem.rpartition(".")[2]) for path in ledger.glob(f"{worker}.*.attempts")]
     return max((number % SESSIONS_PER_WORKER for number in used), default=-1) + 1

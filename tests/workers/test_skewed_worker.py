@@ -128,7 +128,7 @@ def test_the_ledger_keeps_the_right_time(arena: ClockArena) -> None:
         assert 0 < now_ns - times_ns.max() < 10 * 10**9
         assert (np.diff(times_ns) >= 0).all()
         arena.worker.restart()
-        wait_until(lambda: _tells(arena.worker), 20.0, "it does not tell its time")
+        wait_until(lambda: _tells(arena.worker), 20.0, "the worker does not report its clock")
         assert arena.worker.clock_offset_s() == pytest.approx(3000.0, abs=0.5), "it outlives a restart"
     assert SkewClock().healed(arena, [arena.worker]).healed
 
@@ -137,18 +137,18 @@ def test_the_ledger_keeps_the_right_time(arena: ClockArena) -> None:
 def test_who_is_stopped_or_gone_does_not_tell_its_time(
     arena: ClockArena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.workers.skewed_worker._TOLD_WITHIN_S", 1.0)
+    monkeypatch.setattr("harness.workers.skewed_worker._SHOWN_WITHIN_S", 1.0)
     arena.worker.pause()
     time.sleep(1.2)
-    with pytest.raises(ClusterError, match="producer-1 does not tell its time"):
+    with pytest.raises(ClusterError, match="producer-1 has not reported its clock"):
         arena.worker.clock_offset_s()
     arena.worker.resume()
-    wait_until(lambda: _tells(arena.worker), 10.0, "it does not tell its time")
+    wait_until(lambda: _tells(arena.worker), 10.0, "the worker does not report its clock")
     arena.worker.kill()
-    with pytest.raises(ClusterError, match="producer-1 does not tell its time"):
+    with pytest.raises(ClusterError, match="producer-1 has not reported its clock"):
         arena.worker.clock_offset_s()
     arena.worker.restart()
-    wait_until(lambda: _tells(arena.worker), 20.0, "it does not tell its time")
+    wait_until(lambda: _tells(arena.worker), 20.0, "the worker does not report its clock")
 
 
 _WAITS = """

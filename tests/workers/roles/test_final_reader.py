@@ -68,7 +68,7 @@ class FakeConsumer:
 
 @pytest.fixture(autouse=True)
 def _without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(final_reader, "STANDS_STILL_S", 0.0)
+    monkeypatch.setattr(final_reader, "BOUNDS_EVERY_S", 0.0)
     monkeypatch.setattr(final_reader, "OPEN_TRANSACTIONS_LIMIT_S", 0.0)
 
 

@@ -215,11 +215,11 @@ def test_a_member_that_has_not_polled_for_long_hears_late(
     monkeypatch.setattr("harness.workers.roles._assignments.time.monotonic", lambda: now)
     with Ledger(tmp_path, "consumer-1.0") as ledger:
         assignments = Assignments(ledger, "consumer-1")
-        assignments.tell("assigned", [0])
+        assignments.record("assigned", [0])
         now += 5.0
-        assignments.tell("revoked", [0])
+        assignments.record("revoked", [0])
         assignments.polled()
-        assignments.tell("revoked", [0])
+        assignments.record("revoked", [0])
     told = [e for e in read_events(tmp_path / "consumer-1.0.events") if e["event"] == "assignment"]
     assert [e.get("late", False) for e in told] == [False, True, False]
 
