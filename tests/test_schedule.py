@@ -116,7 +116,7 @@ def test_every_fault_is_made_again_from_its_description(name: str) -> None:
 
 
 def test_an_unknown_setting_of_a_fault_is_named() -> None:
-    with pytest.raises(UsageError, match="slow_disk: unknown setting 'delay'; there are: "):
+    with pytest.raises(UsageError, match="slow_disk: unknown setting 'delay'; available:  "):
         fault_of({"fault": "slow_disk", "delay": 3})
 
 

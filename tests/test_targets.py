@@ -67,7 +67,7 @@ def test_picks_nobody_when_nobody_leads() -> None:
 
 
 def test_an_unknown_partition_is_named_with_those_that_exist() -> None:
-    with pytest.raises(UsageError, match="no partition 7; there are: 0, 1"):
+    with pytest.raises(UsageError, match="no partition 7; its partitions: 0, 1"):
         leader_of(7).pick(make_arena())
 
 

@@ -13,7 +13,7 @@ from harness.ledger.journal import EventLog
 from harness.waiting import wait_until
 
 
-def tell_hanging_transactions(
+def report_hanging_transactions(
     cluster: Cluster, topics: Sequence[str], limit_s: float, events: EventLog
 ) -> None:
     """Wait until no transaction is open in these topics, now that all producers have ended; those that stay are told."""

@@ -317,9 +317,7 @@ def environment(client_version: str = "") -> dict[str, str]:
 def _pipe(words: bytes) -> IO[bytes]:
     """Return the reading end of a pipe that contains these words and then ends."""
     if len(words) > _PIPE_BYTES:
-        raise UsageError(
-            f"client settings: at most {_PIPE_BYTES} bytes, not {len(words)}; shorten --client-config"
-        )
+        raise UsageError(f"client settings: {len(words)} bytes; the limit is {_PIPE_BYTES}")
     reading, writing = os.pipe()
     with os.fdopen(writing, "wb") as end:
         end.write(words)
