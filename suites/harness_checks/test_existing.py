@@ -188,7 +188,7 @@ def test_only_the_prefix_is_touched_and_a_crash_is_swept(there: Standing, tmp_pa
             lambda: cluster.delete_topic("orders"),
             lambda: Administrator(cluster, "orders"),
         ):
-            with pytest.raises(UsageError, match="is not ours to touch"):
+            with pytest.raises(UsageError, match="onceproof only touches names"):
                 act()
     assert names_there(there, tmp_path) == before
     admin.delete_topics(["orders"])["orders"].result(20)

@@ -72,7 +72,7 @@ def test_one_setting_with_two_values_is_one_clear_line() -> None:
     ):
         ProducerSettings(extra={"acks": "all", "request.required.acks": "1"})
     assert canonical({"acks": "1", "request.required.acks": 1}, "x") == {"acks": 1}
-    with pytest.raises(ValueError, match=r"enable\.idempotence=perhaps: true or false"):
+    with pytest.raises(ValueError, match=r"enable\.idempotence=perhaps: use true or false"):
         ProducerSettings(extra={"enable.idempotence": "perhaps"})
 
 

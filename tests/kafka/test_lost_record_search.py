@@ -142,7 +142,7 @@ def test_compressed_batches_are_unpacked_or_said_to_be_unreadable(tmp_path: Path
 
 
 def test_logs_that_are_none_are_errors(tmp_path: Path) -> None:
-    with pytest.raises(ClusterError, match="there is no segment"):
+    with pytest.raises(ClusterError, match="contains no segment"):
         search(tmp_path, [])
     segment(tmp_path, 0, batch(0, [b"old"], magic=1))
     with pytest.raises(ClusterError, match="a batch of format 1 for offset 0"):
@@ -268,7 +268,7 @@ def test_one_log_that_cannot_be_read_leaves_the_question_open(tmp_path: Path) ->
     segment(tmp_path / "disks" / "two" / "orders-0", 0, batch(0, [b"?"], codec=4))
     _, events = examine(run, cluster)
     assert (events[0]["looked"], events[0]["missed"]) == (["one"], ["two"])
-    assert "note: two could not be told: compressed with zstd" in events[0]["detail"]
+    assert "note: two could not be searched: compressed with zstd" in events[0]["detail"]
     assert classify(events[0]) == NOT_LOOKED_AT
 
 
@@ -283,7 +283,7 @@ def test_the_time_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_no_folder_means_not_looked_at(tmp_path: Path) -> None:
     _, events = examine(lossy(tmp_path, 3).finish(), Brokers(tmp_path / "empty"))
     assert classify(events[0]) == NOT_LOOKED_AT
-    assert events[0]["detail"] == "note: there is no replica folder of its partition"
+    assert events[0]["detail"] == "note: its partition has no replica folder"
 
 
 @pytest.mark.parametrize("error", [UsageError("no such topic"), RuntimeError("a bug")], ids=type)

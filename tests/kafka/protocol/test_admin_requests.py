@@ -108,7 +108,7 @@ def test_offsets_are_asked_and_told_like_this(sent: dict[str, bytes]) -> None:
         "00000000" + "fffffffffffffffe" + "00000002" + "fffffffffffffffe"
     )  # fmt: skip
     sent["answer"] = sent["answer"].replace(b"\0\0\0\x02\0\0\xff", b"\0\0\0\x02\0\x06\xff")
-    with pytest.raises(WireError, match="partition 2 were not told: error 6"):
+    with pytest.raises(WireError, match="did not report the offsets of partition 2: error 6"):
         admin_requests.offsets(NOWHERE, "orders", [0, 2], admin_requests.EARLIEST, 1.0)
 
 
@@ -119,7 +119,7 @@ def test_the_end_of_an_epoch_is_asked_and_told_like_this(sent: dict[str, bytes])
     assert body(sent["asked"], "0017", "0002") == (
         "00000001" + "0006" + ORDERS + "00000001" + "00000004" + "ffffffff" + "00000003"
     )
-    with pytest.raises(WireError, match="partition 4 was not told: error 6"):
+    with pytest.raises(WireError, match="did not report the end of the epoch of partition 4: error 6"):
         admin_requests.parse_end_of_epoch(bytes.fromhex(f"{told} 0006 00000004 ffffffff ffffffffffffffff"))
 
 

@@ -61,7 +61,7 @@ def test_a_server_that_is_too_old_or_refuses_is_named(monkeypatch: pytest.Monkey
     with pytest.raises(WireError, match="host:1 is too old to have features"):
         features(("host", 1), 1.0)
     asked(monkeypatch, struct.pack(">h", 31))
-    with pytest.raises(WireError, match="host:1 does not tell its features: error 31"):
+    with pytest.raises(WireError, match="host:1 does not report its features: error 31"):
         features(("host", 1), 1.0)
 
 

@@ -279,5 +279,5 @@ def test_open_transactions_are_told_by_producer_and_partition() -> None:
 
     told = answer(partition(0, 0, producer(4000, -1), producer(4001, 70)), partition(2, 0))
     assert parse_producers(told) == [OpenTransaction(0, 4001, 3, 70)]
-    with pytest.raises(WireError, match="producers of partition 5 were not told: error 6"):
+    with pytest.raises(WireError, match="did not list the producers of partition 5: error 6"):
         parse_producers(answer(partition(5, 6)))
