@@ -189,7 +189,7 @@ class Administrator:
         answer = self._client.list_consumer_group_offsets(asked, request_timeout=ASK_S)[group]
         if _code_of(answer) == KafkaError.GROUP_ID_NOT_FOUND:
             return {}  # the answer of some brokers for a group that has committed nothing
-            found = self._answer(answer)
+        found = self._answer(answer)
         return {
             place.partition: place.offset
             for place in found.topic_partitions

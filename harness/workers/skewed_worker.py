@@ -49,7 +49,7 @@ class ClockedWorker(Worker):
         age_s = time.monotonic() - shown.at_s
         if not self.running() or age_s > _SHOWN_WITHIN_S:
             raise ClusterError(
-                f"{self.name} has not reported its clock for {_SHOWN_WITHIN_S:g} s; see its log"
+                f"{self.name} does not report its clock: it has ended, or was silent for {_SHOWN_WITHIN_S:g} s"
             )
         return shown.wall_minus_monotonic_s - fake_clock.wall_minus_monotonic_s()
 
