@@ -93,7 +93,7 @@ def test_without_powers_faults_on_nodes_are_refused_by_name(there: Standing, tmp
     done = onceproof("prove", "--quick", *there.words(), "--runs", tmp_path / "runs")
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].startswith(
-        "onceproof: nothing is left to prove: at_most_once-kill-leader: kill on leader needs a power that no node"
+        "onceproof: all scenarios are skipped: at_most_once-kill-leader: kill on leader needs a power that no node"
     )
     assert "--powers FILE.toml" in done.stderr
     assert names_there(there, tmp_path) == before

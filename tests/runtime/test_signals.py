@@ -160,7 +160,7 @@ def test_a_terminal_that_has_gone_away_fails_nothing(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(sys, "stderr", Gone())
     progress = Progress(1)
-    progress.tell("s", "undoing kill on broker-2 …")
+    progress.show("s", "undoing kill on broker-2 …")
     progress.note("undone")
     progress.close()
 
