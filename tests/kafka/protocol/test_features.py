@@ -1,4 +1,4 @@
-"""Features over the wire: what a server supports and what is finalized, byte by byte."""
+"""Features on the wire: supported and finalized levels, byte by byte."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RAISED = b"\0" + b"\0\0\0\0" + b"\0\0" + b"\0" + b"\x02" + b"\x11metadata.versio
 
 
 def asked(monkeypatch: pytest.MonkeyPatch, *answers: bytes) -> list[bytes]:
-    """Answers come one after the other; the requests that were sent."""
+    """Give these answers in sequence; return the requests that were sent."""
     sent: list[bytes] = []
     left = list(answers)
 
@@ -46,7 +46,7 @@ def test_features_are_read_from_the_tagged_fields_of_an_answer() -> None:
     assert parse_features(ANSWER) == TOLD
 
 
-def test_a_server_without_features_tells_none() -> None:
+def test_a_server_without_features_reports_none() -> None:
     assert parse_features(b"\0\0" + b"\x01" + b"\0\0\0\0" + b"\0") == Features({}, {}, -1)
 
 
@@ -73,7 +73,7 @@ def test_levels_are_raised_by_these_bytes(monkeypatch: pytest.MonkeyPatch) -> No
     assert struct.unpack_from(">hh", sent[0], 4) == (57, 1)
 
 
-def test_a_refusal_says_which_feature_and_why(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_names_the_feature_and_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     one = b"\x02" + b"\x11metadata.version\0\x5a\x04bad\0" + b"\0"
     refused = b"\0" + b"\0\0\0\0" + b"\0\0" + b"\0" + one
     assert parse_refusal(refused) == "metadata.version: bad"
