@@ -184,7 +184,7 @@ class _Steps:
             if first_error is None:
                 self.arena.workers.check()
 
-    def _done(self, step: str, **fields: object) -> None:
+    def _record(self, step: str, **fields: object) -> None:
         self.events.write("step", step=step, **fields)
 
     def _begin(self) -> None:
@@ -192,7 +192,7 @@ class _Steps:
         for text in self.arena.cluster.describe().get("not_checked", ()):
             self.events.write("note", where="cluster", text=text)
         self.arena.cluster.begin_logs()
-        self._done("begun")
+        self._record("begun")
         self.real = self.arena.cluster.describe()["kind"] != "memory"
 
     def _create_topics(self) -> None:
@@ -207,9 +207,10 @@ class _Steps:
             for name in self.arena.topics:
                 cluster.delete_topic(name)
             raise
-        self._done("topics")
+        self._record("topics")
 
     def _watch_coordinators(self, stack: ExitStack) -> GroupWatch:
+        """Watch the coordinators until the end of the run; return the watch of the group, for step 8."""
         arena, scenario = self.arena, self.scenario
         watch = GroupWatch(
             arena.cluster, arena.topic, scenario.topic.partitions, arena.group, scenario.consumers.isolation
@@ -221,7 +222,8 @@ class _Steps:
         return watch
 
     def _start_workers(self) -> None:
-        self._done("workers")
+        """3: start the workers."""
+        self._record("workers")
         self.arena.workers.start()
 
     def _break_and_heal(self) -> OnceproofError | None:
@@ -244,17 +246,17 @@ class _Steps:
             workers.counters(), timings.warm_up_limit_s, "no progress at the start"
         )
         time.sleep(timings.warm_up_s)
-        self._done("warm", acked=warm.acked, delivered=warm.delivered)
+        self._record("warm", acked=warm.acked, delivered=warm.delivered)
 
     def _inject_faults(self) -> None:
         """5 and 6: the fault windows. The injector undoes every fault that it began."""
-        self._done("faults")
+        self._record("faults")
         if self.scenario.schedule:
             injector = Injector(self.arena, self.events, self.say, self.arena.workers.check)
             injector.inject(self.scenario.schedule)
         else:
             time.sleep(self.scenario.produce_s)
-        self._done("healed")
+        self._record("healed")
 
     def _recover(self) -> None:
         """6: wait until the workers make progress again."""
@@ -269,10 +271,11 @@ class _Steps:
         time.sleep(timings.cool_down_s)
 
     def _stop_producers(self) -> None:
+        """7: stop the producers; they flush first."""
         self.say("stopping producers")
         workers = self.arena.workers
         workers.stop(workers.producers, self.scenario.timings.flush_limit_s + 10)
-        self._done("stopped")
+        self._record("stopped")
 
     def _drain(self, watch: GroupWatch) -> None:
         """8: wait until the group has committed the ends of all partitions; then stop everything that still writes."""
@@ -285,7 +288,7 @@ class _Steps:
             self.events.write("drain", complete=False, detail=str(error))
         # Copiers write: they have to end before the log is read.
         workers.stop(workers.copiers, timings.flush_limit_s + 10)
-        self._done("drained")
+        self._record("drained")
         if self.scenario.mode is Mode.EXACTLY_ONCE and self.real:
             report_hanging_transactions(arena.cluster, arena.topics, timings.hanging_limit_s, self.events)
         workers.stop(workers.observers, OBSERVERS_LIMIT_S)
@@ -304,20 +307,21 @@ class _Steps:
         for consumer in arena.workers.consumers:
             consumer.ask_to_stop()  # the group is drained: its members leave it while the log is read
         reader.wait(self.scenario.timings.final_read_limit_s + 15)
-        self._done("read")
+        self._record("read")
         # A lost record may still be in the log of a replica, which is deleted with the topic.
         if count := lost_record_search.examine(self.run, arena.cluster, arena.topic, self.events):
             self.say(f"looked for {count} lost record(s) in the replicas' logs")
 
     def _stop_consumers(self) -> None:
+        """10: stop the consumers, which were asked to stop during the reading."""
         self.arena.workers.stop(self.arena.workers.consumers, 15.0)
-        self._done("ended")
+        self._record("ended")
 
     def _delete_topics(self) -> None:
         """11: leave the cluster as it was: other runs may share it."""
         for name in self.arena.topics:
             self.arena.cluster.delete_topic(name)
-        self._done("left")
+        self._record("left")
 
     def _collect_logs(self) -> None:
         """12: copy the logs of the cluster. The verdict does not need them, so a failure is only noted."""
@@ -326,7 +330,7 @@ class _Steps:
         except OSError as error:
             text = f"the cluster's logs could not be copied: {error}"
             self.events.write("note", where="logs", text=text)
-        self._done("collected")
+        self._record("collected")
 
 
 def _reader_spec(scenario: Scenario, arena: RunArena, run: RunDir, partitions: int) -> Mapping[str, Any]:

@@ -91,7 +91,7 @@ class ConsumerSettings:
 
 @dataclass(frozen=True)
 class ChurnSettings:
-    """How the members of the workload group_churn leave and join."""
+    """Settings of the workload group_churn: when its members leave and join."""
 
     for_s: float = 10.0  # how long members leave and join; then they stay
     stay_s: float = 2.0  # approximate time between joining and leaving

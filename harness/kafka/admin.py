@@ -1,7 +1,7 @@
 """Operator actions on a topic by the admin API, on the control lane, which no fault touches.
 
 Nodes are given by name. Each call returns when the cluster has accepted it; work that goes on after that, such as
-copying a replica, has a wait of its own.
+copying a replica, is waited for separately.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ ASK_LIMIT_S = 5.0
 
 
 class PartitionCount:
-    """The number of partitions, asked for in a thread of its own, since an answer may be slow during a fault."""
+    """The number of partitions, asked for in a separate thread, since an answer may be slow during a fault."""
 
     def __init__(self, at_first: int) -> None:
         self.count = at_first

@@ -224,7 +224,7 @@ def test_kills_at_random_moments_leave_nothing_after_the_next_start(
 
 
 @pytest.mark.docker
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root starts an engine of its own")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start an engine")
 def test_an_engine_started_by_onceproof_leaves_the_machine_as_it_was() -> None:
     engines.engine()  # if an engine already runs here, dockerd is installed
     program = engines._dockerd()

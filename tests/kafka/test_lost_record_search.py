@@ -319,7 +319,5 @@ def test_a_local_cluster_has_the_power(tmp_path: Path) -> None:
         ({"holders": ["a", "b"], "looked": ["a", "b"], "missed": ["c"]}, "in the log of a, b, not read"),
     ],
 )
-def test_a_loss_is_classified_by_the_replicas_that_have_it(
-    event: Mapping[str, Any] | None, expected: str
-) -> None:
+def test_a_loss_is_classified_by_its_replicas(event: Mapping[str, Any] | None, expected: str) -> None:
     assert classify(event) == expected

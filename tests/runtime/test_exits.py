@@ -139,7 +139,7 @@ def test_nothing_but_a_verdict_ends_with_0_or_1(
 
 
 class JavaError(Exception):
-    """As py4j raises it: its text is the trace of Java, over many lines."""
+    """An error like py4j's: its text is the trace of Java, over many lines."""
 
     __module__ = "py4j.protocol"
 

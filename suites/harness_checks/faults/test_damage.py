@@ -152,7 +152,7 @@ def test_bites_heals_and_loses_nothing(
     record_property("healing", checked.healing.proof)
     print(f"\n{fault} {target}: {checked.bite.proof} | {checked.healing.proof}")
     assert read_all(cluster, "orders", content, check_crcs=True) == content
-    assert all(log.end() == RECORDS // PARTITIONS for log in logs_of(arena, everybody(cluster)))
+    assert all(log.end() == RECORDS // PARTITIONS for log in logs_of(arena, all_brokers(cluster)))
 
 
 def test_all_copies_cut_lose_records(cluster: LocalCluster) -> None:
@@ -165,7 +165,7 @@ def test_all_copies_cut_lose_records(cluster: LocalCluster) -> None:
         assert bite.bit, bite.proof
     healing = fault.healed(arena, nodes)
     assert healing.healed, healing.proof
-    ends = {log.end() for log in logs_of(arena, everybody(cluster))}
+    ends = {log.end() for log in logs_of(arena, all_brokers(cluster))}
     assert len(ends) == 1
     assert ends.pop() < len(acked)
 
@@ -205,7 +205,7 @@ def test_a_flipped_byte_in_flushed_data_stays_and_reaches_consumers(cluster: Loc
     assert read_all(cluster, "rotten", acked, check_crcs=True) == acked
 
 
-def everybody(cluster: LocalCluster) -> list[str]:
+def all_brokers(cluster: LocalCluster) -> list[str]:
     return [node.name for node in cluster.nodes()]
 
 

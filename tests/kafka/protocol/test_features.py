@@ -24,7 +24,7 @@ ANSWER = b"".join(
         b"\x03\x01\x01",
     ]
 )
-TOLD = Features({"metadata.version": (1, 21), "kraft.version": (0, 1)}, {"metadata.version": 21}, 7)
+FEATURES = Features({"metadata.version": (1, 21), "kraft.version": (0, 1)}, {"metadata.version": 21}, 7)
 TOO_NEW = struct.pack(">h", 35) + b"\0\0\0\0"
 RAISED = b"\0" + b"\0\0\0\0" + b"\0\0" + b"\0" + b"\x02" + b"\x11metadata.version\0\0\0\0" + b"\0"
 
@@ -43,7 +43,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, *answers: bytes) -> list[bytes]:
 
 
 def test_features_are_read_from_the_tagged_fields_of_an_answer() -> None:
-    assert parse_features(ANSWER) == TOLD
+    assert parse_features(ANSWER) == FEATURES
 
 
 def test_a_server_without_features_reports_none() -> None:
@@ -52,7 +52,7 @@ def test_a_server_without_features_reports_none() -> None:
 
 def test_an_older_server_is_asked_again_in_its_own_version(monkeypatch: pytest.MonkeyPatch) -> None:
     sent = asked(monkeypatch, TOO_NEW, ANSWER)
-    assert features(("host", 1), 1.0) == TOLD
+    assert features(("host", 1), 1.0) == FEATURES
     assert [struct.unpack_from(">hh", message, 4) for message in sent] == [(18, 4), (18, 3)]
 
 
