@@ -3,7 +3,7 @@
 A worker's sessions are counted by `incarnation`, from 0 on and through all of its lives, so message ids such as
 `producer-1.3-42` are unique too. The session's number is worker * 1,000,000 + incarnation: both parts can be read from it. The
 harness gives each worker a number that no other worker of the run has (harness.workers.pool), and each new life of it the incarnation
-that follows the last one which has a file. That file is there before the session sends anything.
+that follows the last one with a file. That file exists before the session sends anything.
 """
 
 from __future__ import annotations

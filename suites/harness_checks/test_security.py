@@ -146,7 +146,9 @@ def test_an_expired_certificate_is_reported(tmp_path: Path) -> None:
         node.launch()
         config = client_config(tmp_path, cluster, ssl_ca_location=str(expired.authority))
         wait_until(
-            lambda: "is not there" not in (refused(cluster, tmp_path, "--client-config", config)), 100.0, ""
+            lambda: "cannot be reached" not in (refused(cluster, tmp_path, "--client-config", config)),
+            100.0,
+            "",
         )
         line = refused(cluster, tmp_path, "--client-config", config)
         assert line.endswith("its certificate is refused: certificate has expired")

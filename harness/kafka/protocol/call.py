@@ -182,7 +182,7 @@ def _connected(address: Address, timeout_s: float, talk: Callable[[Callable[[byt
     except TimeoutError:
         raise UnansweredError(f"{place} did not answer within {timeout_s:g} s") from None
     except OSError as error:
-        raise ClosedError(f"{place} is not there: {error}") from error
+        raise ClosedError(f"{place} cannot be reached: {error}") from error
 
 
 def _exchange(connection: socket.socket, message: bytes, deadline: float, place: str) -> bytes:

@@ -64,7 +64,7 @@ def four_letters(address: Address, word: str, timeout_s: float) -> str:
         connection.send(word.encode())
         answer = connection.receive_all()
     if not answer:
-        raise MuteError(f"{connection.place} is not there: it closed without an answer to {word}")
+        raise MuteError(f"{connection.place} cannot be reached: it closed without an answer to {word}")
     return answer.decode(errors="replace")
 
 
@@ -185,7 +185,7 @@ class _Connection:
         while len(parts) < size:
             part = self._receive(size - len(parts))
             if not part:
-                raise ClosedError(f"{self.place} is not there: closed before the answer was complete")
+                raise ClosedError(f"{self.place} cannot be reached: closed before the answer was complete")
             parts += part
         return parts
 
@@ -217,4 +217,4 @@ class _Connection:
     def _raise(self, error: OSError) -> None:
         if isinstance(error, TimeoutError):
             raise UnansweredError(f"{self.place} did not answer within {self._timeout_s:g} s") from None
-        raise ClosedError(f"{self.place} is not there: {error}") from error
+        raise ClosedError(f"{self.place} cannot be reached: {error}") from error
