@@ -1,4 +1,4 @@
-"""pytest for suites: one cluster and one Spark session for all tests, a run and its evidence for each test."""
+"""Fixtures and options for suites: one cluster and one Spark session for all tests, a run with its evidence for each test."""
 
 from __future__ import annotations
 
@@ -25,37 +25,39 @@ COUNTS = ("attempted", "acked", "in_log", "delivered", "lost", "duplicated", "re
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("onceproof", "onceproof: delivery semantics on real clusters")
-    group.addoption("--runs", type=Path, default=Path("runs"), help="where run folders go (default: runs)")
+    group.addoption(
+        "--runs", type=Path, default=Path("runs"), help="folder for the run folders (default: runs)"
+    )
     group.addoption(
         "--soak-minutes",
         type=float,
         default=10.0,
-        help="how long suites/test_soak.py injects faults (default: 10)",
+        help="minutes of faults in suites/test_soak.py (default: 10)",
     )
-    group.addoption("--seed", type=int, default=1, help="seed of everything random in a run (default: 1)")
+    group.addoption("--seed", type=int, default=1, help="seed of all random choices of a run (default: 1)")
     group.addoption(
         "--times",
         type=int,
         default=0,
-        help="how often repeated checks (kills, controls beside a busy machine) repeat; default: each its own number",
+        help="number of repetitions of repeated checks, e.g. kills (default: each check has its own)",
     )
     group.addoption(
         "--busy",
         type=int,
         default=3,
-        help="busy processes beside suites/harness_checks/test_repeated.py (default: 3); fewer where other sessions load the machine",
+        help="number of busy processes during suites/harness_checks/test_repeated.py (default: 3); use fewer on a loaded machine",
     )
     add_options(group.addoption)
     add_keep_option(group.addoption)
     group.addoption(
         "--record-effects",
         action="store_true",
-        help="write what suites/test_faults.py measures for docs/faults.md",
+        help="write the effects that suites/test_faults.py measures to faults/measured.json, for docs/faults.md",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """SIGTERM and SIGHUP end a session as Ctrl-C does: fixtures undo faults and stop their clusters."""
+    """Let SIGTERM and SIGHUP end a session as Ctrl-C does: fixtures undo faults and stop their clusters."""
     signals.install()
 
 
@@ -72,7 +74,7 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """What the tests that are left will do decides how the brokers of the shared cluster are started."""
+    """Decide by the selected tests how the brokers of the shared cluster are started."""
     session.config.stash[TESTS] = session.items
 
 
@@ -103,7 +105,7 @@ def execute(
 ) -> Iterator[Execute]:
     """Run a scenario, reconcile and judge it; its numbers become properties of the JUnit report.
 
-    After the test its runs are packed as --keep says; those of a test that failed stay whole.
+    After the test its runs are packed as --keep says; the runs of a failed test keep all files.
     """
 
     from harness.injector import why_not_applicable
@@ -137,7 +139,7 @@ def _properties(result: Result) -> dict[str, object]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A failed test carries its evidence: the verdict, its reasons, the worst findings, the bites."""
+    """Add the evidence to a failed test: the verdict, its reasons, the worst findings, the bites."""
     report = yield
     result = item.stash.get(RESULT, None)
     if report.when == "call" and report.failed:

@@ -1,4 +1,4 @@
-"""A campaign: several runs one after the other on one cluster, reconciled by one Spark session beside them."""
+"""A campaign: several runs in sequence on one cluster, reconciled in the background by one Spark session."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from harness.verdict import Judgement
 from harness.workers.pool import environment
 from harness.workers.standby import Standby
 
-Say = Callable[[str, str], None]  # scenario and what happens to it
+Say = Callable[[str, str], None]  # name of a scenario, and its progress
 
 
 @dataclass(frozen=True)
 class Result:
-    """A run and what became of it."""
+    """A run, its reconciliation and its verdict."""
 
     run: RunDir
     scenario: Scenario
@@ -41,7 +41,7 @@ class Result:
 
     @property
     def as_expected(self) -> bool:
-        """Whether the run is what its scenario expects and requires: the one rule of harness/expectation.py."""
+        """True if the run is what its scenario expects and requires: the one rule of harness/expectation.py."""
         return self.judgement.as_expected
 
     @property
@@ -53,7 +53,7 @@ class Result:
         return int(self.reconciled["counts"].get(name, 0))
 
     def explain(self) -> str:
-        """Why the verdict is what it is, with the evidence, for a failed assertion."""
+        """Explain the verdict, with the evidence, for a failed assertion."""
         lines = [f"{self.scenario.name}: {self.verdict}, expected {self.scenario.expected} ({self.run.path})"]
         lines += [f"  forbidden: {v.anomaly} x {v.count}: {v.reason}" for v in self.judgement.violations]
         if self.judgement.required:
@@ -69,11 +69,11 @@ Execute = Callable[[Scenario], Result]  # the fixture `execute` of suites
 
 
 class Campaign:
-    """Executes runs and reconciles them beside, in one thread that takes all that wait at once.
+    """Executes runs and reconciles them in a background thread, all waiting runs in one job.
 
     A job of ten runs costs little more than a job of one, so reconciliation keeps up however slow the machine is.
-    The cluster is the caller's. `keep` says what stays of the run folders (harness.ledger.packing): with `pack_at_once` as soon as
-    a run is judged, else when `pack` is called or the campaign ends.
+    The caller starts and stops the cluster. `keep` chooses the files of run folders that stay (harness.ledger.packing); with
+    `pack_at_once` the others are removed as soon as a run is judged, else when `pack` is called or the campaign ends.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Campaign:
         self._command_for, self._versions = command_for, versions
         self._keep, self._pack_at_once = keep, pack_at_once
         self._to_pack: dict[Path, Result] = {}
-        self.runs: list[RunDir] = []  # that were executed, in order, also those that broke
+        self.runs: list[RunDir] = []  # the executed runs, in order, broken ones included
         self.broken: list[BrokenRun] = []
         self._waiting: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
         self._standby = Standby(runs, environment())
@@ -106,14 +106,14 @@ class Campaign:
         self._standby.close()
         self._waiting.put(None)
         if kind is None and self._thread.ident:
-            self._thread.join()  # after an error nobody waits for results: the thread ends with the process
+            self._thread.join()  # after an error the results are not needed: the thread ends with the process
             for result in list(self._to_pack.values()):
                 self.pack(result)
 
     def run(self, scenario: Scenario) -> Future[Result]:
-        """Execute now; the future is the reconciled and judged result.
+        """Execute a scenario now. The future has its result when the run is reconciled and judged.
 
-        A run that an error of ours ended is reconciled too, as far as it came; its future raises BrokenRun.
+        A run that an internal error ended is reconciled too, as far as it came; its future raises BrokenRun.
         """
         if not self._thread.ident:
             self._thread.start()  # not sooner: Spark's start would slow down the start of the cluster
@@ -139,12 +139,12 @@ class Campaign:
         return future
 
     def pack(self, result: Result) -> None:
-        """Keep of the run only what `keep` says; at the end of the campaign this is done for all that are left."""
+        """Remove the files of a run that `keep` does not include. The end of the campaign does this for all other runs."""
         if self._to_pack.pop(result.run.path, None) and (left := packing.pack(result.run, self._keep)):
             self._say(result.scenario.name, left)
 
     def leave(self, result: Result) -> None:
-        """Keep the run whole, whatever its verdict."""
+        """Keep all files of the run, whatever its verdict."""
         self._to_pack.pop(result.run.path, None)
 
     def _reconcile_all(self) -> None:
@@ -166,7 +166,7 @@ class Campaign:
         from harness.reconcile.spark.session import spark
 
         try:
-            # Any error of one run belongs to the caller that waits for it, and must not hide the other runs.
+            # An error of one run goes to the caller that waits for it, and must not hide the other runs.
             answers = assess_each([one.run for one in batch], spark(), Exception)
         except Exception as error:  # noqa: BLE001  Spark itself failed
             answers = [error for _ in batch]

@@ -1,9 +1,8 @@
 """The command line: every file in `harness/commands` is one command of that name.
 
 Such a file has a docstring whose first line is its help, `add_arguments(parser)` and `run(args) -> int`.
-It imports heavy libraries inside `run`, so that asking for help stays quick. With `passes_rest = True` all that
-follows its name reaches it unread as `args.rest`.
-Exit codes are in harness.runtime.exits; what `run` returns is one of them.
+It imports heavy libraries inside `run`, so that `--help` stays quick. With `passes_rest = True` all arguments after
+its name reach it unparsed as `args.rest`. `run` returns one of the exit codes in harness.runtime.exits.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from harness.runtime import environment, exits, signals
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command and gives its exit code; an error that users can act on is one line on stderr."""
+    """Run one command and return its exit code. An error that users can act on is one line on stderr."""
     return exits.guarded(lambda: _run(list(sys.argv[1:] if argv is None else argv)))
 
 
@@ -38,11 +37,11 @@ def _run(arguments: list[str]) -> int:
 
 
 def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
-    """The parsed arguments; a command with `passes_rest` gets all that follows its name, unread, as `rest`."""
+    """Parse the arguments; a command with `passes_rest` gets all arguments after its name, unparsed, as `rest`."""
     passing = [m.__name__.rpartition(".")[2] for m in command_modules() if getattr(m, "passes_rest", False)]
     if arguments[0] not in passing:
         args, unknown = parser.parse_known_args(arguments)
-        if unknown:  # told by the command, which shows the options that it has
+        if unknown:  # reported by the command's parser, which prints the usage of the command
             args.usage_of.error(f"unrecognized arguments: {' '.join(unknown)}")
         return args
     args = parser.parse_args(arguments[:1])
@@ -51,7 +50,7 @@ def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The parser of all commands that there are."""
+    """Return a parser with all commands."""
     parser = argparse.ArgumentParser(
         prog="onceproof",
         description="Proves whether messages are lost, duplicated or reordered by Kafka while things break.",
@@ -75,7 +74,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def command_modules() -> list[ModuleType]:
-    """The modules in the commands folder, by name; folders and names with a leading underscore are none."""
+    """Return the command modules by name; folders and names with a leading underscore are not commands."""
     modules = pkgutil.iter_modules(harness.commands.__path__)
     found = sorted(m.name for m in modules if not m.ispkg and not m.name.startswith("_"))
     return [importlib.import_module(f"harness.commands.{name}") for name in found]

@@ -1,4 +1,4 @@
-"""Which cluster a user asked for: the same options for pytest and for the commands, read in one place."""
+"""The options that choose a cluster: the same for pytest and for the commands."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WAY = "byteman"
 
 @dataclass(frozen=True)
 class Choice:
-    """What the options say. Options that a kind of cluster does not know are refused by it, never ignored."""
+    """The values of the options. A kind of cluster refuses options that it does not have; none is ignored."""
 
     cluster: str = "local"
     kafka: str = provision.KAFKA_VERSION
@@ -41,13 +41,13 @@ class Choice:
     powers: str = ""
     prefix: str = TOPIC_PREFIX
     keep_topics: bool = False
-    # What a suite asks for, not the user:
+    # Set by suites, not by users:
     options: Options = PLAIN
-    settings: Mapping[str, str] = field(default_factory=dict)  # of the brokers
+    settings: Mapping[str, str] = field(default_factory=dict)  # broker settings
 
     @classmethod
     def of(cls, read: Callable[[str], Any], **more: Any) -> Choice:
-        """`read` gives the value of an option by the name of its field; None: not given."""
+        """Return the choice; `read` returns the value of an option by its field name, None if it is not given."""
         asked = {each.name: read(each.name) for each in fields(cls) if each.name in _OPTIONS}
         given = {name: value for name, value in asked.items() if value is not None}
         if given.get("zookeeper") or given.get("cluster") == "zookeeper":
@@ -55,10 +55,10 @@ class Choice:
         return cls(**given, **more)
 
     def build(self, folder: Path) -> Cluster:
-        """The chosen cluster, not started yet; its data, logs and sockets go into the folder."""
+        """Return the chosen cluster, not started yet; its data, logs and sockets go into the folder."""
         kinds = kinds_of_clusters()
         if self.cluster not in kinds:
-            raise UsageError(f"--cluster {self.cluster}: there are {', '.join(kinds)}")
+            raise UsageError(f"--cluster {self.cluster}: unknown kind; choose one of {', '.join(kinds)}")
         for name, known_by in _ONLY.items():
             if self.cluster not in known_by and getattr(self, name) != getattr(Choice(), name):
                 raise UsageError(
@@ -68,10 +68,12 @@ class Choice:
         return cluster
 
     def mixed_versions(self) -> dict[str, str]:
-        """What `mixed` says: by node name, the version that this node runs instead."""
+        """Return the versions of single nodes, by node name, from `mixed`."""
         pairs = [word.partition("=") for word in self.mixed.split(",") if word]
         if wrong := ["".join(pair) for pair in pairs if not (pair[0] and pair[2])]:
-            raise UsageError(f"--mixed {wrong[0]}: NODE=VERSION, such as broker-1={provision.KAFKA_VERSION}")
+            raise UsageError(
+                f"--mixed {wrong[0]}: write NODE=VERSION, e.g. broker-1={provision.KAFKA_VERSION}"
+            )
         return {name: version for name, _, version in pairs}
 
     def __str__(self) -> str:
@@ -86,7 +88,7 @@ class Choice:
         return f"Kafka {self.kafka}{others} ({', '.join(how)})"
 
     def words(self) -> list[str]:
-        """As words of a command line: what differs from the defaults."""
+        """Return the options that differ from the defaults, as words of a command line."""
         plain = Choice()
         words: list[str] = []
         for name in _OPTIONS:
@@ -97,54 +99,60 @@ class Choice:
         return words
 
 
-# By field: what argparse and pytest both take.
+# By field: arguments for argparse and pytest.
 _OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "cluster": {"metavar": "KIND", "help": "local (default), docker, zookeeper or existing"},
+    "cluster": {"metavar": "KIND", "help": "kind of cluster: local (default), docker, zookeeper or existing"},
     "kafka": {
         "metavar": "VERSION",
-        "help": f"release of the brokers (default: {provision.KAFKA_VERSION}; with ZooKeeper: {LAST_WITH_ZOOKEEPER})",
+        "help": f"Kafka release of the brokers (default: {provision.KAFKA_VERSION}; with ZooKeeper: {LAST_WITH_ZOOKEEPER})",
     },
     "combined": {
         "action": "store_true",
         "default": None,
-        "help": "nodes that are brokers and controllers at once, instead of three of each",
+        "help": "use combined nodes, each a broker and a controller, instead of three of each",
     },
     "mixed": {
         "metavar": "NODE=VERSION,…",
-        "help": "releases of single nodes where they differ from --kafka, such as broker-1=3.9.2 (local only)",
+        "help": "local: releases of single nodes that differ from --kafka, e.g. broker-1=3.9.2",
     },
     "image": {
         "metavar": "IMAGE",
-        "help": "docker: an image laid out like the official one, instead of one that is made here",
+        "help": "docker: image with the layout of the official one, e.g. apache/kafka:4.1.0 (default: an image built here)",
     },
     "zookeeper": {
         "action": "store_true",
         "default": None,
-        "help": "docker: brokers with a ZooKeeper ensemble, as --cluster zookeeper has them",
+        "help": "docker: run the brokers with a ZooKeeper ensemble, as --cluster zookeeper does",
     },
     "security": {
         "metavar": "HOW",
         "choices": PROTOCOLS,
-        "help": f"how clients get in: {', '.join(PROTOCOLS)} (default: plaintext); local clusters only",
+        "help": f"local: security protocol of the client listeners: {', '.join(PROTOCOLS)} (default: plaintext)",
     },
-    "bootstrap": {"metavar": "HOST:PORT,…", "help": "existing: where its brokers are"},
+    "bootstrap": {
+        "metavar": "HOST:PORT,…",
+        "help": "existing: addresses of its brokers, e.g. kafka-1:9092,kafka-2:9092",
+    },
     "client_config": {
         "metavar": "FILE",
-        "help": "existing: properties that clients need to get in; ${env:NAME} and ${file:PATH} stand for secrets",
+        "help": "existing: properties file with the clients' security settings; ${env:NAME} and ${file:PATH} are replaced",
     },
-    "powers": {"metavar": "FILE.toml", "help": "existing: commands that kill, restart or pause its nodes"},
+    "powers": {
+        "metavar": "FILE.toml",
+        "help": "existing: file with the commands that kill, restart or pause its nodes",
+    },
     "prefix": {
         "metavar": "TEXT",
-        "help": f"existing: what all topics, groups and ids of ours begin with (default: {TOPIC_PREFIX})",
+        "help": f"existing: prefix of every topic, group and transactional id that onceproof creates (default: {TOPIC_PREFIX})",
     },
     "keep_topics": {
         "action": "store_true",
         "default": None,
-        "help": "existing: leave topics and groups there at the end",
+        "help": "existing: do not delete topics and groups at the end",
     },
 }
 
-# Options that only some kinds know: the others refuse them.
+# Options that only some kinds have: the others refuse them.
 _ONLY: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("mixed", "security"), ("local",)),
     **dict.fromkeys(("image", "zookeeper"), ("docker",)),
@@ -154,7 +162,7 @@ _ONLY: Mapping[str, tuple[str, ...]] = {
 
 @contextmanager
 def running(cluster: Cluster) -> Iterator[Cluster]:
-    """Start it, and stop it whatever happens; no second Ctrl-C ends that half way."""
+    """Start the cluster, and stop it whatever happens; a second Ctrl-C does not interrupt that."""
     cluster.start()
     try:
         yield cluster
@@ -168,7 +176,7 @@ class _Add(Protocol):
 
 
 def add_options(add: _Add, without: Container[str] = ()) -> None:
-    """Give the options of a choice to a parser: argparse's add_argument or pytest's addoption."""
+    """Add the options of a choice to a parser by `add`: argparse's add_argument or pytest's addoption."""
     for name, how in _OPTIONS.items():
         if name not in without:
             add(_flag(name), **how)
@@ -182,40 +190,42 @@ def _flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-# --- what scenarios need of the brokers --------------------------------------------------------------
+# --- Byteman in the brokers --------------------------------------------------------------------------
 
 
 def laid_out_for(choice: Choice, scenarios: Iterable[Scenario]) -> Choice:
-    """The same cluster, with Byteman in its brokers only if a fault of these scenarios needs it."""
+    """Return the choice, with Byteman in the brokers if a fault of these scenarios needs it."""
     return with_byteman(choice) if by_byteman(scenarios, fuse=choice.options.fuse) else choice
 
 
 def with_byteman(choice: Choice) -> Choice:
-    """Brokers of a cluster that runs already are as they are."""
+    """Return the choice with Byteman in the brokers; an existing cluster cannot be changed."""
     if choice.cluster == "existing":
         return choice
     return replace(choice, options=replace(choice.options, byteman=True))
 
 
 def by_byteman(scenarios: Iterable[Scenario], *, fuse: bool = False) -> bool:
-    """Whether a fault of theirs needs Byteman. Behind FUSE that is only a slow read."""
+    """Return True if a fault of these scenarios needs Byteman. With FUSE disks only a slow read does."""
     return any(_needs(fault, fuse) for one in scenarios for fault in _faults(one))
 
 
 def faults_by_byteman() -> list[str]:
-    """The names of all faults that Byteman can do."""
+    """Return the names of all faults that Byteman can do."""
     return [name for name in registry.names("fault") if _WAY in registry.load("fault", name).ways]
 
 
 def _faults(scenario: Scenario) -> Iterator[Fault]:
     for window in scenario.schedule:
         yield window.fault
-        inner = getattr(window.fault, "inner", None)  # of a fault that begins another one
+        inner = getattr(window.fault, "inner", None)  # a fault may wrap another one
         if inner is not None:
             yield inner
 
 
 def _needs(fault: Fault, fuse: bool) -> bool:
-    if _WAY not in fault.ways or getattr(fault, "rate_kb_s", None):  # a rate is kept by the container's group
+    if _WAY not in fault.ways or getattr(
+        fault, "rate_kb_s", None
+    ):  # the control group of the container limits a rate
         return False
     return not fuse or getattr(fault, "harm", None) == "read"

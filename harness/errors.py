@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class OnceproofError(Exception):
-    """Something the harness cannot go on from; its text is written for the person who reads it."""
+    """An error that users can act on; its message says how."""
 
 
 class UsageError(OnceproofError):
@@ -12,11 +12,11 @@ class UsageError(OnceproofError):
 
 
 class RunRefusedError(UsageError):
-    """A run that would prove nothing on this cluster; nothing was produced."""
+    """The run would prove nothing on this cluster; nothing was produced."""
 
 
 class SetupError(OnceproofError):
-    """Something the harness needs on this machine is missing and could not be had."""
+    """Something the harness needs on this machine is missing and could not be installed."""
 
 
 class ClusterError(OnceproofError):
@@ -36,4 +36,4 @@ class WaitTimeout(OnceproofError):
 
 
 class NoRoom(OnceproofError):
-    """A disk is full. What was written stays; nothing follows from what is missing."""
+    """A disk is full. Written records stay valid; missing ones prove nothing."""

@@ -1,4 +1,4 @@
-"""The whole life of a run: from a scenario and a cluster to a run folder with its ledger."""
+"""Execute a run: from a scenario and a cluster to a run folder with its ledger."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from harness.injector import Injector
 from harness.kafka import lost_record_search
 from harness.kafka.connection import prefix_of
 from harness.kafka.coordinator_watch import CoordinatorWatch
-from harness.kafka.hanging_transactions import tell_hanging_transactions
+from harness.kafka.hanging_transactions import report_hanging_transactions
 from harness.kafka.topics import GroupWatch, partitions_now, refuse_compaction
 from harness.ledger import journal
 from harness.ledger.message import run_number
@@ -31,18 +31,18 @@ from harness.processes import ownership
 from harness.runtime.disk_space import needed_in
 from harness.scenario import Scenario
 from harness.workers import client_version
-from harness.workers.pool import OBSERVER, Worker, Workers
-from harness.workers.skewed_worker import ClockedWorker, workers_with_clocks
+from harness.workers.making import make_workers, observer_roles
+from harness.workers.pool import Worker, Workers
 from harness.workers.standby import Standby
 
-EVENTS_RESERVED = 1024 * 1024  # bytes: what heals and what went wrong is written down on a full disk, too
-LONGEST_TOPIC = 249  # as brokers have it
-OBSERVERS_LIMIT_S = 35.0  # until they have read to the end and stopped
-# One `step` event each, in this order: what the numbered comments of `_run` say has been done (`workers` and `faults`: begins).
+EVENTS_RESERVED = 1024 * 1024  # bytes, so that healing and errors can be recorded on a full disk, too
+LONGEST_TOPIC = 249  # the limit of brokers
+OBSERVERS_LIMIT_S = 35.0  # for reading to the end and stopping
+# One `step` event each, in this order, when the step of `_Steps` is done (`workers` and `faults`: when it begins).
 STEPS = ("begun", "topics", "workers", "warm", "faults", "healed", "stopped", "drained", "read", "ended", "left",
          "collected")  # fmt: skip
 
-ERROR = "harness-error.txt"  # in the logs of a run: the trace of an error of ours
+ERROR = "harness-error.txt"  # in the logs of a run: the traceback of an internal error
 
 Say = Callable[[str], None]
 
@@ -57,15 +57,17 @@ class BrokenRun(Exception):
 
 @dataclass(frozen=True)
 class RunArena:
-    """What faults and targets see of a running run."""
+    """The part of a running run that faults and targets may use."""
 
     cluster: Cluster
     topic: str
     group: str
     workers: Workers
-    more_topics: Mapping[str, TopicSettings] = field(
-        default_factory=dict
-    )  # by name, in the order of their numbers
+    more_topics: Mapping[str, TopicSettings] = field(default_factory=dict)  # in the order of their numbers
+
+    @property
+    def topics(self) -> list[str]:
+        return [self.topic, *self.more_topics]
 
     def nodes(self) -> Sequence[Node]:
         return [*self.cluster.nodes(), *self.workers.all]
@@ -81,11 +83,11 @@ def execute(
     versions: Mapping[str, str] | None = None,
     standby: Standby | None = None,
 ) -> RunDir:
-    """Run the scenario on a cluster that is up. An error after its start makes the run inconclusive.
+    """Run the scenario on a cluster that is up, and return the run folder.
 
-    It is then in the ledger, and the run folder is returned all the same: nothing that was seen is lost. An interruption and an
-    error that is not an OnceproofError are in the ledger too, but end the run at once: the manifest stays incomplete.
-    Raises BrokenRun for the latter.
+    An OnceproofError after the start is recorded in the ledger and makes the run INCONCLUSIVE; the folder is returned all the
+    same. Any other error and an interruption are recorded too, but end the run at once and leave the manifest incomplete.
+    Raises BrokenRun for such an error.
     """
     with needed_in(runs):
         run = RunDir.create(runs, scenario.name)
@@ -97,7 +99,7 @@ def execute(
         if len(name) > LONGEST_TOPIC:
             shutil.rmtree(run.path)  # nothing is in it yet
             raise UsageError(
-                f"{name}: topics have at most {LONGEST_TOPIC} letters; choose a shorter name or --prefix"
+                f"{name}: topic names have at most {LONGEST_TOPIC} characters; choose a shorter name or --prefix"
             )
     manifest = _manifest(run, scenario, cluster, topic, group, command, versions or {})
     manifest["topics"] = [topic, *more_topics]
@@ -109,13 +111,13 @@ def execute(
     with ExitStack() as stack:
         stack.callback(ownership.disown, run.logs)
         book = stack.enter_context(journal.Ledger(run.ledger, journal.HARNESS, reserve_bytes=EVENTS_RESERVED))
-        roles = [*workload.roles(), *_observers(scenario, topic, more_topics)]
-        specs = _specs(scenario, cluster, run, roles)
-        workers = stack.enter_context(Workers(_workers(scenario, cluster, run, specs, book.events, standby)))
+        roles = [*workload.roles(), *observer_roles(scenario, topic, more_topics)]
+        found = make_workers(scenario, cluster, run, roles, book.events, standby)
+        workers = stack.enter_context(Workers(found))
         arena = RunArena(cluster, topic, group, workers, more_topics)
         try:
             with needed_in(run.path):
-                _run(scenario, arena, run, manifest, book.events, say, standby)
+                _Steps(scenario, arena, run, manifest, book.events, say, standby).take()
         except RunRefusedError:
             raise
         except OnceproofError as error:
@@ -134,14 +136,16 @@ def execute(
         with needed_in(run.path):
             write_json(run.manifest, manifest)
     except NoRoom as error:
-        say(f"{error}; the run counts as not complete")  # as the manifest of its start says, which stays
+        say(
+            f"{error}; the run counts as not complete"
+        )  # the manifest of its start stays, which is incomplete
     return run
 
 
 def _abandon(run: RunDir, manifest: dict[str, Any], events: journal.EventLog, error: BaseException) -> None:
-    """Write down why the run ends here, so that reconciling its folder gives INCONCLUSIVE with this reason."""
+    """Record why the run ends here, so that reconciling its folder gives INCONCLUSIVE with this reason."""
     text = f"{type(error).__name__}: {error}" if isinstance(error, Exception) else "the run was interrupted"
-    with suppress(OSError, OnceproofError):  # the disk may be what is full
+    with suppress(OSError, OnceproofError):  # the disk may be full
         events.write("error", where="harness", text=text)
         manifest["ended"] = time.strftime("%Y-%m-%dT%H:%M:%S%z")
         write_json(run.manifest, manifest)
@@ -150,187 +154,183 @@ def _abandon(run: RunDir, manifest: dict[str, Any], events: journal.EventLog, er
             (run.logs / ERROR).write_text(trace, encoding="utf-8", errors="replace")
 
 
-def _run(
-    scenario: Scenario,
-    arena: RunArena,
-    run: RunDir,
-    manifest: dict[str, Any],
-    events: journal.EventLog,
-    say: Say,
-    standby: Standby | None,
-) -> None:
-    timings, workers, partitions = scenario.timings, arena.workers, scenario.topic.partitions
-    injector = Injector(arena, events, say, workers.check)
-    for text in arena.cluster.describe().get("not_checked", ()):
-        events.write("note", where="cluster", text=text)
-    # 1 the cluster is up: our caller started it, so that several runs can share it
-    arena.cluster.begin_logs()
-    events.write("step", step="begun")
-    real = arena.cluster.describe()["kind"] != "memory"  # mock brokers cannot be asked for everything
-    with ExitStack() as stack:
-        stack.callback(
-            _collect_logs, arena.cluster, run, events
-        )  # also of a run that fails: they may say why
-        # 2 topics
-        arena.cluster.create_topic(arena.topic, scenario.topic)
-        for name, settings in arena.more_topics.items():
-            arena.cluster.create_topic(name, settings)
-        if real:
-            _refuse_compaction(arena, events)
-        events.write("step", step="topics")
-        watch = GroupWatch(arena.cluster, arena.topic, partitions, arena.group, scenario.consumers.isolation)
-        stack.callback(watch.close)
-        if real:
-            ids = [worker.transactional_id for worker in workers.all if worker.transactional_id]
-            stack.enter_context(
-                CoordinatorWatch(arena.cluster, arena.group, list(dict.fromkeys(ids)), events)
-            )
-        # 3 workers
-        events.write("step", step="workers")
-        workers.start()
-        broken: OnceproofError | None = None
+@dataclass
+class _Steps:
+    """The twelve steps of a run; `take` has their order."""
+
+    scenario: Scenario
+    arena: RunArena
+    run: RunDir
+    manifest: dict[str, Any]
+    events: journal.EventLog
+    say: Say
+    standby: Standby | None
+    real: bool = True  # False: mock brokers, which do not answer every request
+
+    def take(self) -> None:
+        """Take all steps. 7 to 12 follow whatever error happens in 4 to 6, and never hide that first error."""
+        self._begin()  # 1
+        with ExitStack() as stack:
+            stack.callback(self._collect_logs)  # 12, also of a run that fails: the logs may show why
+            self._create_topics()  # 2
+            watch = self._watch_coordinators(stack)
+            self._start_workers()  # 3
+            first_error = self._break_and_heal()  # 4, 5, 6
+            self._stop_producers()  # 7
+            self._drain(watch)  # 8
+            self._read_log(stack)  # 9
+            self._stop_consumers()  # 10
+            self._delete_topics()  # 11
+            if first_error is None:
+                self.arena.workers.check()
+
+    def _record(self, step: str, **fields: object) -> None:
+        self.events.write("step", step=step, **fields)
+
+    def _begin(self) -> None:
+        """1: the cluster is up. The caller has started it, so that several runs can share it."""
+        for text in self.arena.cluster.describe().get("not_checked", ()):
+            self.events.write("note", where="cluster", text=text)
+        self.arena.cluster.begin_logs()
+        self._record("begun")
+        self.real = self.arena.cluster.describe()["kind"] != "memory"
+
+    def _create_topics(self) -> None:
+        """2: create the topics. Raise RunRefusedError if one is compacted (E8), and leave the cluster as it was."""
+        cluster = self.arena.cluster
+        for name, settings in {self.arena.topic: self.scenario.topic, **self.arena.more_topics}.items():
+            cluster.create_topic(name, settings)
         try:
-            # 4 warm up until progress is seen
-            say("warming up")
-            warm = workers.wait_for_progress(
-                workers.counters(), timings.warm_up_limit_s, "no progress at the start"
-            )
-            time.sleep(timings.warm_up_s)
-            events.write("step", step="warm", acked=warm.acked, delivered=warm.delivered)
-            # 5 fault windows, 6 heal all: the injector undoes whatever it began
-            events.write("step", step="faults")
-            if scenario.schedule:
-                injector.inject(scenario.schedule)
-            else:
-                time.sleep(scenario.produce_s)
-            events.write("step", step="healed")
-            try:
-                workers.wait_for_progress(
-                    workers.counters(), timings.recovery_limit_s, "no progress after healing"
-                )
-            except WaitTimeout as error:
-                events.write("stalled", what="progress", text=str(error))
-                raise
-            time.sleep(timings.cool_down_s)
+            for text in refuse_compaction(cluster, self.arena.topics) if self.real else ():
+                self.events.write("note", where="topics", text=text)
+        except RunRefusedError:
+            for name in self.arena.topics:
+                cluster.delete_topic(name)
+            raise
+        self._record("topics")
+
+    def _watch_coordinators(self, stack: ExitStack) -> GroupWatch:
+        """Watch the coordinators until the end of the run; return the watch of the group, for step 8."""
+        arena, scenario = self.arena, self.scenario
+        watch = GroupWatch(
+            arena.cluster, arena.topic, scenario.topic.partitions, arena.group, scenario.consumers.isolation
+        )
+        stack.callback(watch.close)
+        if self.real:
+            ids = dict.fromkeys(w.transactional_id for w in arena.workers.all if w.transactional_id)
+            stack.enter_context(CoordinatorWatch(arena.cluster, arena.group, list(ids), self.events))
+        return watch
+
+    def _start_workers(self) -> None:
+        """3: start the workers."""
+        self._record("workers")
+        self.arena.workers.start()
+
+    def _break_and_heal(self) -> OnceproofError | None:
+        """4 to 6: warm up, break, heal. Record and return an error, so that the other steps still follow."""
+        try:
+            self._warm_up()
+            self._inject_faults()
+            self._recover()
         except OnceproofError as error:
-            # The rest still happens, and what goes wrong there never hides this first error.
-            broken = error
-            events.write("error", where="faults", text=str(error))
-            say(str(error))
-        # 7 stop producers
-        say("stopping producers")
-        workers.stop(workers.producers, timings.flush_limit_s + 10)
-        events.write("step", step="stopped")
-        # 8 drain the group to the end offsets
-        say("draining")
+            self.events.write("error", where="faults", text=str(error))
+            self.say(str(error))
+            return error
+        return None
+
+    def _warm_up(self) -> None:
+        """4: wait for progress, then run for a while without faults."""
+        timings, workers = self.scenario.timings, self.arena.workers
+        self.say("warming up")
+        warm = workers.wait_for_progress(
+            workers.counters(), timings.warm_up_limit_s, "no progress at the start"
+        )
+        time.sleep(timings.warm_up_s)
+        self._record("warm", acked=warm.acked, delivered=warm.delivered)
+
+    def _inject_faults(self) -> None:
+        """5 and 6: the fault windows. The injector undoes every fault that it began."""
+        self._record("faults")
+        if self.scenario.schedule:
+            injector = Injector(self.arena, self.events, self.say, self.arena.workers.check)
+            injector.inject(self.scenario.schedule)
+        else:
+            time.sleep(self.scenario.produce_s)
+        self._record("healed")
+
+    def _recover(self) -> None:
+        """6: wait until the workers make progress again."""
+        timings, workers = self.scenario.timings, self.arena.workers
+        try:
+            workers.wait_for_progress(
+                workers.counters(), timings.recovery_limit_s, "no progress after healing"
+            )
+        except WaitTimeout as error:
+            self.events.write("stalled", what="progress", text=str(error))
+            raise
+        time.sleep(timings.cool_down_s)
+
+    def _stop_producers(self) -> None:
+        """7: stop the producers; they flush first."""
+        self.say("stopping producers")
+        workers = self.arena.workers
+        workers.stop(workers.producers, self.scenario.timings.flush_limit_s + 10)
+        self._record("stopped")
+
+    def _drain(self, watch: GroupWatch) -> None:
+        """8: wait until the group has committed the ends of all partitions; then stop everything that still writes."""
+        arena, timings, workers = self.arena, self.scenario.timings, self.arena.workers
+        self.say("draining")
         try:
             ends = watch.wait_until_drained(timings.drain_limit_s, workers.check)
-            events.write("drain", complete=True, detail="", topic=INPUT, ends=ends)
+            self.events.write("drain", complete=True, detail="", topic=INPUT, ends=ends)
         except OnceproofError as error:
-            events.write("drain", complete=False, detail=str(error))
-        # What is read in the end is what is written: copiers have to be done with it.
+            self.events.write("drain", complete=False, detail=str(error))
+        # Copiers write: they have to end before the log is read.
         workers.stop(workers.copiers, timings.flush_limit_s + 10)
-        events.write("step", step="drained")
-        if scenario.mode is Mode.EXACTLY_ONCE and real:
-            topics = [arena.topic, *arena.more_topics]
-            tell_hanging_transactions(arena.cluster, topics, timings.hanging_limit_s, events)
+        self._record("drained")
+        if self.scenario.mode is Mode.EXACTLY_ONCE and self.real:
+            report_hanging_transactions(arena.cluster, arena.topics, timings.hanging_limit_s, self.events)
         workers.stop(workers.observers, OBSERVERS_LIMIT_S)
-        # 9 the final reader reads the whole log with a fresh client, both ways
-        say("reading the log")
-        there = partitions_now(arena.cluster, arena.topic, partitions)  # an operator may have added some
-        manifest["topic_unchanged"] = there == partitions
+
+    def _read_log(self, stack: ExitStack) -> None:
+        """9: the final reader, a fresh client, reads the whole log with both isolation levels."""
+        arena, made = self.arena, self.scenario.topic.partitions
+        self.say("reading the log")
+        partitions = partitions_now(arena.cluster, arena.topic, made)  # an operator may have added some
+        self.manifest["topic_unchanged"] = partitions == made
         access = arena.cluster.client_settings(Lane.CONTROL)
-        reader = Worker(_reader_spec(scenario, arena, run, there), run, events, access, standby)
+        spec = _reader_spec(self.scenario, arena, self.run, partitions)
+        reader = Worker(spec, self.run, self.events, access, self.standby)
         stack.callback(reader.kill)
         reader.start()
-        for consumer in workers.consumers:
+        for consumer in arena.workers.consumers:
             consumer.ask_to_stop()  # the group is drained: its members leave it while the log is read
-        reader.wait(timings.final_read_limit_s + 15)
-        events.write("step", step="read")
-        # What is lost may still lie in a replica's log, which goes with the topic.
-        if looked_for := lost_record_search.examine(run, arena.cluster, arena.topic, events):
-            say(f"looked for {looked_for} lost record(s) in the replicas' logs")
-        # 10 stop workers
-        workers.stop(workers.consumers, 15.0)
-        events.write("step", step="ended")
-        # 11 leave the cluster as it was found: other runs may share it. 12 on the way out logs are collected
-        for name in (arena.topic, *arena.more_topics):
-            arena.cluster.delete_topic(name)
-        events.write("step", step="left")
-        if broken is None:
-            workers.check()
+        reader.wait(self.scenario.timings.final_read_limit_s + 15)
+        self._record("read")
+        # A lost record may still be in the log of a replica, which is deleted with the topic.
+        if count := lost_record_search.examine(self.run, arena.cluster, arena.topic, self.events):
+            self.say(f"looked for {count} lost record(s) in the replicas' logs")
 
+    def _stop_consumers(self) -> None:
+        """10: stop the consumers, which were asked to stop during the reading."""
+        self.arena.workers.stop(self.arena.workers.consumers, 15.0)
+        self._record("ended")
 
-def _refuse_compaction(arena: RunArena, events: journal.EventLog) -> None:
-    """Refuse a run whose topics are compacted (E8), and leave the cluster as it was found."""
-    topics = [arena.topic, *arena.more_topics]
-    try:
-        for text in refuse_compaction(arena.cluster, topics):
-            events.write("note", where="topics", text=text)
-    except RunRefusedError:
-        for name in topics:
-            arena.cluster.delete_topic(name)
-        raise
+    def _delete_topics(self) -> None:
+        """11: leave the cluster as it was: other runs may share it."""
+        for name in self.arena.topics:
+            self.arena.cluster.delete_topic(name)
+        self._record("left")
 
-
-def _collect_logs(cluster: Cluster, run: RunDir, events: journal.EventLog) -> None:
-    """Keep what the cluster logged during the run. The verdict does not need it, so a failure is only noted."""
-    try:
-        cluster.collect_logs(run.logs / "cluster")
-    except OSError as error:
-        events.write("note", where="logs", text=f"the cluster's logs could not be copied: {error}")
-    events.write("step", step="collected")
-
-
-def _workers(
-    scenario: Scenario,
-    cluster: Cluster,
-    run: RunDir,
-    specs: Sequence[Mapping[str, Any]],
-    events: journal.EventLog,
-    standby: Standby | None,
-) -> list[Worker]:
-    clocked = workers_with_clocks(scenario.schedule)
-    settings = [cluster.client_settings(Lane(spec["lane"])) for spec in specs]
-    return [
-        ClockedWorker(spec, run, events, security)
-        if spec["name"] in clocked
-        else Worker(spec, run, events, security, standby)
-        for spec, security in zip(specs, settings, strict=True)
-    ]
-
-
-def _specs(
-    scenario: Scenario, cluster: Cluster, run: RunDir, roles: Sequence[Mapping[str, Any]]
-) -> list[Mapping[str, Any]]:
-    return [
-        {
-            **role,
-            "client": scenario.client,
-            "client_version": scenario.client_version,
-            "run": run_number(run.run_id),
-            "bootstrap": cluster.bootstrap_servers(Lane(role["lane"])),
-        }
-        for role in roles
-    ]
-
-
-def _observers(
-    scenario: Scenario, topic: str, more_topics: Mapping[str, TopicSettings]
-) -> list[Mapping[str, Any]]:
-    """Two readers beside the group, one of each isolation, if the scenario wants them."""
-    topics = {topic: scenario.topic, **more_topics}
-    return [
-        {
-            "role": OBSERVER,
-            "name": f"{OBSERVER}-{reads}",
-            "lane": Lane.CONSUME,
-            "topics": [{"name": name, "partitions": made.partitions} for name, made in topics.items()],
-            "mode": scenario.mode,
-            "isolation": f"read_{reads}",
-        }
-        for reads in (("committed", "uncommitted") if scenario.observed else ())
-    ]
+    def _collect_logs(self) -> None:
+        """12: copy the logs of the cluster. The verdict does not need them, so a failure is only noted."""
+        try:
+            self.arena.cluster.collect_logs(self.run.logs / "cluster")
+        except OSError as error:
+            text = f"the cluster's logs could not be copied: {error}"
+            self.events.write("note", where="logs", text=text)
+        self._record("collected")
 
 
 def _reader_spec(scenario: Scenario, arena: RunArena, run: RunDir, partitions: int) -> Mapping[str, Any]:
@@ -392,7 +392,7 @@ def _manifest(
 
 
 def _kafka_version(cluster: Cluster, before: str | None = None) -> dict[str, str]:
-    """What the brokers run; `3.9.2 -> 4.3.1` where an upgrade changed it. Nothing for a cluster that does not tell."""
+    """Return the version of the brokers, `3.9.2 -> 4.3.1` after an upgrade; empty if the cluster does not report it."""
     now = cluster.describe().get("kafka_version")
     return {"kafka": " -> ".join(dict.fromkeys(filter(None, [before, now])))} if now else {}
 

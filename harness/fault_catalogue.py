@@ -1,4 +1,4 @@
-"""The fault family as data, told by the faults themselves: what `./onceproof faults` prints and docs/faults.md says."""
+"""The catalogue of faults, made from the faults themselves, for `./onceproof faults` and docs/faults.md."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _NEEDS = {
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a fault says of itself."""
+class FaultEntry:
+    """A fault's description of itself."""
 
     name: str
     what: str
@@ -44,44 +44,44 @@ class Told:
     effects: Mapping[str, Mapping[str, float | None]]  # by mode
 
 
-def family() -> list[Told]:
-    """All faults by name."""
+def catalogue() -> list[FaultEntry]:
+    """Return all faults, sorted by name."""
     measured = json.loads(MEASURED.read_text(encoding="utf-8")) if MEASURED.exists() else {}
-    return [_told(name, measured.get(name, {})) for name in registry.names("fault")]
+    return [_entry(name, measured.get(name, {})) for name in registry.names("fault")]
 
 
-def _told(name: str, effects: Mapping[str, Mapping[str, float | None]]) -> Told:
+def _entry(name: str, effects: Mapping[str, Mapping[str, float | None]]) -> FaultEntry:
     kind = registry.load("fault", name)
     what = (sys.modules[kind.__module__].__doc__ or "").strip()
     described = kind().describe()
     settings = {field.name: described[field.name] for field in fields(kind) if field.init}
-    return Told(
+    return FaultEntry(
         name, " ".join(what.split()), settings, kind.ways, kind.needs.__name__, kind.bites_when, effects
     )
 
 
-def as_table(told: list[Told]) -> str:
-    """One fault a line, for a terminal."""
-    wide = max(len(one.name) for one in told)
+def as_table(entries: list[FaultEntry]) -> str:
+    """Return one line for each fault, for a terminal."""
+    wide = max(len(one.name) for one in entries)
     return "\n".join(
         f"{one.name:<{wide}}  {one.what.partition('. ')[0].rstrip('.')} [{', '.join(one.ways)}]"
-        for one in told
+        for one in entries
     )
 
 
-def as_json(told: list[Told]) -> str:
-    return json.dumps([vars(one) for one in told], indent=1)
+def as_json(entries: list[FaultEntry]) -> str:
+    return json.dumps([vars(one) for one in entries], indent=1)
 
 
-def as_markdown(told: list[Told]) -> str:
-    return "\n".join([_HEAD, *(_section(one) for one in told)])
+def as_markdown(entries: list[FaultEntry]) -> str:
+    return "\n".join([_HEAD, *(_section(one) for one in entries)])
 
 
-def _section(one: Told) -> str:
+def _section(one: FaultEntry) -> str:
     lines = [f"## {one.name}", "", one.what, ""]
     if one.settings:
-        told = ", ".join(f"`{name}={_plain(value)}`" for name, value in one.settings.items())
-        lines.append(f"- Settings (defaults): {told}")
+        settings = ", ".join(f"`{name}={_plain(value)}`" for name, value in one.settings.items())
+        lines.append(f"- Settings (defaults): {settings}")
     ways = "; ".join(f"{way} (needs {needs})" for way, needs in one.ways.items())
     lines += [
         f"- Ways: {ways}",

@@ -1,10 +1,10 @@
-"""Walks a schedule: picks targets, holds faults, proves that they bit, always heals.
+"""Carry out a schedule: pick targets, hold faults, prove that they bit, always heal.
 
-Windows may overlap. Each is undone at its own time; whether everything has healed can only be measured once
-no window is open any more, so those proofs come last, in the order of the undoing.
+Windows may overlap. Each is undone at its own time. Healing can only be measured when no window is open any more, so those
+proofs come last, in the order in which the windows were undone.
 
-The schedule's clock stands still while a fault begins, is undone or shows that it healed: windows that do not overlap in the
-plan never do, however long each takes to bite.
+The schedule's clock is paused while a fault begins, is undone or proves that it healed: windows that do not overlap in the
+schedule never overlap in a run, however long each takes to bite.
 
 A signal ends the schedule, never the undoing: Ctrl-C, SIGTERM and SIGHUP take effect when every fault that was begun is undone,
 or when an undo has used up its limit.
@@ -45,9 +45,9 @@ class _Held:
         return f"{self.window.fault} on {', '.join(node.name for node in self.nodes)}"
 
     def begun(self) -> bool:
-        """Whether there is something to undo: the fault was entered and has not undone itself by an error.
+        """Return True if there is something to undo: the fault was entered and no error has already undone it.
 
-        A signal may raise after the fault has yielded and before `entered` is set; its generator knows better then.
+        A signal may raise after the fault has yielded and before `entered` is set, so the state of its generator decides.
         """
         generator = getattr(self.hold, "gen", None)
         if inspect.isgenerator(generator):
@@ -60,15 +60,15 @@ class Injector:
     arena: Arena
     events: EventLog
     say: Callable[[str], None] = field(default=lambda _: None)
-    watch: Callable[[], None] = field(default=lambda: None)  # raises when the run is broken
+    watch: Callable[[], None] = field(default=lambda: None)  # raises if the run is broken
     undo_limit_s: float = UNDO_LIMIT_S
     _held: dict[int, _Held] = field(default_factory=dict)
     _undone: list[_Held] = field(default_factory=list)
     _failures: list[str] = field(default_factory=list)
-    _stood_still_s: float = 0.0
+    _paused_s: float = 0.0
 
     def inject(self, schedule: Schedule) -> None:
-        """Run all windows to their end. Whatever happens, every fault that was begun is undone."""
+        """Carry out all windows. Whatever happens, every fault that was begun is undone."""
         with signals.only_first():
             try:
                 try:
@@ -87,13 +87,13 @@ class Injector:
     def _walk(self, schedule: Schedule) -> None:
         began = time.monotonic()
         opens = [(window.start_s, number) for number, window in enumerate(schedule)]
-        closes: list[tuple[float, int]] = []  # when it is, and the last of those that are undone then
+        closes: list[tuple[float, int]] = []  # time, and the last window of the group that is undone then
         heapq.heapify(opens)
         while opens or closes:
-            next_open = began + self._stood_still_s + opens[0][0] if opens else math.inf
+            next_open = began + self._paused_s + opens[0][0] if opens else math.inf
             next_close = closes[0][0] if closes else math.inf
             self._sleep_until(min(next_open, next_close))
-            with self._standing_still():
+            with self._clock_paused():
                 if next_open <= next_close:
                     _, number = heapq.heappop(opens)
                     self._open(number, schedule[number])
@@ -108,7 +108,7 @@ class Injector:
                     self._prove_healed()
 
     def _undo_all(self) -> None:
-        """Undo what is held, the last one first; also when the ledger cannot be written any more."""
+        """Undo all faults that are held, the last one first, even if the ledger can no longer be written."""
         with signals.deferred(), ExitStack() as every:
             for number in sorted(self._held):
                 if self._held[number].begun():
@@ -125,12 +125,12 @@ class Injector:
             time.sleep(min(0.1, left))
 
     @contextmanager
-    def _standing_still(self) -> Iterator[None]:
+    def _clock_paused(self) -> Iterator[None]:
         began = time.monotonic()
         yield
-        self._stood_still_s += time.monotonic() - began
+        self._paused_s += time.monotonic() - began
 
-    def _tell(self, held: _Held, step: str, **fields: object) -> None:
+    def _record(self, held: _Held, step: str, **fields: object) -> None:
         self.events.write(
             "window",
             window=held.number,
@@ -150,20 +150,20 @@ class Injector:
             raise FaultError(f"{window.fault} needs {window.fault.needs.__name__} nodes; {unable} are not")
         held = _Held(number, window, nodes, window.fault.hold(self.arena, nodes))
         self.say(str(held))
-        self._tell(held, "open")
+        self._record(held, "open")
         self._held[number] = held  # before it begins, so that no signal comes between the two
         bite = held.hold.__enter__()
         held.entered = True
-        self._tell(held, "bite", bit=bite.bit, proof=bite.proof, measured=dict(bite.measured), way=bite.way)
+        self._record(held, "bite", bit=bite.bit, proof=bite.proof, measured=dict(bite.measured), way=bite.way)
         self.say(bite.proof)
 
     def _close(self, number: int) -> None:
-        """Undo; a failing undo is reported, raised at the end, and the others still happen."""
+        """Undo one fault. An error is recorded and raised at the end, so that the other faults are undone too."""
         held = self._held[number]
         try:
-            self._tell(held, "heal")
+            self._record(held, "heal")
         finally:
-            with suppress(OSError):  # a terminal that has gone away must not keep a fault in place
+            with suppress(OSError):  # a closed terminal must not keep a fault in place
                 self.say(f"undoing {held} …")
             problem = self._undo(held)
             del self._held[number]
@@ -171,18 +171,18 @@ class Injector:
             self._undone.append(held)
             return
         self._failures.append(f"{held.window.fault}: {problem}")
-        self._tell(held, "error", text=str(problem))
+        self._record(held, "error", text=str(problem))
         with suppress(OSError):
             self.say(str(problem))
 
     def _undo(self, held: _Held) -> BaseException | None:
-        """What went wrong. In a thread of its own, where no signal raises, and which is not waited for without a limit."""
+        """Undo in a separate thread, where no signal raises, and wait for it up to a limit. Return the error, if any."""
         problems: list[BaseException] = []
 
         def undo() -> None:
             try:
                 held.hold.__exit__(None, None, None)
-            except BaseException as error:  # noqa: BLE001  whatever it is, the others have to be undone too
+            except BaseException as error:  # noqa: BLE001  whatever the error, the other faults have to be undone too
                 problems.append(error)
 
         limit_s = self.undo_limit_s + sum(getattr(node, "command_limit_s", 0.0) for node in held.nodes)
@@ -197,18 +197,18 @@ class Injector:
         while self._undone:
             held = self._undone.pop(0)
             healing = held.window.fault.healed(self.arena, held.nodes)
-            self._tell(held, "healed", healed=healing.healed, proof=healing.proof,
+            self._record(held, "healed", healed=healing.healed, proof=healing.proof,
                        measured=dict(healing.measured))  # fmt: skip
             self.say(healing.proof)
 
 
 def _group(schedule: Schedule, number: int) -> list[int]:
-    """All windows that are undone together with this one, in order."""
+    """Return all windows that are undone together with this one, in order."""
     group = schedule[number].group
     return [n for n, window in enumerate(schedule) if window.group == group] if group else [number]
 
 
-# Requests that a mode cannot do without, of those that a broker may lack.
+# Optional requests of brokers that a mode needs.
 _REQUESTS: Mapping[Mode, Sequence[str]] = {
     Mode.AT_MOST_ONCE: (),
     Mode.AT_LEAST_ONCE: (),

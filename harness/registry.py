@@ -1,7 +1,7 @@
-"""Finds plug-ins by listing their folder: one file a plug-in, its file name is the name users type.
+"""Find plug-ins by listing their folder: one file a plug-in; its file name is the name that users type.
 
 The last line of such a file names its class, for example `fault_class = Kill`. A file is imported only
-when it is chosen, so an optional library is needed only by those who use it.
+when it is chosen, so an optional library is needed only by users of its plug-in.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ PACKAGES = {
 
 
 def names(kind: str) -> list[str]:
-    """All plug-ins of a kind by name, without importing them."""
+    """Return the names of all plug-ins of a kind, without importing them."""
     package = importlib.import_module(PACKAGES[kind])
     found = pkgutil.iter_modules(package.__path__)
-    # A folder beside plug-ins has what several of them share.
+    # A folder beside plug-ins contains modules that several of them share.
     return sorted(m.name for m in found if not m.ispkg and not m.name.startswith("_"))
 
 
 def load(kind: str, name: str) -> Any:
-    """The class that the plug-in file `name` offers as `<kind>_class`."""
+    """Return the class that the plug-in file `name` offers as `<kind>_class`."""
     if name not in names(kind):
-        raise UsageError(f"unknown {kind} {name!r}; there are: {', '.join(names(kind))}")
+        raise UsageError(f"unknown {kind} {name!r}; choose one of {', '.join(names(kind))}")
     module = importlib.import_module(f"{PACKAGES[kind]}.{name}")
     try:
         return getattr(module, f"{kind}_class")
     except AttributeError:
-        raise UsageError(f"{module.__file__}: ends without a line `{kind}_class = …`") from None
+        raise UsageError(f"{module.__file__}: add a last line `{kind}_class = …`") from None

@@ -15,7 +15,7 @@ from harness.ledger.message import MIN_LENGTH
 from harness.ledger.transform import Transform
 from harness.schedule import NO_FAULTS, Schedule
 
-# A part of topics, which have at most 249 letters: before it the prefix, behind it the time and the topic's use.
+# Part of topic names, which have at most 249 characters: the prefix precedes it, the time and the topic's use follow.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,149}")
 
 
@@ -35,7 +35,9 @@ class Timings:
     recovery_limit_s: float = 45.0
     flush_limit_s: float = 40.0
     drain_limit_s: float = 60.0
-    hanging_limit_s: float = 5.0  # for transactions that are open when all producers have ended
+    hanging_limit_s: float = (
+        5.0  # how long to wait for transactions that are open when all producers have ended
+    )
     final_read_limit_s: float = 60.0
 
     def __post_init__(self) -> None:
@@ -44,7 +46,7 @@ class Timings:
 
 @dataclass(frozen=True)
 class ProducerSettings:
-    """Producers as users have them: several, keyed and keyless, batching, several requests in flight."""
+    """Producers as applications use them: several, keyed and keyless, batching, several requests in flight."""
 
     keyed: int = 1  # producers that send keys and let the client choose the partition
     keyless: int = 1  # producers that name the partition themselves
@@ -57,9 +59,7 @@ class ProducerSettings:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "extra", canonical(self.extra, "ProducerSettings.extra"))
-        promised(
-            Mode.AT_LEAST_ONCE, self.extra
-        )  # values that it cannot have are refused here, not in a worker
+        promised(Mode.AT_LEAST_ONCE, self.extra)  # refuse invalid values here, not in a worker
         _positive("ProducerSettings", records_per_s=self.records_per_s, keys=self.keys,
                   records_per_transaction=self.records_per_transaction)  # fmt: skip
         if self.keyed < 0 or self.keyless < 0 or self.keyed + self.keyless == 0:
@@ -76,8 +76,8 @@ class ProducerSettings:
 class ConsumerSettings:
     members: int = 2
     isolation: str = "read_committed"
-    static: bool = False  # each member has a group.instance.id, and is known again when it comes back
-    auto_commit: bool = False  # the library commits in its own time what was worked on
+    static: bool = False  # each member has a group.instance.id and keeps its partitions over a restart
+    auto_commit: bool = False  # the library commits the processed records in its own time
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -91,25 +91,29 @@ class ConsumerSettings:
 
 @dataclass(frozen=True)
 class ChurnSettings:
-    """Of the workload group_churn: how its members come and go."""
+    """Settings of the workload group_churn: when its members leave and join."""
 
-    for_s: float = 10.0  # from the start on; then they stay
-    stay_s: float = 2.0  # about
+    for_s: float = 10.0  # how long members leave and join; then they stay
+    stay_s: float = 2.0  # approximate time between joining and leaving
     away_s: float = 0.5
-    stall_s: float = 0.0  # above 0: every other time it stops polling for so long instead of leaving
+    stall_s: float = (
+        0.0  # above 0: about every other time a member stops polling for so long instead of leaving
+    )
 
     def __post_init__(self) -> None:
         _positive("ChurnSettings", for_s=self.for_s, stay_s=self.stay_s, away_s=self.away_s)
 
 
 class Pipeline(StrEnum):
-    """How a pipeline ties its output to its position in the input; only the first one is right in exactly-once."""
+    """The way a pipeline ties its output to its position in the input; only the first one is correct for exactly-once."""
 
     OFFSETS_IN_TRANSACTION = "offsets_in_transaction"
-    OFFSETS_BY_CONSUMER = "offsets_by_consumer"  # transactional output, but the consumer commits by itself
-    RANDOM_IDS = "random_ids"  # each life has another transactional id, so that nobody fences the one before
+    OFFSETS_BY_CONSUMER = "offsets_by_consumer"  # transactional output, but the consumer commits separately
+    RANDOM_IDS = (
+        "random_ids"  # each session has another transactional id, so that it does not fence the one before
+    )
     NO_GROUP_METADATA = (
-        "no_group_metadata"  # offsets in the transaction, but nobody says which member sends them
+        "no_group_metadata"  # offsets in the transaction, but without the member that sends them
     )
 
 
@@ -119,7 +123,7 @@ class PipelineSettings:
 
     members: int = 2
     most_effects: int = 2
-    poison_share: float = 0.0  # of the inputs: they go to the dead letters instead
+    poison_share: float = 0.0  # share of the inputs that go to the dead letters instead
     inputs_per_transaction: int = 100  # at most
     aborted_share: float = 0.1  # transactions that are aborted on purpose
     kind: Pipeline = Pipeline.OFFSETS_IN_TRANSACTION
@@ -132,7 +136,7 @@ class PipelineSettings:
                   inputs_per_transaction=self.inputs_per_transaction)  # fmt: skip
         if not 0 <= self.aborted_share < 1:
             raise ValueError(f"PipelineSettings.aborted_share: from 0 to below 1, not {self.aborted_share}")
-        _ = self.transform  # says what is wrong with its part
+        _ = self.transform  # raises ValueError for wrong settings of its own
 
     @property
     def transform(self) -> Transform:
@@ -141,17 +145,15 @@ class PipelineSettings:
 
 @dataclass(frozen=True)
 class TransactionSettings:
-    """Of everybody who has transactions: end_limit_s. The rest is of the workload transactional_produce."""
+    """`end_limit_s` applies to every transactional worker; the other fields only to transactional_produce."""
 
-    # How long to wait for the end of one. Behind a limit that is shorter than the library's socket.timeout.ms a new producer
-    # goes on; with a longer one the library asks again by itself (docs/findings/KAFKA-17754.md).
+    # How long to wait for a commit or an abort. If the limit is shorter than the library's socket.timeout.ms a new producer
+    # follows; if it is longer the library itself asks again (docs/findings/KAFKA-17754.md).
     end_limit_s: float = 30.0
-    topics: int = 3  # that each transaction writes to
-    spread_s: float = 0.0  # from the first to the last record of one; 0: all at once
-    timed_out_share: float = (
-        0.0  # transactions whose producer wakes only when the coordinator has given them up
-    )
-    rivals: int = 0  # producers that from time to time take the transactional id of another one
+    topics: int = 3  # written by each transaction
+    spread_s: float = 0.0  # from the first to the last record of a transaction; 0: all at once
+    timed_out_share: float = 0.0  # transactions whose producer sleeps until the coordinator has aborted them
+    rivals: int = 0  # producers that from time to time take over the transactional id of another producer
 
     def __post_init__(self) -> None:
         _positive("TransactionSettings", topics=self.topics, end_limit_s=self.end_limit_s)
@@ -159,7 +161,7 @@ class TransactionSettings:
             raise ValueError(f"TransactionSettings.spread_s is 0 or more, not {self.spread_s}")
         if not 0 <= self.timed_out_share <= 1 or self.rivals < 0:
             raise ValueError(
-                f"TransactionSettings: timed_out_share from 0 to 1 and rivals of 0 or more, "
+                f"TransactionSettings: timed_out_share has to be from 0 to 1 and rivals 0 or more, "
                 f"not {self.timed_out_share} and {self.rivals}"
             )
 
@@ -181,10 +183,10 @@ class Scenario:
     requires: Mapping[str, int] = field(default_factory=dict)
     tolerates: tuple[str, ...] = ()
     control: bool = False
-    hazard: str = ""  # the id of the hazard that this is a control of, such as acks0_loss
+    hazard: str = ""  # the id of the hazard that this control provokes, such as acks0_loss
     workload: str = "produce_consume"
     client: str = "confluent"
-    client_version: str = ""  # of its library, for producers and consumers; empty: the one that is installed
+    client_version: str = ""  # version of the library for producers and consumers; empty: the installed one
     topic: TopicSettings = field(default_factory=TopicSettings)
     producers: ProducerSettings = ProducerSettings()
     consumers: ConsumerSettings = ConsumerSettings()
@@ -193,7 +195,7 @@ class Scenario:
     churn: ChurnSettings = ChurnSettings()
     timings: Timings = Timings()
     produce_s: float = 4.0  # how long a run without faults produces
-    observed: bool = False  # two observers, one of each isolation, read every topic while it breaks
+    observed: bool = False  # two observers, one of each isolation, read every topic during the run
     seed: int = 1
 
     def __post_init__(self) -> None:
@@ -209,7 +211,7 @@ class Scenario:
                 "Scenario: at_most_once commits before it works, ConsumerSettings.auto_commit after it"
             )
         if self.observed and self.consumers.isolation != "read_committed":
-            # Jumps of all readers are judged by the log that the group reads; an observer of read_committed jumps over
+            # Jumps of all readers are judged by the log that the group reads; an observer with read_committed skips
             # aborted records by design.
             raise ValueError(
                 f"Scenario.observed needs a group that reads read_committed, not {self.consumers.isolation}"
@@ -221,7 +223,7 @@ class Scenario:
 
     @property
     def fault_name(self) -> str:
-        """What breaks, for tables: `kill-leader`, or `none`; where it is much, how much."""
+        """The faults for tables: `kill-leader` or `none`; if there are many, only their number."""
         names = list(dict.fromkeys(f"{w.fault}-{w.on}" for w in self.schedule))
         return "+".join(names) or "none" if len(names) <= _MOST_NAMED else f"{len(names)} different faults"
 
@@ -229,7 +231,7 @@ class Scenario:
         return replace(self, seed=seed)
 
     def describe(self) -> dict[str, Any]:
-        """The scenario as data, for the manifest."""
+        """Return the scenario as data, for the manifest."""
         plain = {name: value for name, value in vars(self).items() if name not in ("schedule", *_PARTS)}
         return {
             **plain,

@@ -1,4 +1,4 @@
-"""When: pure, seeded data. A window says which fault is held on whom, from when and for how long."""
+"""Schedules: pure, seeded data. A window is a fault, its target, the start and the duration."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from harness.contracts import Arena, Fault, Node
 from harness.errors import UsageError
 from harness.targets import Target
 
-_QUIET_EVERY = 4  # of a rotating schedule: each fourth period has no fault
+_QUIET_EVERY = 4  # in a rotating schedule each fourth period has no fault
 
 
 class Whom(Protocol):
-    """Reads metadata at the moment of use and names nodes; harness.targets has those by role."""
+    """A target: picks nodes by metadata that it reads at the moment of use; harness.targets has targets by role."""
 
     def pick(self, arena: Arena) -> Sequence[Node]: ...
     def describe(self) -> Mapping[str, Any]: ...
@@ -25,9 +25,9 @@ class Whom(Protocol):
 
 @dataclass(frozen=True)
 class Window:
-    """Seconds count from the end of the warm-up, without those that faults take to begin and to heal.
+    """One fault on one target. Seconds count from the end of the warm-up, without the time that faults take to begin and heal.
 
-    A hold begins when the bite was measured or given up.
+    `hold_s` begins when the bite was measured, or when measuring it was given up.
     """
 
     fault: Fault
@@ -52,7 +52,7 @@ class Window:
             "start_s": self.start_s,
             "hold_s": self.hold_s,
             **({"group": self.group} if self.group else {}),
-            # For the judge: what expires then is meant to.
+            # For the judge: records that expire in this window are deleted on purpose.
             **({"deletes": True} if getattr(self.fault, "deletes", False) else {}),
         }
 
@@ -62,17 +62,17 @@ NO_FAULTS: Schedule = ()
 
 
 def once(fault: Fault, *, on: Whom, after_s: float = 2.0, hold_s: float = 4.0) -> Schedule:
-    """One window."""
+    """Return one window."""
     return (Window(fault, on, after_s, hold_s),)
 
 
 def every(period_s: float, fault: Fault, *, on: Whom, hold_s: float, times: int = 3) -> Schedule:
-    """The same fault again and again, `period_s` from start to start."""
+    """Repeat one fault, `period_s` from start to start."""
     return repeat(once(fault, on=on, after_s=period_s, hold_s=hold_s), period_s=period_s, times=times)
 
 
 def repeat(schedule: Schedule, *, period_s: float, times: int) -> Schedule:
-    """The same windows again and again, `period_s` from start to start."""
+    """Repeat the windows, `period_s` from start to start."""
     span = length_s(schedule) - min((w.start_s for w in schedule), default=0.0)
     if times < 1 or span >= period_s:
         raise ValueError(
@@ -82,7 +82,7 @@ def repeat(schedule: Schedule, *, period_s: float, times: int) -> Schedule:
 
 
 def sequence(*schedules: Schedule, pause_s: float = 2.0) -> Schedule:
-    """One after the other: each begins `pause_s` after the last window of the one before."""
+    """Join schedules in sequence: each begins `pause_s` after the last window of the one before."""
     found: list[Window] = []
     for schedule in schedules:
         start = length_s(tuple(found)) + pause_s if found else 0.0
@@ -91,14 +91,14 @@ def sequence(*schedules: Schedule, pause_s: float = 2.0) -> Schedule:
 
 
 def overlapping(*schedules: Schedule) -> Schedule:
-    """All windows of several schedules on one time line."""
+    """Merge the windows of several schedules on one time line."""
     return tuple(sorted((w for s in schedules for w in s), key=lambda w: w.start_s))
 
 
 def together(
     *held: tuple[Fault, Whom], after_s: float = 2.0, hold_s: float = 4.0, group: str = "together"
 ) -> Schedule:
-    """Several faults at once: one after the other as each has bitten, then all held, undone in reverse order."""
+    """Hold several faults at once: each begins when the one before has bitten; they are undone in reverse order."""
     return tuple(Window(fault, on, after_s, hold_s, group) for fault, on in held)
 
 
@@ -111,18 +111,18 @@ def rotating(
     hold_s: float = 8.0,
     at_once: int = 2,
 ) -> Schedule:
-    """In each period some of the choices by lot, at most `at_once`; each fourth period is quiet, so that all can heal."""
+    """Choose up to `at_once` faults at random in each period; each fourth period has none, so that everything can heal."""
     if not choices or not 1 <= at_once <= len(choices) or hold_s >= period_s:
         raise ValueError(
             f"rotating: {len(choices)} choices, at_once {at_once}, hold_s {hold_s:g}, period_s {period_s:g} do not fit"
         )
-    lot = random.Random(seed)
+    chance = random.Random(seed)
     found = []
     for turn in range(int(duration_s // period_s)):
         if turn % _QUIET_EVERY == _QUIET_EVERY - 1:
             continue
-        for fault, on in lot.sample(list(choices), lot.randint(1, at_once)):
-            start_s = round(turn * period_s + lot.uniform(0, period_s - hold_s), 1)
+        for fault, on in chance.sample(list(choices), chance.randint(1, at_once)):
+            start_s = round(turn * period_s + chance.uniform(0, period_s - hold_s), 1)
             found.append(Window(fault, on, start_s, hold_s))
     return tuple(sorted(found, key=lambda w: w.start_s))
 
@@ -132,7 +132,7 @@ def later(window: Window, seconds: float) -> Window:
 
 
 def length_s(schedule: Schedule) -> float:
-    """When the last window ends, if each bites at once."""
+    """Return the end of the last window if every fault bites at once."""
     return max((w.end_s for w in schedule), default=0.0)
 
 
@@ -140,7 +140,7 @@ def length_s(schedule: Schedule) -> float:
 
 
 def replayed(described: Sequence[Mapping[str, Any]]) -> Schedule:
-    """The schedule that a manifest tells of."""
+    """Return the schedule that a manifest describes."""
     return tuple(
         Window(
             fault_of(w["fault"]),
@@ -154,19 +154,19 @@ def replayed(described: Sequence[Mapping[str, Any]]) -> Schedule:
 
 
 def fault_of(described: Mapping[str, Any]) -> Fault:
-    """The fault that its description tells of: its name and its settings."""
+    """Return the fault that a description names, with its settings."""
     settings = {name: value for name, value in described.items() if name != "fault"}
     kind = registry.load("fault", str(described["fault"]))
     known = {field.name: field for field in fields(kind) if field.init}
     if unknown := sorted(settings.keys() - known.keys()):
         there = ", ".join(known) or "none"
-        raise UsageError(f"{described['fault']}: unknown setting {unknown[0]!r}; there are: {there}")
+        raise UsageError(f"{described['fault']}: unknown setting {unknown[0]!r}; available: {there}")
     fault: Fault = kind(**{name: _typed(value, known[name].default) for name, value in settings.items()})
     return fault
 
 
 def _typed(value: Any, default: Any) -> Any:
-    """JSON has neither tuples nor enumerations: what the setting's default is tells them apart."""
+    """Convert a value from JSON, which has neither tuples nor enumerations, to the type of the setting's default."""
     if isinstance(default, Enum):
         return type(default)(value)
     if isinstance(default, tuple) and default is not MISSING:

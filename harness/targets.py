@@ -1,4 +1,4 @@
-"""Whom a fault hits, by role. Targets only read metadata, at the moment when the window opens, and are plain data."""
+"""Targets of faults, by role. A target is plain data and reads metadata only when the window opens."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ WORKER_ROLES = ("producer", "consumer", "copier")
 
 @dataclass(frozen=True)
 class Target:
-    """Picks nodes of a running run; none when the role has no holder at the moment."""
+    """Picks nodes of a running run; none if no node has the role at the moment."""
 
     role: str
     settings: tuple[tuple[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
         if self.role not in ROLES:
-            raise UsageError(f"unknown target {self.role!r}; there are: {', '.join(sorted(ROLES))}")
+            raise UsageError(f"unknown target {self.role!r}; choose one of {', '.join(sorted(ROLES))}")
 
     def pick(self, arena: Arena) -> Sequence[Node]:
         wanted = list(ROLES[self.role](arena, **dict(self.settings)))
@@ -31,7 +31,7 @@ class Target:
         return [by_name[name] for name in dict.fromkeys(wanted) if name in by_name]
 
     def describe(self) -> Mapping[str, Any]:
-        """The target as data: `Target.of` makes it again."""
+        """Return the target as data, from which `Target.of` makes it again."""
         return {"target": self.role, **dict(self.settings)}
 
     @classmethod
@@ -40,9 +40,9 @@ class Target:
         return cls(str(described["target"]), tuple(settings.items()))
 
     def __str__(self) -> str:
-        # A partition 0 goes without saying: most scenarios are about it.
-        told = [f"{value}" for name, value in self.settings if (name, value) != ("partition", 0)]
-        return "-".join([self.role, *told])
+        # Partition 0 is left out: most scenarios use it.
+        shown = [f"{value}" for name, value in self.settings if (name, value) != ("partition", 0)]
+        return "-".join([self.role, *shown])
 
 
 # --- by role --------------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ def other_zookeepers() -> Target:
 
 
 def zookeeper_majority() -> Target:
-    """So many servers of the ZooKeeper ensemble, its leader first, that the others are no quorum."""
+    """A majority of the ZooKeeper ensemble, its leader included: the other servers are no quorum."""
     return Target("zookeeper_majority")
 
 
@@ -99,7 +99,7 @@ def group_coordinator() -> Target:
 
 
 def transaction_coordinator(producer: int = 1, role: str = "producer") -> Target:
-    """The broker that coordinates the transactions of a producer of the run, or of another worker that has some."""
+    """The broker that coordinates the transactions of a producer of the run, or of another transactional worker."""
     others = (("role", role),) if role != "producer" else ()
     return Target("transaction_coordinator", (("producer", producer), *others))
 
@@ -125,12 +125,12 @@ def copier(number: int = 1) -> Target:
 
 
 def minority(seed: int = 0) -> Target:
-    """As many brokers as the cluster must do without: less than half of them."""
+    """Less than half of the brokers, chosen at random: the cluster has to work without them."""
     return Target("minority", (("seed", seed),))
 
 
 def majority(seed: int = 0) -> Target:
-    """More than half of the brokers."""
+    """More than half of the brokers, chosen at random."""
     return Target("majority", (("seed", seed),))
 
 
@@ -145,13 +145,13 @@ def everyone() -> Target:
 
 
 def some_brokers(count: int, seed: int) -> Target:
-    """Brokers by lot; the same ones for the same seed."""
+    """Brokers chosen at random; the same ones for the same seed."""
     if count < 1:
         raise UsageError(f"some_brokers: at least one, not {count}")
     return Target("some", (("count", count), ("seed", seed)))
 
 
-# --- how each is found ----------------------------------------------------------------------------
+# --- finding the nodes of a role ------------------------------------------------------------------
 
 
 def _leader(arena: Arena, partition: int) -> Iterable[str]:
@@ -186,7 +186,7 @@ def _other_controllers(arena: Arena) -> Iterable[str]:
 def _zookeepers(arena: Arena) -> Mapping[str, str]:
     view = arena.cluster.view()
     if not isinstance(view, EnsembleView):
-        raise UsageError("this cluster has no ZooKeeper; one of --cluster zookeeper has")
+        raise UsageError("this cluster has no ZooKeeper; use --cluster zookeeper")
     return view.zookeepers()
 
 
@@ -224,17 +224,17 @@ def _worker(role: str) -> Callable[..., Iterable[str]]:
     return found
 
 
-def _by_lot(arena: Arena, count: int, seed: int) -> Iterable[str]:
+def _random_brokers(arena: Arena, count: int, seed: int) -> Iterable[str]:
     brokers = list(arena.cluster.view().registered_brokers())
     return sorted(random.Random(seed).sample(brokers, min(count, len(brokers))))
 
 
 def _minority(arena: Arena, seed: int) -> Iterable[str]:
-    return _by_lot(arena, (len(arena.cluster.view().registered_brokers()) - 1) // 2, seed)
+    return _random_brokers(arena, (len(arena.cluster.view().registered_brokers()) - 1) // 2, seed)
 
 
 def _majority(arena: Arena, seed: int) -> Iterable[str]:
-    return _by_lot(arena, len(arena.cluster.view().registered_brokers()) // 2 + 1, seed)
+    return _random_brokers(arena, len(arena.cluster.view().registered_brokers()) // 2 + 1, seed)
 
 
 ROLES: Mapping[str, Callable[..., Iterable[str]]] = {
@@ -255,7 +255,7 @@ ROLES: Mapping[str, Callable[..., Iterable[str]]] = {
     "majority": _majority,
     "brokers": lambda arena: arena.cluster.view().registered_brokers(),
     "everyone": lambda arena: [node.name for node in arena.cluster.nodes()],
-    "some": _by_lot,
+    "some": _random_brokers,
 }
 
 
@@ -266,7 +266,7 @@ def _partition(arena: Arena, number: int, topic: str = "") -> PartitionState:
         if state.partition == number:
             return state
     there = ", ".join(str(state.partition) for state in states) or "none"
-    raise UsageError(f"{topic} has no partition {number}; there are: {there}")
+    raise UsageError(f"{topic} has no partition {number}; its partitions: {there}")
 
 
 def _found(name: str | None) -> Iterable[str]:

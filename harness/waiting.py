@@ -1,4 +1,4 @@
-"""The only way to wait: a condition, a limit, and words for what was seen last."""
+"""The only way to wait: a condition, a limit, and a description of the last state."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def wait_until(
 ) -> T:
     """Return the first truthy value of `condition`; raise WaitTimeout with `describe` after `timeout_s`.
 
-    The condition is always asked once more after the limit, so that a slow machine that was not
-    scheduled for a while does not report a failure it never looked for.
+    The condition is always checked once more after the limit: a process that was not scheduled for a while must not
+    report a timeout without having looked.
     """
     deadline = time.monotonic() + timeout_s
     while True:
@@ -31,5 +31,5 @@ def wait_until(
             return value
         if last_try:
             text = describe() if callable(describe) else describe
-            raise WaitTimeout(f"waited {timeout_s:g} s in vain: {text}")
+            raise WaitTimeout(f"timed out after {timeout_s:g} s: {text}")
         time.sleep(min(every_s, max(0.0, deadline - time.monotonic())))

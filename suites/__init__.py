@@ -1,1 +1,1 @@
-"""What Kafka promises, tested on real clusters: users run these."""
+"""Tests of Kafka's promises on real clusters, for users."""

@@ -1,4 +1,4 @@
-"""Brokers with ZooKeeper in containers, for real: what suites/test_zookeeper.py asks of local processes."""
+"""Real brokers with ZooKeeper in containers: the same checks as suites/test_zookeeper.py has for local processes."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with DockerZooKeeperCluster(
         tmp_path_factory.mktemp("docker") / "cluster", options=Options(byteman=True)
     ) as started:
-        told = started.describe()
-        print(f"\nready after {told['steps_s']}, {told['rss_mb']} MB, {told['engine']}")
+        described = started.describe()
+        print(f"\nready after {described['steps_s']}, {described['rss_mb']} MB, {described['engine']}")
         yield started
 
 
@@ -64,7 +64,7 @@ def test_passes_the_check_of_its_contract(
 
 @pytest.mark.docker
 def test_an_image_without_zookeeper_is_refused(tmp_path: Path) -> None:
-    """One of the newest Kafka. Only the image itself tells, as its name may be anything."""
+    """An image of the newest Kafka. Its content decides, since its name may be anything."""
     libs = provision.kafka_libs()
     image = kafka_image(engines.engine().client(), provision.java(), libs, version_of(libs))
     with pytest.raises(
@@ -79,7 +79,7 @@ def test_what_was_promised_holds(execute: Execute, cluster: Cluster, mode: Mode,
 
 
 @pytest.mark.conformance
-def test_without_a_quorum_nobody_is_elected(arena: BareArena) -> None:
+def test_without_a_quorum_no_leader_is_elected(arena: BareArena) -> None:
     cases.check_no_elections_without_quorum(arena)
 
 
@@ -93,7 +93,7 @@ def test_faults_on_the_ensemble_bite_and_heal(arena: BareArena, fault: Fault, ta
 
 @pytest.mark.conformance
 @only_root_cuts
-def test_all_that_passes_between_servers_can_be_cut(arena: BareArena) -> None:
+def test_all_traffic_between_servers_can_be_cut(arena: BareArena) -> None:
     cases.check_nothing_passes_cuts(arena)
 
 

@@ -1,6 +1,6 @@
 """Exactly-once: transactional producers, pipelines end to end and their readers, under faults, some at chosen moments.
 
-No loss, no duplicate, no aborted record; each input takes effect once. The wrong ways to write it are caught.
+No loss, no duplicate, no aborted record; each input takes effect once. Incorrect pipelines are caught.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def test_aborts_leave_no_trace_without_faults(execute: Execute) -> None:
     result = execute(fault_free(MODE))
     assert result.verdict is Verdict.HELD, result.explain()
     assert result.reconciled["coverage"]["transactions"]["aborted"] > 0, (
-        "no transaction was aborted: nothing shown"
+        "no transaction was aborted, so the run shows nothing"
     )
 
 
@@ -56,15 +56,15 @@ def test_a_wrong_pipeline_is_caught(execute: Execute, wrong: Scenario) -> None:
 
 @pytest.mark.conformance
 def test_random_ids_leave_a_transaction_hanging(execute: Execute) -> None:
-    """No promise of safety is broken, so the verdict stays; what hangs is named apart from it."""
+    """No safety promise is violated, so the verdict stays HELD; the hanging transaction is reported separately."""
     result = execute(RANDOM_IDS)
     assert result.verdict is not Verdict.VIOLATED, result.explain()
-    # How much stands behind it is up to the moment of the kill; with more than 2 % nothing can be said of the rest.
+    # The number of records behind it depends on the moment of the kill; above 2 % the run is INCONCLUSIVE.
     assert all("are excused as late" in text for text in result.judgement.inconclusive), result.explain()
     hanging = result.judgement.stalled
-    assert hanging, "the killed member's transaction was ended by somebody"
+    assert hanging, "the killed member's transaction is not open any more"
     assert all("producer id" in text and "-output/" in text for text in hanging), hanging
-    assert result.count("late") > 0, "nothing was held back behind it"
+    assert result.count("late") > 0, "no records were blocked behind it"
 
 
 @pytest.mark.conformance
@@ -75,6 +75,6 @@ def test_transactions_over_many_topics_are_whole(execute: Execute, scenario: Sce
     transactions = result.reconciled["coverage"]["transactions"]
     assert transactions["committed"] > 0
     if scenario is TIMED_OUT:
-        assert transactions["timed_out"] > 0, "no transaction timed out: nothing shown"
+        assert transactions["timed_out"] > 0, "no transaction timed out, so the run shows nothing"
     if scenario is RIVALS:
-        assert transactions["fencings"] > 0, "no producer was fenced: nothing shown"
+        assert transactions["fencings"] > 0, "no producer was fenced, so the run shows nothing"

@@ -1,7 +1,7 @@
-"""Every fault while producers and consumers run: what was promised holds, and what cannot hold is seen.
+"""Every fault while producers and consumers run: the promises hold, and losses that no mode survives are found.
 
-The cluster has every power that this machine allows: file systems of ours under the brokers, clocks that can be set,
-two log folders a broker.
+The cluster has every power that this machine allows: FUSE disks under the brokers, adjustable clocks, two log folders per
+broker.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ def _nothing_left(cluster: Cluster) -> Iterator[None]:
 
 
 def _marked(scenario: Scenario) -> Any:
-    """A handful runs with every change; what only a file system of ours can do needs one."""
+    """Mark a scenario: a few run with every change; some need FUSE disks."""
     mode, name = scenario.name.split("-", 1)
     marks = [pytest.mark.smoke] if name in SMOKE and mode == Mode.AT_LEAST_ONCE else []
     return pytest.param(scenario, marks=marks, id=scenario.name)
 
 
 def _others_engine() -> bool:
-    """Whether containers run on an engine that is not ours: it would keep our file systems when we are killed."""
+    """Return True if containers run on an engine that onceproof did not start: it would keep FUSE disks after a crash."""
     found = find_engine()
     return found is not None and found.own is None
 
@@ -100,14 +100,16 @@ def test_what_was_promised_holds(
 
 
 @pytest.mark.parametrize("scenario", CONTROLS, ids=lambda s: s.name.removeprefix("control-"))
-def test_what_cannot_hold_is_seen(execute: Execute, scenario: Scenario, cluster: Cluster) -> None:
+def test_a_loss_that_no_mode_survives_is_found(
+    execute: Execute, scenario: Scenario, cluster: Cluster
+) -> None:
     _must_be_possible(scenario, cluster)
     result = execute(scenario)
     assert result.as_expected, result.explain()
 
 
 def record(result: Result) -> None:
-    """Add the effect of a fault, as it is by default, to what docs/faults.md tells."""
+    """Add the effect of a fault with its defaults to faults/measured.json, for docs/faults.md."""
     windows: list[dict[str, Any]] = result.reconciled["coverage"]["windows"]
     if len(windows) != 1 or result.scenario.name != f"{result.scenario.mode}-{windows[0]['fault']}":
         return

@@ -1,4 +1,4 @@
-"""Groups that change under load: members leave, come back, stall, crash and pause, under every way to share partitions."""
+"""Groups that change under load: members leave, join, stall, crash and pause, with every assignment protocol."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.conformance
 
 @pytest.fixture(scope="module")
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    """Brokers whose members of the consumer protocol are missed as soon as those of the classic one."""
+    """Brokers that detect dead members of the consumer protocol as soon as those of the classic protocol."""
     with started_cluster(request.config, settings=BROKERS_FOR_GROUPS) as started:
         yield started
 
@@ -34,11 +34,13 @@ def campaign(request: pytest.FixtureRequest, cluster: Cluster) -> Iterator[Campa
 def test_nothing_is_lost_between_members(execute: Execute, scenario: Scenario) -> None:
     result = execute(scenario)
     assert result.verdict is Verdict.HELD, result.explain()
-    assert result.reconciled["coverage"]["rebalances"] > scenario.consumers.members, "nobody came or went"
+    assert result.reconciled["coverage"]["rebalances"] > scenario.consumers.members, (
+        "no member joined or left"
+    )
     assert result.reconciled["compared"]["two_owners"] > 0
 
 
 @pytest.mark.parametrize("wrong", WRONG_GROUPS, ids=lambda s: s.name)
-def test_what_a_member_dies_with_is_missed(execute: Execute, wrong: Scenario) -> None:
+def test_records_lost_with_a_dying_member_are_found(execute: Execute, wrong: Scenario) -> None:
     result = execute(wrong)
     assert result.as_expected, result.explain()

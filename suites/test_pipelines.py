@@ -1,4 +1,4 @@
-"""The pipelines of suites/test_exactly_once.py with less than transactions: at-least-once and at-most-once."""
+"""The pipelines of suites/test_exactly_once.py without transactions: at-least-once and at-most-once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Versions: each release by itself, several at once, and from one to another while producers and consumers run."""
+"""Kafka releases: each by itself, several in one cluster, and upgrades while producers and consumers run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from suites.scenarios.matrix import crossed
 from suites.support.sessions import started_campaign, started_cluster
 
 NEWEST, OLDEST = "4.3.1", "3.9.2"
-# One mode for each, so that all three modes and all four releases are seen.
+# One mode for each, so that all three modes and all four releases are tested.
 RELEASES = {
     "3.9.2": Mode.EXACTLY_ONCE,
     "4.1.1": Mode.AT_LEAST_ONCE,
@@ -49,16 +49,16 @@ def _run(config: pytest.Config, cluster: Cluster, scenario: Scenario) -> Result:
         return campaign.run(scenario.with_seed(config.getoption("--seed"))).result()
 
 
-def _told(cluster: Cluster) -> dict[str, str]:
-    """What each node says that it runs."""
+def _reported_versions(cluster: Cluster) -> dict[str, str]:
+    """Return the version that each node reports."""
     return {node.name: node.version() for node in cluster.nodes() if isinstance(node, Upgradable)}
 
 
 @pytest.mark.conformance
 @pytest.mark.parametrize(("kafka", "mode"), RELEASES.items(), ids=RELEASES)
-def test_a_release_by_itself(pytestconfig: pytest.Config, kafka: str, mode: Mode) -> None:
+def test_promises_hold_on_each_release(pytestconfig: pytest.Config, kafka: str, mode: Mode) -> None:
     with _cluster(pytestconfig, kafka, combined=True) as cluster:
-        assert set(_told(cluster).values()) == {kafka}
+        assert set(_reported_versions(cluster).values()) == {kafka}
         result = _run(pytestconfig, cluster, crossed(mode, "kill-leader"))
         assert result.verdict is Verdict.HELD, result.explain()
         manifest = result.run.read_manifest()
@@ -81,7 +81,7 @@ def test_a_release_passes_the_check_of_clusters(tmp_path: Path, kafka: str) -> N
 
 @pytest.mark.conformance
 @pytest.mark.parametrize("mode", [Mode.AT_LEAST_ONCE, Mode.EXACTLY_ONCE])
-def test_a_rolling_upgrade_under_load(pytestconfig: pytest.Config, mode: Mode) -> None:
+def test_promises_hold_during_a_rolling_upgrade(pytestconfig: pytest.Config, mode: Mode) -> None:
     with _cluster(pytestconfig, OLDEST) as cluster:
         before = finalized(cluster.view())
         scenario = Scenario(
@@ -93,23 +93,23 @@ def test_a_rolling_upgrade_under_load(pytestconfig: pytest.Config, mode: Mode) -
         assert window["measured"]["upgraded"] == len(cluster.nodes()) == 6
         assert window["measured"]["elections"] >= 3, "every broker was stopped, and each led something"
         assert window["healed"], window["heal_proof"]
-        assert set(_told(cluster).values()) == {NEWEST}
+        assert set(_reported_versions(cluster).values()) == {NEWEST}
         after = finalized(cluster.view())
         assert after[METADATA_VERSION] > before[METADATA_VERSION]
-        assert after.keys() > before.keys(), "what the older release has no feature for is in use now"
+        assert after.keys() > before.keys(), "features that the older release lacks are in use now"
         assert result.run.read_manifest()["versions"]["kafka"] == f"{OLDEST} -> {NEWEST}"
         assert list(cluster.residue()) == [], "an upgrade is nothing to undo"
 
 
 @pytest.mark.conformance
 @pytest.mark.parametrize(("kafka", "mode"), [("3.9.2", Mode.EXACTLY_ONCE), ("4.2.0", Mode.AT_LEAST_ONCE)])
-def test_mixed_versions_under_the_loss_of_a_leader(
+def test_promises_hold_with_mixed_versions_and_a_killed_leader(
     pytestconfig: pytest.Config, kafka: str, mode: Mode
 ) -> None:
     with _cluster(pytestconfig, kafka, mixed=f"broker-1={NEWEST}") as cluster:
-        told = _told(cluster)
-        assert told.pop("broker-1") == NEWEST
-        assert set(told.values()) == {kafka}
+        reported = _reported_versions(cluster)
+        assert reported.pop("broker-1") == NEWEST
+        assert set(reported.values()) == {kafka}
         result = _run(
             pytestconfig, cluster, replace(crossed(mode, "kill-leader"), name=f"{mode}-mixed-{kafka}")
         )
@@ -125,16 +125,18 @@ def test_workers_run_the_client_that_was_asked_for(pytestconfig: pytest.Config) 
         results = [_run(pytestconfig, cluster, each) for each in (scenario, older)]
     for result, version in zip(results, (installed(), OLDER_CLIENT), strict=True):
         assert result.verdict is Verdict.HELD, result.explain()
-        told = loaded(result.run, {"producer-1", "producer-2", "consumer-1", "consumer-2"})
-        assert told["confluent-kafka"] == version
+        found = loaded(result.run, {"producer-1", "producer-2", "consumer-1", "consumer-2"})
+        assert found["confluent-kafka"] == version
         assert result.run.read_manifest()["versions"]["confluent-kafka"] == version
-        # The witness is the same one for all: what it reads is compared between versions.
+        # The final reader keeps the installed version: its readings are compared between versions.
         assert loaded(result.run, {"final-reader"})["confluent-kafka"] == installed()
 
 
-def test_a_release_that_does_not_exist_is_said_in_one_line(tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match=r"^Kafka 4\.99\.0 does not exist: .*kafka_2\.13:4\.99\.0$") as told:
+def test_an_unknown_release_is_a_one_line_error(tmp_path: Path) -> None:
+    with pytest.raises(
+        SetupError, match=r"^Kafka 4\.99\.0 does not exist: .*kafka_2\.13:4\.99\.0$"
+    ) as raised:
         LocalCluster(tmp_path, kafka_version="4.99.0").start()
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(raised.value)
     with pytest.raises(UsageError, match=r"Kafka newest: a release is named by its numbers"):
         LocalCluster(tmp_path, kafka_version="newest").start()

@@ -1,4 +1,4 @@
-"""Brokers with ZooKeeper as local processes, for real: every mode while leaders, controller and ensemble go down."""
+"""Real brokers with ZooKeeper as local processes: every mode while leaders, controller and ensemble fail."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_what_was_promised_holds(execute: Execute, cluster: Cluster, mode: Mode,
 
 
 @pytest.mark.conformance
-def test_without_a_quorum_nobody_is_elected(arena: BareArena) -> None:
+def test_without_a_quorum_no_leader_is_elected(arena: BareArena) -> None:
     cases.check_no_elections_without_quorum(arena)
 
 
@@ -69,7 +69,7 @@ def test_faults_on_the_ensemble_bite_and_heal(arena: BareArena, fault: Fault, ta
 
 
 @pytest.mark.conformance
-def test_what_passes_between_servers_passes_a_proxy(arena: BareArena) -> None:
+def test_all_traffic_between_servers_passes_a_proxy(arena: BareArena) -> None:
     cases.check_nothing_passes_cuts(arena)
 
 

@@ -1,4 +1,4 @@
-"""What all tests of the harness share."""
+"""Fixtures of all tests of the harness."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that need a Spark session are a group of their own: starting and warming Spark takes most of a minute."""
+    """Put tests that need a Spark session into one group: starting and warming up Spark takes most of a minute."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
@@ -20,7 +20,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """One session for all tests: its start costs more than they do."""
+    """One session for all tests: its start takes longer than the tests."""
     from harness.reconcile.spark import session
 
     yield session.spark()

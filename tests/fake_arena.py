@@ -1,4 +1,4 @@
-"""A cluster in memory that moves leaders when nodes go, for faults and targets without Kafka."""
+"""A cluster in memory that moves leaders when nodes fail, for tests of faults and targets without Kafka."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TOPIC = "orders"
 
 @dataclass
 class FakeNode:
-    """Has every power of a broker; `stubborn` ones do not obey."""
+    """A node with every power of a broker; `stubborn` powers have no effect."""
 
     name: str
     peers: Sequence[str] = ()

@@ -1,4 +1,4 @@
-"""A Kafka server of literal bytes: offers the versions it is given and answers what it is given."""
+"""A Kafka server of literal bytes: it offers given versions and gives given answers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ API_VERSIONS = 18
 
 
 def offer(versions: Mapping[int, tuple[int, int]], error: int = 0) -> bytes:
-    """The answer to ApiVersions in version 0."""
+    """Return the answer to ApiVersions in version 0."""
     ranges = b"".join(struct.pack(">hhh", key, *span) for key, span in versions.items())
     return struct.pack(">hi", error, len(versions)) + ranges
 
@@ -21,7 +21,7 @@ def offer(versions: Mapping[int, tuple[int, int]], error: int = 0) -> bytes:
 def serve(
     monkeypatch: pytest.MonkeyPatch, versions: Mapping[int, tuple[int, int]], answers: Iterable[bytes]
 ) -> list[bytes]:
-    """Let every server be this one; the requests that were sent to it, without those for its versions."""
+    """Replace every server by this one; return the requests sent to it, without those for its versions."""
     sent: list[bytes] = []
     left = iter(answers)
 

@@ -25,7 +25,7 @@ def test_no_arguments_show_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert "doctor" in shown.err
 
 
-def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         cli.main(["--version"])
     assert ended.value.code == 0
@@ -71,7 +71,7 @@ def test_an_interrupt_is_not_a_traceback(
     assert capsys.readouterr().err == "onceproof: interrupted\n"
 
 
-def test_tox_gets_its_arguments_unread(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tox_gets_its_arguments_unparsed(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[list[str]] = []
 
     def note(args: argparse.Namespace) -> int:
@@ -84,13 +84,13 @@ def test_tox_gets_its_arguments_unread(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seen == [["-e", "unit", "--", "-k", "x", "--version"], []]
 
 
-def test_another_command_refuses_what_it_does_not_know(capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_command_refuses_unknown_arguments(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         cli.main(["doctor", "--jsn"])
     assert ended.value.code == 2
-    told = capsys.readouterr().err
-    assert told.startswith("usage: onceproof doctor [-h] [--json]"), "with what it does know"
-    assert told.endswith("error: unrecognized arguments: --jsn\n")
+    output = capsys.readouterr().err
+    assert output.startswith("usage: onceproof doctor [-h] [--json]"), "the usage of the command"
+    assert output.endswith("error: unrecognized arguments: --jsn\n")
 
 
 def test_help_imports_nothing_heavy() -> None:

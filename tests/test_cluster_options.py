@@ -1,4 +1,4 @@
-"""Byteman is in brokers only where a scenario needs it, and it listens nowhere. TRUST S2"""
+"""Brokers have Byteman only if a scenario needs it, and it listens on no port. TRUST S2"""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_only_faults_that_byteman_does_need_it() -> None:
     assert not by_byteman(matrix.QUICK)
     assert by_byteman(matrix.FULL)
     assert not by_byteman([scenario(SlowDisk(harm="read", rate_kb_s=64))]), (
-        "that is done by the container's group"
+        "the container's control group does that"
     )
     assert not by_byteman([scenario(SlowDisk())], fuse=True)
     assert by_byteman([scenario(SlowDisk(harm="read"))], fuse=True)
@@ -45,10 +45,10 @@ def test_the_choice_of_a_cluster_follows_its_scenarios() -> None:
     assert laid_out_for(Choice(), matrix.QUICK) == Choice()
     assert laid_out_for(Choice(), matrix.FULL).options == Options(byteman=True)
     existing = Choice(cluster="existing", bootstrap="a:1")
-    assert laid_out_for(existing, matrix.FULL) == existing, "its brokers are as they are"
+    assert laid_out_for(existing, matrix.FULL) == existing, "its brokers cannot be changed"
 
 
-def test_tests_that_are_collected_say_whether_it_is_needed() -> None:
+def test_the_collected_tests_decide_whether_it_is_needed() -> None:
     def item(name: str, marked: bool = False, **params: object) -> Any:
         marker = object() if marked else None
         return SimpleNamespace(
@@ -61,7 +61,7 @@ def test_tests_that_are_collected_say_whether_it_is_needed() -> None:
     assert needs_byteman([item("test_disk", marked=True)])
 
 
-def test_a_broker_is_started_without_an_agent_unless_it_is_asked_for(tmp_path: Path) -> None:
+def test_a_broker_starts_without_an_agent_unless_the_option_is_set(tmp_path: Path) -> None:
     jvm = Jvm(Path("java"), "17", tmp_path, "4.3.1", agent=Path("byteman.jar"), rules=Path("disk.btm"))
     broker, controller = Member("broker-1", 1, True, False), Member("controller-1", 101, False, True)
 
@@ -74,7 +74,7 @@ def test_a_broker_is_started_without_an_agent_unless_it_is_asked_for(tmp_path: P
     assert replace(jvm, agent=None).command(broker, tmp_path, byteman=True)
 
 
-def test_a_disk_without_the_agent_says_what_is_missing() -> None:
+def test_a_disk_without_the_agent_is_an_error_that_names_the_option() -> None:
     node = SimpleNamespace(options=Options(), name="broker-1", _by_fuse=lambda how: False)
     with pytest.raises(FaultError, match=r"broker-1 cannot be full: .*Options\(byteman=True\)"):
         Disked.break_disk(node, DiskFault(DiskHarm.FULL, 0, "orders"))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The injector: windows at their time, bites written down, everything undone whatever happens."""
+"""The injector: windows at their time, bites recorded, everything undone whatever happens."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Whom:
 
 @dataclass(frozen=True)
 class Recorded:
-    """A fault that writes down what happens to it."""
+    """A fault that records what happens to it."""
 
     name: str
     story: list[str] = field(default_factory=list)
@@ -89,7 +89,7 @@ def inject(folder: Path, *windows: Window, watch: Any = lambda: None) -> list[di
     return list(read_events(folder / "harness.events"))
 
 
-def test_a_window_is_written_down_from_open_to_healed(tmp_path: Path) -> None:
+def test_a_window_is_recorded_from_open_to_healed(tmp_path: Path) -> None:
     events = inject(tmp_path, Window(Recorded("kill"), Whom(), 0, 0.01))
     assert [e["step"] for e in events] == ["open", "bite", "heal", "healed"]
     assert events[1]["bit"] is True
@@ -107,7 +107,7 @@ def test_overlapping_windows_prove_their_healing_when_none_is_open(tmp_path: Pat
     assert story == ["sever on", "kill on", "sever off", "kill off", "sever healed", "kill healed"]
 
 
-def test_windows_that_come_after_one_another_do_so_however_long_they_take_to_bite(tmp_path: Path) -> None:
+def test_windows_in_sequence_never_overlap_however_long_they_take_to_bite(tmp_path: Path) -> None:
     story: list[str] = []
     slow, next_one = Recorded("sever", story, takes_s=0.3), Recorded("kill", story)
     events = inject(tmp_path, *sequence(once(slow, on=Whom(), after_s=0, hold_s=0.05),
@@ -156,7 +156,7 @@ def test_faults_that_are_held_together_are_undone_in_reverse_order(tmp_path: Pat
     ]  # fmt: skip
 
 
-def test_of_several_a_failing_undo_in_the_middle_is_reported_and_the_others_still_happen(
+def test_a_failing_undo_of_a_group_is_reported_and_the_others_still_happen(
     tmp_path: Path,
 ) -> None:
     story: list[str] = []
@@ -166,10 +166,10 @@ def test_of_several_a_failing_undo_in_the_middle_is_reported_and_the_others_stil
         inject(tmp_path, *together(*three, after_s=0, hold_s=0.05))
     assert story[3:6] == ["pause off", "kill off", "sever off"]
     assert story[6:] == ["pause healed", "sever healed"], (
-        "what could not be undone is not asked whether it healed"
+        "healing is not measured for a fault that could not be undone"
     )
-    told = [event for event in read_events(tmp_path / "harness.events") if event["step"] == "error"]
-    assert [event["text"] for event in told] == ["kill cannot be undone"]
+    errors = [event for event in read_events(tmp_path / "harness.events") if event["step"] == "error"]
+    assert [event["text"] for event in errors] == ["kill cannot be undone"]
 
 
 def test_an_interruption_is_not_hidden_by_a_failing_undo(tmp_path: Path) -> None:  # TRUST R2
@@ -220,7 +220,7 @@ def test_a_ledger_that_cannot_be_written_keeps_no_fault_in_place(tmp_path: Path)
 
 @pytest.fixture
 def heard() -> Iterator[None]:
-    """SIGINT raises KeyboardInterrupt, also where these tests are started with it ignored, as background jobs are."""
+    """Let SIGINT raise KeyboardInterrupt, even if these tests run as a background job, which ignores it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -261,7 +261,7 @@ def test_a_signal_between_the_bite_and_its_entry_in_the_ledger_undoes_the_fault(
     ("whom", "says"),
     [(Whom(()), "no node of the cluster has this role"), (Whom((object(),)), "needs Killable")],
 )
-def test_a_target_that_cannot_take_the_fault_is_named(tmp_path: Path, whom: Whom, says: str) -> None:
+def test_a_target_without_the_needed_power_is_named(tmp_path: Path, whom: Whom, says: str) -> None:
     if whom.nodes:
         whom = Whom((_Unable(),))
     with pytest.raises(FaultError, match=says):

@@ -13,7 +13,7 @@ import pytest
 
 LAUNCHER = Path(__file__).parents[1] / "onceproof"
 
-# Answers like uv: `venv` makes a python that prints how it was called, `pip sync` succeeds or not; every call is noted.
+# Answers like uv: `venv` makes a python that prints its arguments, `pip sync` succeeds or not; every call is recorded.
 FAKE_UV = """#!/bin/bash
 [[ $1 == --version ]] && { echo "uv 0.13.0"; exit; }
 echo "$1 $2" >>"$CALLS"
@@ -27,7 +27,7 @@ fi
 
 
 class Clone:
-    """A copy of the launcher with a lock file of its own and a uv that only notes its calls."""
+    """A copy of the launcher with its own lock file and a uv that only records its calls."""
 
     def __init__(self, root: Path) -> None:
         self.root = root / "clone"
@@ -81,7 +81,7 @@ def test_the_first_start_sets_up_and_the_second_only_starts(clone: Clone) -> Non
     assert len(clone.calls()) == 2
 
 
-def test_it_works_from_elsewhere_and_through_a_link(clone: Clone, tmp_path: Path) -> None:
+def test_it_works_from_another_folder_and_through_a_link(clone: Clone, tmp_path: Path) -> None:
     link = tmp_path / "elsewhere" / "once"
     link.parent.mkdir()
     link.symlink_to(clone.root / "onceproof")
@@ -98,7 +98,7 @@ def test_a_changed_lock_file_is_followed_without_starting_over(clone: Clone) -> 
     assert stamp.split()[0] == hashlib.sha256(b"second\n").hexdigest()
 
 
-def test_a_set_up_that_failed_is_said_and_done_again_from_the_beginning(clone: Clone) -> None:
+def test_a_failed_set_up_is_reported_and_repeated_from_the_beginning(clone: Clone) -> None:
     code, out, errors = clone.start(SYNC_ENDS="1")
     assert (code, out) == (2, "")
     assert "could not be fetched" in errors
@@ -106,7 +106,7 @@ def test_a_set_up_that_failed_is_said_and_done_again_from_the_beginning(clone: C
     assert clone.calls() == ["venv --quiet", "pip sync"] * 2
 
 
-def test_a_set_up_that_was_killed_is_done_again(clone: Clone) -> None:
+def test_a_killed_set_up_is_repeated(clone: Clone) -> None:
     killed = clone.begin(SYNC_TAKES_S="30")
     while "pip sync" not in clone.calls():
         assert killed.poll() is None
@@ -126,20 +126,20 @@ def test_two_starts_at_once_set_up_once(clone: Clone) -> None:
 
 
 def tools_of(folder: Path) -> Path:
-    """A path with what the launcher itself uses and nothing else: no Python, no uv, no apt-get."""
+    """Return a folder with only the tools that the launcher itself uses: no Python, no uv, no apt-get."""
     folder.mkdir()
     for name in ("bash", "env", "dirname", "readlink", "sha256sum", "flock", "rm", "mkdir", "cut", "stat"):
         (folder / name).symlink_to(shutil.which(name) or name)
     return folder
 
 
-def test_no_python_is_one_clear_line(clone: Clone, tmp_path: Path) -> None:
+def test_a_missing_python_is_a_one_line_error(clone: Clone, tmp_path: Path) -> None:
     code, out, errors = clone.start(PATH=str(tools_of(tmp_path / "tools")))
     assert (code, out) == (2, "")
     assert errors == "onceproof: Python 3.11, 3.12 or 3.13 is missing: install python3\n"
 
 
-def test_a_python_that_is_too_old_is_passed_over(clone: Clone, tmp_path: Path) -> None:
+def test_a_python_that_is_too_old_is_skipped(clone: Clone, tmp_path: Path) -> None:
     old = tools_of(tmp_path / "tools") / "python3"
     old.write_text("#!/bin/bash\nexit 1\n")
     old.chmod(0o755)
@@ -147,7 +147,7 @@ def test_a_python_that_is_too_old_is_passed_over(clone: Clone, tmp_path: Path) -
     assert clone.start(PATH=str(old.parent))[0] == 0, "the second start needs no Python on the path"
 
 
-def test_no_venv_module_is_one_clear_line(clone: Clone, tmp_path: Path) -> None:
+def test_a_missing_venv_module_is_a_one_line_error(clone: Clone, tmp_path: Path) -> None:
     bare = tools_of(tmp_path / "tools") / "python3"
     bare.write_text(
         f'#!/bin/bash\n[[ $2 == *ensurepip* ]] && exit 1\nexec {Path(sys.executable).resolve()} "$@"\n'
@@ -163,7 +163,7 @@ def test_no_venv_module_is_one_clear_line(clone: Clone, tmp_path: Path) -> None:
 
 
 def python_that_is(folder: Path, name: str, version: tuple[int, int]) -> Path:
-    """A stand-in that answers the launcher's question as a Python of that version would."""
+    """Return a stand-in that answers the launcher as a Python of that version would."""
     script = folder / name
     script.write_text(
         f"#!/bin/bash\n[[ $1 == --version ]] && {{ echo Python {version[0]}.{version[1]}; exit; }}\n"
@@ -182,7 +182,7 @@ def test_an_old_python_is_named_when_there_is_no_other(clone: Clone, tmp_path: P
     ]
 
 
-def test_a_python_that_was_tried_is_taken_before_a_newer_one(clone: Clone, tmp_path: Path) -> None:
+def test_a_tested_python_is_preferred_to_a_newer_one(clone: Clone, tmp_path: Path) -> None:
     tools = tools_of(tmp_path / "tools")
     newer, tried = (
         python_that_is(tools, name, version)
@@ -234,7 +234,7 @@ def test_a_folder_with_a_colon_is_refused_in_one_line(tmp_path: Path) -> None:
 
 
 # TRUST R1
-def test_a_failure_of_the_launcher_itself_is_an_error_of_ours(clone: Clone, tmp_path: Path) -> None:
+def test_a_failure_of_the_launcher_itself_is_an_internal_error(clone: Clone, tmp_path: Path) -> None:
     tools = tools_of(tmp_path / "tools")
     (tools / "sha256sum").unlink()
     (tools / "sha256sum").write_text("#!/bin/bash\nexit 1\n")

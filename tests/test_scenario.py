@@ -1,4 +1,4 @@
-"""Scenarios and schedules are validated when they are made; a bad value is named."""
+"""Scenarios and schedules are validated when they are created; the error names the bad value."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_the_matrix_crosses_all_modes_and_faults() -> None:
     assert all(s.expected is Verdict.VIOLATED and s.control for s in matrix.HAZARDS)
 
 
-# TRUST T4: at-most-once and acks=0 must lose records, whatever the moment of the kill.
+# TRUST T4: at-most-once and acks=0 must lose records, whatever the time of the kill.
 def test_losses_are_required_only_where_the_leader_dies_with_unread_records() -> None:
     required = {s.name: dict(s.requires) for s in matrix.FULL if s.requires}
     assert required == {
@@ -90,7 +90,7 @@ def test_a_scenario_describes_itself_as_json() -> None:
         assert len(described["schedule"]) == len(scenario.schedule)
 
 
-def test_what_breaks_is_told_shortly() -> None:
+def test_the_fault_name_is_short() -> None:
     leader, others = [leader_of(0)], [leader_of(partition) for partition in range(1, 5)]
 
     def named(*targets: Any) -> str:
@@ -98,7 +98,7 @@ def test_what_breaks_is_told_shortly() -> None:
         return Scenario(name="a", mode=Mode.IDEMPOTENT, schedule=schedule).fault_name
 
     assert named() == "none"
-    assert named(*leader, *leader, *leader) == named(*leader), "one that is repeated is one"
+    assert named(*leader, *leader, *leader) == named(*leader), "a repeated fault is named once"
     assert named(*others) == "+".join(named(one) for one in others)
     assert named(*leader, *others) == "5 different faults"
 
@@ -111,11 +111,11 @@ def test_seeds_differ_between_scenarios_and_repeat() -> None:
 
 # TRUST section 5: a name is a folder below runs/ and a part of topics
 @pytest.mark.parametrize("name", ["", ".", "..", ".clusters", "größe", "a/b", "a b", "-x", "a\n", "x" * 151])
-def test_a_name_that_is_no_topic_or_leaves_its_folder_is_refused(name: str) -> None:
+def test_a_name_that_is_not_a_valid_topic_or_leaves_its_folder_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match=r"Scenario\.name"):
         Scenario(name=name, mode=Mode.AT_LEAST_ONCE)
 
 
 @pytest.mark.parametrize("name", ["a", "A.b_c-9", "_x", "x" * 150])
-def test_a_name_that_is_a_topic_is_taken(name: str) -> None:
+def test_a_name_that_is_a_valid_topic_is_accepted(name: str) -> None:
     assert Scenario(name=name, mode=Mode.AT_LEAST_ONCE).name == name

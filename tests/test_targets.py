@@ -1,4 +1,4 @@
-"""Targets pick by role and only read."""
+"""Targets pick nodes by role and change nothing."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_follows_the_role_when_it_moves() -> None:
     assert [node.name for node in follower_of().pick(arena)] == ["broker-1"]
 
 
-def test_picks_nobody_when_nobody_leads() -> None:
+def test_picks_no_node_without_a_leader() -> None:
     arena = make_arena()
     for broker in arena.cluster.brokers:
         broker.alive = False
@@ -66,8 +66,8 @@ def test_picks_nobody_when_nobody_leads() -> None:
     assert follower_of().pick(arena) == []
 
 
-def test_an_unknown_partition_is_named_with_those_that_exist() -> None:
-    with pytest.raises(UsageError, match="no partition 7; there are: 0, 1"):
+def test_an_unknown_partition_is_an_error_that_lists_the_partitions() -> None:
+    with pytest.raises(UsageError, match="no partition 7; its partitions: 0, 1"):
         leader_of(7).pick(make_arena())
 
 
@@ -98,7 +98,7 @@ def test_minority_and_majority_share_the_brokers() -> None:
     assert len(some_brokers(5, seed=1).pick(arena)) == 3
 
 
-def test_a_worker_that_is_not_there_is_named() -> None:
+def test_an_unknown_worker_is_an_error_that_lists_the_workers() -> None:
     with pytest.raises(UsageError, match="no worker consumer-1; the run has: producer-1"):
         consumer().pick(make_arena())
 
@@ -111,5 +111,5 @@ def test_an_unknown_role_is_named() -> None:
 @pytest.mark.parametrize(
     "target", [leader_of(2), everyone(), some_brokers(2, seed=7), transaction_coordinator(3)], ids=str
 )
-def test_a_target_is_made_again_from_its_description(target: Target) -> None:
+def test_a_target_is_restored_from_its_description(target: Target) -> None:
     assert Target.of(json.loads(json.dumps(target.describe()))) == target

@@ -1,4 +1,4 @@
-"""The shape of the project: short files and functions, small folders, one meaning for one name, documents that are true.
+"""The shape of the project: short files and functions, small folders, unique class names, true documents.
 
 Exceptions are in tidy.toml. Its numbers may only become smaller and its lists only shorter.
 """
@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[1]
 EXCEPTIONS: dict[str, Any] = tomllib.loads((ROOT / "tests" / "tidy.toml").read_text(encoding="utf-8"))
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 FILE_LINES, FUNCTION_LINES, FOLDER_MODULES = 250, 70, 18
-SLACK = 10  # lines that an exception may be above the truth before it has to be lowered
+SLACK = 10  # lines that an exception may exceed the real length before it has to be lowered
 MANY_PLUGINS = ("faults", "harness/reconcile/anomalies")  # one file a plug-in, so they grow
 DOCUMENTS = [
     *("README.md", "CONTRIBUTING.md"),
@@ -37,7 +37,7 @@ RULE = re.compile(r"(?<![\w.-])E(\d{1,2})(?![\w.])")
 
 @cache
 def files() -> list[str]:
-    """All files of the project, by their paths."""
+    """Return the paths of all files of the project."""
     tops = ("benchmarks", "docs", "faults", "harness", "reports", "suites", "tests")
     found = [ROOT / "conftest.py", *(path for top in tops for path in (ROOT / top).rglob("*.*"))]
     return sorted(p.relative_to(ROOT).as_posix() for p in found if "__pycache__" not in p.parts)
@@ -58,7 +58,7 @@ def document(name: str) -> str:
 
 
 def compare(found: dict[str, int], allowed: dict[str, int], limit: int) -> list[str]:
-    """What is longer than allowed, and exceptions that are not needed any more or are too generous."""
+    """Return what is longer than allowed, and exceptions that are unnecessary or too generous."""
     wrong = [
         f"{name}: {lines} lines, at most {allowed.get(name, limit)}"
         for name, lines in found.items()
@@ -98,7 +98,7 @@ def test_folders_have_few_modules() -> None:
 
 
 def imported(name: str) -> Iterator[str]:
-    """The names of modules, or of things in them, that a file imports."""
+    """Yield the names of modules, or of things in them, that a file imports."""
     for node in ast.walk(tree_of(name)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -111,7 +111,7 @@ def imported(name: str) -> Iterator[str]:
 
 
 def own_folder(name: str) -> set[str]:
-    """The folders whose private modules a file may import: its own, and of a test that of what it tests."""
+    """Return the folders whose private modules a file may import: its own, and for a test the folder that it tests."""
     folder = name.rpartition("/")[0]
     found = {folder}
     if folder.startswith("tests/"):

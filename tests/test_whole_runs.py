@@ -1,7 +1,7 @@
 """Whole runs without Kafka: real workers and clients on mock brokers, real Spark, every verdict.
 
-The honest reader gives HELD. The same run read by a liar gives VIOLATED with the lie named: a harness that misses
-it is blind.
+An honest final reader gives HELD. A lying one gives VIOLATED, with the anomaly of the lie: a harness that misses it is
+blind.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def test_an_honest_run_is_held_and_can_be_reconciled_again(campaign: Campaign) -
 def test_a_packed_run_is_reconciled_as_before_here_and_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """TRUST R6: what is as expected is packed as soon as it is judged, what is not stays whole."""
+    """TRUST R6: an expected run is packed as soon as it is judged, an unexpected one keeps all files."""
     with (
         MemoryCluster(tmp_path / "cluster") as cluster,
         Campaign(cluster, tmp_path / "runs", keep="evidence", pack_at_once=True) as campaign,
@@ -93,7 +93,7 @@ def test_a_packed_run_is_reconciled_as_before_here_and_elsewhere(
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError("ours"), KeyboardInterrupt("SIGTERM")])
-def test_a_run_that_is_broken_off_is_inconclusive_and_says_why(  # TRUST R7
+def test_an_aborted_run_is_inconclusive_with_its_reason(  # TRUST R7
     campaign: Campaign, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
     def fails(*_: object) -> int:
@@ -118,7 +118,7 @@ def test_a_run_that_is_broken_off_is_inconclusive_and_says_why(  # TRUST R7
     assert any(why in doubt for doubt in judgement.inconclusive), judgement.inconclusive
 
 
-def test_observers_look_on_and_change_nothing(campaign: Campaign) -> None:
+def test_observers_do_not_affect_the_run(campaign: Campaign) -> None:
     result = campaign.run(replace(HONEST, name="observed", observed=True)).result()
     assert result.verdict is Verdict.HELD, result.explain()
     acked = result.count("acked")
@@ -130,8 +130,8 @@ def test_observers_look_on_and_change_nothing(campaign: Campaign) -> None:
     assert result.count("delivered") == acked > 0
 
 
-def test_a_pipeline_makes_what_it_has_to(campaign: Campaign) -> None:
-    """Mock brokers have no transactions worth the name, so it is one that commits when its output was acked."""
+def test_a_pipeline_sends_its_effects(campaign: Campaign) -> None:
+    """Mock brokers have no real transactions, so this pipeline commits after its output was acked."""
     scenario = replace(
         HONEST,
         name="pipeline",
@@ -145,9 +145,7 @@ def test_a_pipeline_makes_what_it_has_to(campaign: Campaign) -> None:
     assert result.reconciled["compared"]["double_effect"] > 0
 
 
-def test_a_pipeline_that_leaves_out_an_effect_is_seen(
-    campaign: Campaign, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_effect_of_a_pipeline_is_found(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ONCEPROOF_LIE", "lose")
     scenario = replace(
         HONEST,
@@ -178,7 +176,7 @@ def test_a_group_that_changes_loses_nothing(campaign: Campaign, auto_commit: boo
     assert result.reconciled["coverage"]["rebalances"] > 1, "it never left"
 
 
-def test_every_lie_is_seen(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_lie_is_found(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ONCEPROOF_LIE", "lose,repeat,swap,corrupt")
     result = campaign.run(replace(HONEST, name="lies", client="lying")).result()
     assert result.verdict is Verdict.VIOLATED, result.explain()
@@ -189,8 +187,8 @@ def test_every_lie_is_seen(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) 
         assert all(f["messages"] and f["text"] for f in evidence)
 
 
-def test_a_final_reader_that_runs_out_of_time_accuses_nobody(campaign: Campaign) -> None:
-    """T1: the log is whole, and nothing of it was read in time."""
+def test_a_final_reader_that_times_out_is_never_a_violation(campaign: Campaign) -> None:
+    """T1: the log is complete, and nothing of it was read in time."""
     timings = replace(HONEST.timings, final_read_limit_s=0.001)
     result = campaign.run(replace(HONEST, name="no-time", timings=timings)).result()
     assert result.verdict is Verdict.INCONCLUSIVE, result.explain()
@@ -203,10 +201,10 @@ def test_a_final_reader_that_runs_out_of_time_accuses_nobody(campaign: Campaign)
     assert result.reconciled["compared"]["lost"] == 0
 
 
-def test_a_final_reader_that_is_killed_accuses_nobody(
+def test_a_killed_final_reader_is_never_a_violation(
     campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """T1: it has written some rows when it is killed with SIGKILL, and the log itself is whole."""
+    """T1: it has written some rows when it is killed by SIGKILL, and the log itself is complete."""
     monkeypatch.setenv("ONCEPROOF_LIE", "die")
     result = campaign.run(replace(HONEST, name="killed-reader", client="lying")).result()
     assert 0 < result.count("in_log") < result.count("acked"), "it was not killed half way"
@@ -217,11 +215,11 @@ def test_a_final_reader_that_is_killed_accuses_nobody(
 
 
 class _KilledFromOutside:
-    """Kills workers of a run with SIGKILL once all of them have something to lose, as the kernel does when memory is short."""
+    """Kills workers of a run by SIGKILL once all of them have worked, as the kernel does when memory is short."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
         self.killed: list[str] = []
-        self._all_ready = threading.Barrier(len(names))  # a run goes to its end as soon as one is missed
+        self._all_ready = threading.Barrier(len(names))  # the run ends as soon as one worker is missing
         start = Worker.start
 
         def start_and_kill(worker: Worker) -> None:
@@ -233,7 +231,7 @@ class _KilledFromOutside:
 
     def _kill(self, worker: Worker) -> None:
         assert worker._process is not None
-        if worker.role != "final_reader":  # that one shows nothing
+        if worker.role != "final_reader":  # which has no counters
             wait_until(
                 lambda: worker.counters().delivered + worker.counters().acked > 100, 60.0, "it does nothing"
             )
@@ -254,7 +252,7 @@ class _KilledFromOutside:
 def test_a_worker_killed_from_outside_makes_the_run_inconclusive(
     names: tuple[str, ...], campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """TRUST T10: it was HELD without a word."""
+    """TRUST T10: such a run used to be HELD."""
     outside = _KilledFromOutside(monkeypatch, *names)
     timings = replace(HONEST.timings, drain_limit_s=5, warm_up_limit_s=30, final_read_limit_s=30)
     scenario = replace(HONEST, name=f"outside-{names[0]}", observed=True, timings=timings, produce_s=1.0)
@@ -292,10 +290,10 @@ def test_a_worker_that_fails_makes_the_run_inconclusive(
     assert any("no such lie" in text for text in result.judgement.inconclusive), result.explain()
 
 
-def test_a_control_is_satisfied_by_what_it_requires_alone(
+def test_a_control_is_satisfied_only_by_its_required_anomaly(
     campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From the scenario through manifest, verdict.json and report: one rule (E13)."""
+    """The scenario, manifest, verdict.json and report follow one rule (E13)."""
     monkeypatch.setenv("ONCEPROOF_LIE", "lose")
     lost = replace(
         HONEST,
@@ -303,7 +301,7 @@ def test_a_control_is_satisfied_by_what_it_requires_alone(
         client="lying",
         expected=Verdict.VIOLATED,
         requires={"lost": 1},
-        # What the final reader hides is delivered all the same, so it is found as another anomaly too.
+        # A record that the final reader hides is still delivered, so another anomaly is found too.
         tolerates=("phantom", "offset_conflict"),
         control=True,
     )

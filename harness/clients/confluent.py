@@ -28,9 +28,9 @@ from harness.clients.librdkafka.abandoned_call import call_or_give_up
 from harness.clients.librdkafka.translation import (
     commit_outcome,
     consumer_settings,
+    described,
     producer_settings,
     send_outcome,
-    told,
     transaction_outcome,
     unmixed,
 )
@@ -56,7 +56,7 @@ class ConfluentProducer:
         settings = producer_settings(spec)
         self._topic, self._topics = spec.topic, (spec.topic, *spec.more_topics)
         self.trouble = ""
-        self._positions_told = str(settings.get("acks")) != "0"  # with acks=0 offsets are absent or invented
+        self._has_offsets = str(settings.get("acks")) != "0"  # with acks=0 offsets are absent or invented
         self._producer = Producer(settings)
         if spec.transactional_id:
             self._init_transactions()
@@ -73,11 +73,11 @@ class ConfluentProducer:
                     raise ProducerLost(f"init_transactions: {error.str()}") from problem
 
     def send(self, message: msg.Message, on_outcome: OnOutcome) -> None:
-        seq, positions_told = message.seq, self._positions_told
+        seq, has_offsets = message.seq, self._has_offsets
 
         def report(error: KafkaError | None, record: Any) -> None:
             if error is None:
-                on_outcome(seq, 1, record.partition(), record.offset() if positions_told else -1, 0)
+                on_outcome(seq, 1, record.partition(), record.offset() if has_offsets else -1, 0)
             else:
                 on_outcome(seq, send_outcome(error), record.partition(), -1, error.code())
 
@@ -94,7 +94,7 @@ class ConfluentProducer:
                 )
                 return
             except BufferError:
-                # The local queue is full: this record was not taken, so trying again is no second attempt.
+                # The local queue is full: the record was not accepted, so a retry is not a second attempt.
                 self.poll(0.05)
             except KafkaException as problem:
                 error = problem.args[0]
@@ -102,7 +102,7 @@ class ConfluentProducer:
                     on_outcome(seq, Outcome.REJECTED, -1, -1, error.code())
                     return
                 on_outcome(seq, Outcome.UNKNOWN, -1, -1, error.code())
-                raise ProducerLost(f"produce: {told(error)}") from problem
+                raise ProducerLost(f"produce: {described(error)}") from problem
 
     def poll(self, timeout_s: float) -> None:
         self._serve(self._producer.poll, timeout_s)
@@ -114,24 +114,24 @@ class ConfluentProducer:
         try:
             with unmixed():
                 return int(call(timeout_s))
-        except KafkaException as problem:  # the library tells of a fatal error by whatever is called next
-            raise ProducerLost(f"{call.__name__}: {told(problem.args[0])}") from problem
+        except KafkaException as problem:  # the library raises a fatal error from the next call
+            raise ProducerLost(f"{call.__name__}: {described(problem.args[0])}") from problem
 
     def begin(self) -> None:
         try:
             self._producer.begin_transaction()
         except KafkaException as problem:
-            raise ProducerLost(f"begin_transaction: {told(problem.args[0])}") from problem
+            raise ProducerLost(f"begin_transaction: {described(problem.args[0])}") from problem
 
     def send_offsets(self, positions: Mapping[int, int], consumer: Any, timeout_s: float) -> Outcome:
-        """The consumer has to be one of this library, which may not look at its limit: docs/findings/librdkafka-5511.md."""
+        """Send the offsets of a consumer of this library, which may ignore the limit: docs/findings/librdkafka-5511.md."""
         try:
             offsets, member = consumer.for_transaction(positions)
             send = partial(self._producer.send_offsets_to_transaction, offsets, member, timeout_s)
             with unmixed():
                 returned = call_or_give_up(send, timeout_s + GRACE_S)
         except KafkaException as problem:
-            self.trouble = told(problem.args[0])
+            self.trouble = described(problem.args[0])
             return transaction_outcome(problem.args[0])
         if not returned:
             self.trouble = f"send_offsets_to_transaction has not returned after {timeout_s + GRACE_S:g} s, its limit is {timeout_s:g}"
@@ -149,7 +149,7 @@ class ConfluentProducer:
             with unmixed():
                 call(timeout_s)
         except KafkaException as problem:
-            self.trouble = told(problem.args[0])
+            self.trouble = described(problem.args[0])
             return transaction_outcome(problem.args[0])
         return Outcome.ACKED
 
@@ -162,7 +162,7 @@ class ConfluentProducer:
 
     def close(self) -> None:
         self._producer.purge()
-        with suppress(KafkaException), unmixed():  # of one that was fenced: whoever used it has been told
+        with suppress(KafkaException), unmixed():  # a fenced producer: its user already knows
             self._producer.flush(1)
 
 
@@ -182,9 +182,9 @@ class ConfluentConsumer:
         elif spec.group:
             self._subscribe(on_assignment)
 
-    def _subscribe(self, tell: OnAssignment) -> None:
+    def _subscribe(self, on_assignment: OnAssignment) -> None:
         def listener(how: str) -> Any:
-            return lambda _, partitions: tell(how, sorted(p.partition for p in partitions))
+            return lambda _, partitions: on_assignment(how, sorted(p.partition for p in partitions))
 
         self._consumer.subscribe(
             [self._topic],
@@ -197,14 +197,14 @@ class ConfluentConsumer:
         records, errors, refused = self._consumer.consume(at_most, timeout_s), [], []
         ends: dict[Any, Any] = {}  # the library's types allow None where it never is
         reported = _each(Record.error, records)
-        if any(reported):  # most often none
+        if any(reported):  # usually none
             for record, error in zip(records, reported, strict=True):
                 if error is None:
                     continue
                 if error.code() == KafkaError._PARTITION_EOF:
                     ends[record.partition()] = record.offset()
                     continue
-                errors.append(told(error))
+                errors.append(described(error))
                 if error.code() == KafkaError._BAD_MSG:
                     refused.append((record.partition(), record.offset()))
             records = [record for record, error in zip(records, reported, strict=True) if error is None]
@@ -221,9 +221,9 @@ class ConfluentConsumer:
         return Batch(rows, positions, ends, errors, effects, commits)
 
     def _read_on(self, refused: list[tuple[Any, Any]]) -> None:
-        """Read from here on without comparing checksums: the library would ask for the damaged batch again and again.
+        """Read on without comparing checksums: the library would fetch the damaged batch again and again.
 
-        What is wrong with it is recorded at its first offset, unless a payload shows it anyway.
+        The damage is recorded at the first offset of the batch, unless a payload shows it anyway.
         """
         spec = self._spec
         assert spec.assign is not None, "checksums are compared by a reader that is assigned by hand"
@@ -241,7 +241,7 @@ class ConfluentConsumer:
             self._commits.append((offsets, commit_outcome(error), error.name() if error else ""))
 
     def _rows(self, records: list[Any], values: list[Any]) -> Any:
-        """Records as ledger rows: whole columns at a time, since a Python loop would be the bottleneck."""
+        """Return the records as ledger rows: whole columns at a time, since a Python loop would be the bottleneck."""
         fields, flags = msg.read_payloads(values, self._run)
         rows = np.zeros(len(records), dtype=DELIVERY)
         rows["t"] = now_ns()
@@ -256,15 +256,15 @@ class ConfluentConsumer:
         if self._damaged:
             places = zip(rows["partition"].tolist(), rows["offset"].tolist(), strict=True)
             flags |= _flag(msg.BAD_HEADER, [place in self._damaged for place in places])
-        # Of a damaged or foreign payload nothing else can be said.
+        # If the payload is damaged or foreign, its other fields mean nothing.
         flags[(flags & msg.BAD_PAYLOAD) > 0] = msg.BAD_PAYLOAD
         rows["flags"] = flags
         return rows
 
     def _wrong_around(self, records: list[Any], values: list[bytes | None], fields: Any) -> Any:
-        """Row flags for what stands around the payload: key, time, headers.
+        """Return row flags for wrong keys, times and headers.
 
-        Each is compared as whole lists first, which is quick; only a difference is looked at record by record.
+        Whole lists are compared first, which is quick; only a difference is examined record by record.
         """
         flags = np.zeros(len(records), dtype=np.uint8)
         keys, key_ids = _each(Record.key, records), fields["key"]
@@ -274,7 +274,7 @@ class ConfluentConsumer:
         wanted_times = list(zip(repeat(TIMESTAMP_CREATE_TIME), fields["timestamp_ms"].tolist(), strict=False))
         times = _each(Record.timestamp, records)
         if times != wanted_times:
-            # With LogAppendTime the broker's time stands there by design: only create times can be compared.
+            # With LogAppendTime the record has the broker's time by design: only create times can be compared.
             wrong = [a != b and a[0] == b[0] for a, b in zip(times, wanted_times, strict=True)]
             flags |= _flag(msg.BAD_TIMESTAMP, wrong)
         step = self._check_headers_every
@@ -297,11 +297,11 @@ class ConfluentConsumer:
 
     def store(self, positions: Mapping[int, int]) -> None:
         for partition, offset in positions.items():
-            with suppress(KafkaException):  # it was taken away meanwhile: not ours to commit any more
+            with suppress(KafkaException):  # the partition was revoked meanwhile: another member commits it
                 self._consumer.store_offsets(offsets=[TopicPartition(self._topic, partition, offset)])
 
     def for_transaction(self, positions: Mapping[int, int]) -> tuple[list[TopicPartition], Any]:
-        """What a producer sends with a transaction to commit these positions for this member of the group."""
+        """Return the offsets and the member metadata that a producer adds to a transaction."""
         offsets = [TopicPartition(self._topic, p, o) for p, o in positions.items()]
         return offsets, self._consumer.consumer_group_metadata()
 
@@ -330,7 +330,7 @@ class ConfluentConsumer:
             try:
                 found = self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), left_s)
             except KafkaException as problem:
-                # The library asks a leader that it knows from before a failover; it learns of the new one meanwhile.
+                # The library asks the leader from before a failover; it learns of the new one meanwhile.
                 if problem.args[0].code() not in _ANOTHER_LEADER or time.monotonic() >= deadline:
                     raise
                 time.sleep(0.1)
@@ -344,7 +344,7 @@ class ConfluentConsumer:
 
 
 def effects_in(rows: npt.NDArray[np.void], values: list[Any]) -> npt.NDArray[np.void]:
-    """Those of the records that were made of others, and what they were made of."""
+    """Return the records that are effects of inputs, with the inputs that they were made of."""
     which = np.flatnonzero(
         (rows["intent"] & msg.EFFECT > 0) & (rows["flags"] & (msg.BAD_PAYLOAD | msg.FOREIGN_RUN) == 0)
     )
@@ -358,7 +358,7 @@ def effects_in(rows: npt.NDArray[np.void], values: list[Any]) -> npt.NDArray[np.
 
 
 class _KeyBytes(dict[int, bytes | None]):
-    """The bytes of each key number, made once."""
+    """The bytes of each key number, computed once."""
 
     def __missing__(self, key_id: int) -> bytes | None:
         self[key_id] = msg.key_bytes(key_id)
@@ -369,7 +369,7 @@ _KEYS = _KeyBytes()
 
 
 def _each(call: Callable[[Any], Any], items: list[Any]) -> list[Any]:
-    """The results for all items: with a method that is written in C, in half the time of a comprehension."""
+    """Return the results for all items; with a method written in C, in half the time of a comprehension."""
     return list(map(call, items))
 
 

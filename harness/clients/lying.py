@@ -1,8 +1,8 @@
 """A client whose readers lie on purpose, for testing the harness itself only.
 
-It wraps the confluent client and changes what the log seems to hold, as the environment variable
-ONCEPROOF_LIE says, for example `lose,swap`. A harness that still says HELD is blind. With `die` the reader tells the
-truth and is killed half way, as if from outside: a harness that then says VIOLATED accuses Kafka of its own failure.
+It wraps the confluent client and changes the records that it returns. The environment variable ONCEPROOF_LIE chooses how, for
+example `lose,swap`. If the verdict is still HELD, the harness is blind. With `die` the reader returns true records and is
+killed half way, as if from outside: if the verdict is then VIOLATED, the harness blames Kafka for its own failure.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from harness.contracts import Batch, Consumer, ConsumerSpec, OnAssignment, Outco
 from harness.errors import UsageError
 from harness.ledger.message import BAD_PAYLOAD
 
-# Which lie is told about which sequence number of each session: apart, so that several can be told at once.
+# The sequence number of each session that a lie changes: different ones, so that lies can be combined.
 LIES = {"lose": 10, "repeat": 20, "swap": 30, "corrupt": 40, "die": 50}
-_A_FEW = 20  # records at once, so that one that dies has written some
+_A_FEW = 20  # records per poll, so that a reader that dies has written some
 
 
 class LyingConsumer:
@@ -33,7 +33,7 @@ class LyingConsumer:
         batch = self._inner.poll(timeout_s, min(at_most, _A_FEW) if "die" in self._lies else at_most)
         rows = batch.rows
         for lie in self._lies:
-            rows = _told(rows, lie)
+            rows = _apply(lie, rows)
         effects = batch.effects
         if effects is not None and "lose" in self._lies:
             effects = effects[effects["seq"] != LIES["lose"]]
@@ -55,38 +55,42 @@ class LyingConsumer:
         self._inner.close()
 
 
-def _told(rows: npt.NDArray[np.void], lie: str) -> npt.NDArray[np.void]:
+def _apply(lie: str, rows: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
     victims = np.flatnonzero(rows["seq"] == LIES[lie])
     if not len(victims):
         return rows
     if lie == "die":
         os.kill(os.getpid(), signal.SIGKILL)
-    told = rows.copy()
+    changed = rows.copy()
     if lie == "lose":
-        return np.delete(told, victims)
+        return np.delete(changed, victims)
     if lie == "repeat":
-        again = told[victims].copy()
+        again = changed[victims].copy()
         again["offset"] += 1 << 40  # one message at two offsets
-        return np.concatenate([told, again])
+        return np.concatenate([changed, again])
     if lie == "corrupt":
-        told["flags"][victims] |= BAD_PAYLOAD
-        return told
-    # swap: the victim stands where the next record of its session in that partition stands, and the reverse
+        changed["flags"][victims] |= BAD_PAYLOAD
+        return changed
+    # swap: the victim and the next record of its session in that partition exchange their offsets
     for victim in victims.tolist():
-        same = (told["session"] == told["session"][victim]) & (told["partition"] == told["partition"][victim])
-        later = np.flatnonzero(same & (told["seq"] > LIES[lie]))
+        same = (changed["session"] == changed["session"][victim]) & (
+            changed["partition"] == changed["partition"][victim]
+        )
+        later = np.flatnonzero(same & (changed["seq"] > LIES[lie]))
         if len(later):
             other = int(later[0])
-            offsets = told["offset"][[victim, other]].copy()
-            told["offset"][[other, victim]] = offsets
-    return told
+            offsets = changed["offset"][[victim, other]].copy()
+            changed["offset"][[other, victim]] = offsets
+    return changed
 
 
 class Lying:
     def __init__(self) -> None:
         self._lies = os.environ.get("ONCEPROOF_LIE", "").split(",")
         if not set(self._lies) <= LIES.keys():
-            raise UsageError(f"ONCEPROOF_LIE is {','.join(self._lies)!r}; `lying` knows: {', '.join(LIES)}")
+            raise UsageError(
+                f"ONCEPROOF_LIE={','.join(self._lies)}: unknown lie; choose from {', '.join(LIES)}"
+            )
         self._honest = Confluent()
 
     def open_producer(self, settings: ProducerSpec) -> ConfluentProducer:
@@ -94,7 +98,7 @@ class Lying:
 
     def open_consumer(self, settings: ConsumerSpec, on_assignment: OnAssignment) -> Consumer:
         honest = self._honest.open_consumer(settings, on_assignment)
-        # Only the final reader lies: what the group saw stays true.
+        # Only the final reader lies: the deliveries of the group stay true.
         return honest if settings.group else LyingConsumer(honest, self._lies)
 
 

@@ -1,4 +1,4 @@
-"""Live progress on stderr: one changing line on a terminal, one line an event elsewhere."""
+"""Live progress on stderr: one changing line on a terminal, otherwise one line for each event."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ class Progress:
     def begin(self, number: int, scenario: str) -> None:
         self._prefix = f"[{number:2}/{self._total}] "
 
-    def tell(self, scenario: str, text: str) -> None:
-        """What happens now; on a terminal it replaces what happened before."""
+    def show(self, scenario: str, text: str) -> None:
+        """Show the current step; on a terminal it replaces the previous one."""
         self._print(f"{self._prefix}{scenario}: {text}", lasting=not self._tty)
 
     def note(self, text: str) -> None:
-        """Something to keep on the screen."""
+        """Print a line that stays on the screen."""
         self._print(text, lasting=True)
 
     def done(self, future: Future[Result]) -> None:
         if future.cancelled() or future.exception():
-            return  # whoever waits for the result tells
+            return  # reported by the caller that waits for the result
         result = future.result()
         mark = "as expected" if result.as_expected else f"NOT as expected ({result.scenario.expected})"
         if result.judgement.required:
@@ -57,7 +57,7 @@ class Progress:
 
     def _print(self, text: str, *, lasting: bool) -> None:
         stamped = f"{time.monotonic() - self._began:6.1f}s {printable(text)}"
-        # A terminal that was closed (SIGHUP) is no reason to fail: what goes on has to undo faults and write the report.
+        # A closed terminal (SIGHUP) is no reason to fail: faults still have to be undone and the report written.
         with self._lock, suppress(OSError):
             if not self._tty:
                 sys.stderr.write(stamped + "\n")

@@ -1,8 +1,8 @@
-"""What commands that run scenarios on clusters share: run them, write one report of all, print the summary.
+"""Run scenarios on clusters, write one report, print the summary: shared by the commands that do so.
 
-Whatever ends the runs early, the report on those that were done is written first. What such a command ends with, the first that
-applies: 130 interrupted; 1 a promise violated or a control missed; 70 an error of ours, 2 a cluster or set-up that failed; 3 a
-run is INCONCLUSIVE; 0. Skipped scenarios change nothing, unless all are skipped: then there is nothing to prove (2).
+Whatever ends the runs early, the report on the completed runs is written first. The exit code is the first that applies: 130
+interrupted; 1 a promise violated or a control missed; 70 an internal error, 2 a failed cluster or set-up; 3 a run is
+INCONCLUSIVE; 0. Skipped scenarios do not change it, unless all are skipped: then there is nothing to prove (2).
 """
 
 from __future__ import annotations
@@ -34,29 +34,29 @@ if TYPE_CHECKING:
     from harness.scenario import Scenario
 
 CommandFor = Callable[["Scenario"], str]  # the command line that repeats one scenario's run
-Job = tuple[Choice, Sequence["Scenario"], CommandFor]  # scenarios for a cluster of their own
+Job = tuple[Choice, Sequence["Scenario"], CommandFor]  # scenarios that share one cluster
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seed", type=int, default=1, help="seed of everything random (default: 1)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of all random choices (default: 1)")
     parser.add_argument(
-        "--runs", type=Path, default=Path("runs"), help="where run folders go (default: runs)"
+        "--runs", type=Path, default=Path("runs"), help="folder for the run folders (default: runs)"
     )
     add_keep_option(parser.add_argument)
-    parser.add_argument("--report", type=Path, help="where the report goes (default: RUNS/report.html)")
+    parser.add_argument("--report", type=Path, help="file for the HTML report (default: RUNS/report.html)")
     parser.add_argument("--json", action="store_true", help="print the summary as one JSON object on stdout")
 
 
 @dataclass
 class Proof:
-    """Runs of one command, on one cluster after the other, in one report."""
+    """The runs of one command, on one or several clusters in sequence, in one report."""
 
     args: argparse.Namespace
     progress: Progress
-    runs: list[RunDir] = field(default_factory=list)  # that were done, also those that broke
-    kafka: list[str] = field(default_factory=list)  # versions that really ran
+    runs: list[RunDir] = field(default_factory=list)  # completed and broken ones
+    kafka: list[str] = field(default_factory=list)  # versions, as the clusters reported them
     _planned: int = 0
-    _skipped: dict[str, str] = field(default_factory=dict)  # by scenario: why
+    _skipped: dict[str, str] = field(default_factory=dict)  # reasons by scenario
     _errors: list[str] = field(default_factory=list)
     _unforeseen: list[BaseException] = field(default_factory=list)
     _archive: Making | None = None
@@ -64,7 +64,7 @@ class Proof:
     _started: str = field(default_factory=lambda: time.strftime("%Y-%m-%d %H:%M:%S %z"))
 
     def prepare(self) -> None:
-        """Undo and sweep what crashed runs left, fetch what is missing, begin to make Spark's class archive."""
+        """Undo and sweep leftovers of crashed runs, install missing tools, begin to make Spark's class archive."""
         from harness import provision
         from harness.clusters.base.abandoned_clusters import sweep_stale
         from harness.clusters.containers.leftovers import sweep_containers
@@ -85,10 +85,10 @@ class Proof:
         self._archive = make_in_background(self.progress.note)
 
     def _must_be_writable(self) -> None:
-        """Raise UsageError before anything is started where run folders or the report could not be written."""
+        """Raise UsageError before anything starts if run folders or the report cannot be written."""
         runs, report = self.args.runs, self.args.report or self.args.runs / "report.html"
         try:
-            str(runs.absolute()).encode()  # JSON and the report can only name it when it is UTF-8
+            str(runs.absolute()).encode()  # JSON and the report can only contain a UTF-8 path
             runs.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=runs):
                 pass
@@ -97,10 +97,10 @@ class Proof:
                 f"--runs {runs}: cannot be written: {reason_of(error)}; choose another folder"
             ) from error
         if report.suffix == ".json" or report.is_dir():
-            raise UsageError(f"--report {report}: the name of an HTML file is needed")
+            raise UsageError(f"--report {report}: give the name of an HTML file, e.g. report.html")
         try:
             report.parent.mkdir(parents=True, exist_ok=True)
-            # As it will be written: beside its place, then renamed.
+            # The report is written beside its final place, then renamed.
             with tempfile.TemporaryFile(dir=report.parent):
                 pass
         except (OSError, ValueError) as error:
@@ -109,9 +109,9 @@ class Proof:
             ) from error
 
     def carry_out(self, jobs: Sequence[Job], title: str, command: str) -> int:
-        """Run all jobs, write the report, print the summary; the exit code.
+        """Run all jobs, write the report, print the summary; return the exit code.
 
-        An interruption or an error is raised again when the report on the runs that were done is written.
+        An interruption or an error is raised again after the report on the completed runs is written.
         """
         self._planned = sum(len(scenarios) for _choice, scenarios, _command_for in jobs)
         ended: BaseException | None = None
@@ -123,7 +123,7 @@ class Proof:
                 raise
             ended = error
             if not isinstance(error, KeyboardInterrupt) and error not in self._unforeseen:
-                self._fail(str(error) if isinstance(error, OnceproofError) else _of_ours(error))
+                self._fail(str(error) if isinstance(error, OnceproofError) else _internal(error))
         code = self._publish(title, command, ended)
         failed = [*([ended] if ended is not None else []), *self._unforeseen]
         if self._archive is not None:
@@ -136,7 +136,7 @@ class Proof:
         return code
 
     def _run(self, choice: Choice, scenarios: Sequence[Scenario], command_for: CommandFor) -> None:
-        """Run all scenarios on a cluster of their own."""
+        """Run all scenarios of a job on a new cluster."""
         from harness.campaign import Campaign
         from harness.cluster_options import laid_out_for
         from harness.processes import ownership
@@ -150,7 +150,7 @@ class Proof:
                 Campaign(
                     cluster,
                     self.args.runs,
-                    say=self.progress.tell,
+                    say=self.progress.show,
                     command_for=command_for,
                     versions=versions(),
                     keep=self.args.keep,
@@ -158,26 +158,26 @@ class Proof:
                 )
             )
             futures: dict[str, Future[Result]] = {}
-            self.progress.tell("cluster", f"starting {choice}")
+            self.progress.show("cluster", f"starting {choice}")
             try:
                 with running(cluster):
-                    told = cluster.describe()
-                    self.progress.note(f"cluster ready after {told['steps_s']['ready']} s")
-                    for text in told.get("not_checked", ()):
+                    described = cluster.describe()
+                    self.progress.note(f"cluster ready after {described['steps_s']['ready']} s")
+                    for text in described.get("not_checked", ()):
                         self.progress.note(text)
-                    self.kafka.append(str(told.get("kafka_version", "unknown")))
+                    self.kafka.append(str(described.get("kafka_version", "unknown")))
                     self._run_all(campaign, cluster, self._possible(scenarios, cluster), futures)
-                ownership.remove(folder)  # only now: its logs tell why a cluster did not come up
+                ownership.remove(folder)  # only now: its logs show why a cluster did not start
             except KeyboardInterrupt:
                 if futures:
-                    self.progress.note("interrupted: reconciling the runs that are done; Ctrl-C skips that")
+                    self.progress.note("interrupted: reconciling the completed runs; Ctrl-C skips that")
                 raise
             finally:
                 self.runs += campaign.runs
-                self._await(futures)  # the cluster is not needed for that
+                self._await(futures)  # the cluster is not needed any more
 
     def _possible(self, scenarios: Sequence[Scenario], cluster: Cluster) -> list[Scenario]:
-        """Without those that the cluster has no powers for; each is noted with its reason."""
+        """Return the scenarios that the cluster has the powers for; note the others with the reason."""
         from harness.injector import why_not_applicable
 
         reasons = {scenario.name: why_not_applicable(scenario, cluster) for scenario in scenarios}
@@ -188,8 +188,8 @@ class Proof:
         left = [scenario for scenario in scenarios if reasons[scenario.name] is None]
         if not left:
             raise UsageError(
-                f"nothing is left to prove: {next(filter(None, reasons.values()))}; "
-                "prove --only '*-none' runs the modes without faults"
+                f"all scenarios are skipped: {next(filter(None, reasons.values()))}; "
+                "use prove --only '*-none' to run the modes without faults"
             )
         return left
 
@@ -200,9 +200,9 @@ class Proof:
         scenarios: Sequence[Scenario],
         futures: dict[str, Future[Result]],
     ) -> None:
-        """Run one after the other; each is reconciled while the next one runs.
+        """Run the scenarios in sequence; each is reconciled while the next one runs.
 
-        After an error of ours the next one runs only on a cluster that answers and has nothing left of a fault.
+        After an internal error the next one runs only if the cluster answers and no fault has left anything.
         """
         for number, scenario in enumerate(scenarios, start=len(self.runs) + 1):
             self.progress.begin(number, scenario.name)
@@ -214,7 +214,7 @@ class Proof:
                 raise campaign.broken[-1].error
 
     def _await(self, futures: Mapping[str, Future[Result]]) -> None:
-        """Wait until all are reconciled. One that cannot be is in the report without counts, and named."""
+        """Wait until all runs are reconciled. A run that cannot be is reported by name, without counts."""
         from harness.execute import BrokenRun
 
         for name, future in futures.items():
@@ -225,16 +225,16 @@ class Proof:
                 self._fail(f"{name}: {error}")
             except OnceproofError as error:
                 self._fail(f"{name}: not reconciled: {error}")
-            except Exception as error:  # noqa: BLE001  whatever it is, the other runs are reported, then it is raised
+            except Exception as error:  # noqa: BLE001  the other runs are reported first, then it is raised
                 self._unforeseen.append(error)
-                self._fail(f"{name}: not reconciled: {_of_ours(error)}")
+                self._fail(f"{name}: not reconciled: {_internal(error)}")
 
     def _fail(self, text: str) -> None:
         self._errors.append(" ".join(text.split()))
         self.progress.note(self._errors[-1])
 
     def _publish(self, title: str, command: str, ended: BaseException | None) -> int:
-        """Write the report, print the summary; the exit code of the runs."""
+        """Write the report, print the summary; return the exit code of the runs."""
         from harness.provision.versions import versions
         from reports import summary
         from reports.build import build
@@ -256,7 +256,7 @@ class Proof:
             course=course,
         )
         rows = read_runs(self.runs)
-        # After a SIGHUP the terminal is gone; the report is written all the same.
+        # After a SIGHUP the terminal is closed, but the report is written.
         with suppress(*([OSError] if how == INTERRUPTED else [])):
             if args.json:
                 print(json.dumps(summary.summary(rows, report, args.seed, known, course)), flush=True)
@@ -269,9 +269,9 @@ class Proof:
 def _usable(cluster: Cluster) -> bool:
     try:
         return bool(cluster.view().registered_brokers()) and not cluster.residue()
-    except Exception:  # noqa: BLE001  whatever it is: it cannot be used
+    except Exception:  # noqa: BLE001  with any error the cluster cannot be used
         return False
 
 
-def _of_ours(error: BaseException) -> str:
+def _internal(error: BaseException) -> str:
     return f"an error of onceproof: {type(error).__name__}: {error}"

@@ -1,7 +1,6 @@
-"""say what this machine can do, why, and what that enables
+"""report what this machine can do, why, and what that enables
 
-Looks only, installs nothing. Exit codes: 0 when `prove` can run here or everything missing for it can be
-fetched, 2 when it cannot.
+Installs nothing. Exit codes: 0 if `prove` can run here, after an automatic installation if need be; 2 if it cannot.
 """
 
 from __future__ import annotations
@@ -12,12 +11,12 @@ from harness.runtime import exits
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the command."""
+    """Add the options of the command."""
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints the facts."""
+    """Print the facts."""
     from harness.machine.doctor import as_json, as_table, can_prove, facts
 
     found = facts()

@@ -1,4 +1,4 @@
-"""list the faults: what each does, how, and what that needs
+"""list the faults: what each does, the ways to do it and their requirements
 
 `--markdown` prints docs/faults.md, with the effects that the suite measured.
 """
@@ -9,16 +9,16 @@ import argparse
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the command."""
+    """Add the options of the command."""
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print one JSON list")
-    form.add_argument("--markdown", action="store_true", help="print the document")
+    form.add_argument("--markdown", action="store_true", help="print docs/faults.md")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints the family."""
-    from harness.fault_catalogue import as_json, as_markdown, as_table, family
+    """Print the catalogue of faults."""
+    from harness.fault_catalogue import as_json, as_markdown, as_table, catalogue
 
-    told = family()
-    print(as_json(told) if args.json else as_markdown(told) if args.markdown else as_table(told))
+    faults = catalogue()
+    print(as_json(faults) if args.json else as_markdown(faults) if args.markdown else as_table(faults))
     return 0

@@ -1,7 +1,7 @@
 """judge operation histories that another tool recorded
 
-Each FILE is JSON lines, an event a line (docs/histories.md). All files are judged in one Spark session.
-Exit codes: 0 all held, 1 one violated, 3 else one inconclusive, 2 bad input (named by file and line).
+Each FILE contains JSON lines, one event a line (docs/histories.md). All files are judged in one Spark session.
+Exit codes: 0 all held, 1 at least one violated, 3 none violated but at least one inconclusive, 2 bad input (file and line).
 """
 
 from __future__ import annotations
@@ -17,33 +17,37 @@ from harness.runtime.terminal import printable
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", metavar="FILE", type=Path, nargs="+", help="histories, JSON lines")
+    parser.add_argument("files", metavar="FILE", type=Path, nargs="+", help="history in JSON lines")
     parser.add_argument(
         "--guarantee", metavar="NAME", type=_mode, default=Mode.EXACTLY_ONCE,
-        help="what was promised: at_most_once, at_least_once, idempotent or exactly_once (default: %(default)s)",
+        help="guarantee to judge by: at_most_once, at_least_once, idempotent or exactly_once (default: %(default)s)",
     )  # fmt: skip
     parser.add_argument(
-        "--ww-deps", action="store_true", help="for cycles, take the order of writes from their offsets too"
+        "--ww-deps",
+        action="store_true",
+        help="use the offsets of writes as their order when looking for cycles",
     )
     parser.add_argument(
         "--closed",
         action="store_true",
-        help="the histories have every sender: a message that nobody sent is a phantom",
+        help="the history contains every send; report a message without a send as a phantom",
     )
-    parser.add_argument("--json", action="store_true", help="print a JSON object for each file, one a line")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per line for each file")
 
 
 def _mode(name: str) -> Mode:
     try:
         return Mode(name.replace("-", "_"))
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(Mode)}") from None
+        raise argparse.ArgumentTypeError(
+            f"unknown guarantee {name!r}; choose one of {', '.join(Mode)}"
+        ) from None
 
 
 def run(args: argparse.Namespace) -> int:
     from harness.histories.parse import read_history
 
-    # All files are read before Spark is started: bad input is told at once.
+    # All files are read before Spark starts, so that bad input is reported at once.
     histories = [read_history(path) for path in args.files]
     from harness.histories.judge import judge_histories
     from harness.reconcile.spark import jvm, session

@@ -1,4 +1,4 @@
-"""run delivery modes under faults on every combination of broker version and client version, in one report"""
+"""run delivery modes under faults with every combination of broker version and client version, in one report"""
 
 from __future__ import annotations
 
@@ -22,16 +22,14 @@ DEFAULT_FAULT = "kill-leader"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kafka", metavar="VERSION,…", type=_words, required=True,
-                        help="releases of the brokers, each on a cluster of its own")  # fmt: skip
+                        help="Kafka releases of the brokers, one cluster for each, e.g. 3.9.2,4.3.1")  # fmt: skip
     parser.add_argument("--client", metavar="VERSION,…", type=_words, default=None,
                         help="releases of confluent-kafka for producers and consumers (default: the installed one)")  # fmt: skip
     parser.add_argument("--mode", metavar="MODE,…", type=_words, default=list(DEFAULT_MODES),
                         help=f"delivery modes (default: {','.join(DEFAULT_MODES)})")  # fmt: skip
     parser.add_argument("--fault", metavar="FAULT,…", type=_words, default=[DEFAULT_FAULT],
-                        help=f"kill-leader, sever-leader, slow_disk-leader (default: {DEFAULT_FAULT})")  # fmt: skip
-    parser.add_argument(
-        "--list", action="store_true", help="print the names of the runs, in their order, and stop"
-    )
+                        help=f"faults: kill-leader, sever-leader, slow_disk-leader (default: {DEFAULT_FAULT})")  # fmt: skip
+    parser.add_argument("--list", action="store_true", help="print the names of the runs, in order, and exit")
     _run_and_report.add_arguments(parser)
     add_options(parser.add_argument_group("the clusters").add_argument, without=("kafka", "mixed"))
 
@@ -49,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     progress = Progress(sum(map(len, by_kafka.values())))
     proof = _run_and_report.Proof(args, progress)
     proof.prepare()
-    # All of it first: a version that is not there has to be known before an hour of runs, not after.
+    # First, so that a version that does not exist is reported before an hour of runs, not after it.
     for kafka in args.kafka:
         kafka_libs(kafka, progress.note, exactly=True)
     for client in clients:
@@ -69,7 +67,7 @@ def _scenarios(args: argparse.Namespace, kafka: str, clients: Sequence[str]) -> 
     _must_be_known("--fault", args.fault, list(matrix.FAULTS))
     crossed = tuple(matrix.crossed(Mode(mode), fault) for fault in args.fault for mode in args.mode)
     return [
-        # Brokers, then clients, in few letters: the table on a terminal has to have room for both.
+        # Broker version, then client version, kept short: the table on a terminal needs room for both.
         replace(s, name=f"{s.name}-{kafka}-{client}", client_version=client)
         for client in clients
         for s in matrix.seeded(crossed, args.seed)
@@ -77,14 +75,14 @@ def _scenarios(args: argparse.Namespace, kafka: str, clients: Sequence[str]) -> 
 
 
 def _choice(args: argparse.Namespace, kafka: str) -> Choice:
-    if args.cluster in (None, "local"):  # as prove --quick, for the speed
+    if args.cluster in (None, "local"):  # for speed, as prove --quick
         args.combined = True
     asked = {"kafka": kafka, "mixed": None}
     return Choice.of(lambda name: asked[name] if name in asked else getattr(args, name))
 
 
 def _repeat(args: argparse.Namespace, kafka: str, scenario: Scenario) -> str:
-    """The command line that repeats one run."""
+    """Return the command line that repeats one run."""
     return _command(args, [kafka], [scenario.client_version], [scenario.mode], [scenario.fault_name])
 
 
@@ -103,12 +101,12 @@ def _command(
 
 def _must_be_known(flag: str, asked: Sequence[str], known: Sequence[str]) -> None:
     if unknown := [word for word in asked if word not in known]:
-        raise UsageError(f"{flag} {unknown[0]}: there are {', '.join(known)}")
+        raise UsageError(f"{flag} {unknown[0]}: unknown; choose from {', '.join(known)}")
 
 
 def _words(text: str) -> list[str]:
-    """Words between commas, each once."""
+    """Return the words of a comma-separated list, each once."""
     words = list(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
     if not words:
-        raise argparse.ArgumentTypeError("at least one is needed")
+        raise argparse.ArgumentTypeError("give at least one value")
     return words

@@ -1,4 +1,4 @@
-"""run the delivery modes under faults on a real cluster and say which promises held"""
+"""run the delivery modes under faults on a real cluster and report which promises held"""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--quick", action="store_true", help="three modes under leader kill only, under 100 s"
+        "--quick",
+        action="store_true",
+        help="run only three modes, each with a killed leader; takes less than 100 s",
     )
     parser.add_argument("--only", metavar="PATTERN", action="append", default=[],
-                        help="scenarios whose name matches, such as 'exactly_once-*'; may be given again")  # fmt: skip
-    parser.add_argument("--list", action="store_true", help="print the names of the scenarios and stop")
+                        help="run only scenarios whose name matches, e.g. 'exactly_once-*'; may be repeated")  # fmt: skip
+    parser.add_argument("--list", action="store_true", help="print the names of the scenarios and exit")
     _run_and_report.add_arguments(parser)
     add_options(parser.add_argument_group("the cluster").add_argument)
 
@@ -44,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _repeat(words: Sequence[str], scenario: Scenario) -> str:
-    """The command line that repeats one run."""
+    """Return the command line that repeats one run."""
     return " ".join(["./onceproof prove", "--only", scenario.name, *words])
 
 
@@ -58,14 +60,14 @@ def _chosen(args: argparse.Namespace) -> list[Scenario]:
         for pattern in args.only:
             if not any(fnmatch(s.name, pattern) for s in chosen):
                 raise UsageError(
-                    f"--only {pattern}: no scenario has such a name; there are: {', '.join(s.name for s in chosen)}"
+                    f"--only {pattern}: no scenario matches; choose from {', '.join(s.name for s in chosen)}"
                 )
         chosen = [s for s in chosen if any(fnmatch(s.name, p) for p in args.only)]
     return chosen
 
 
 def _choice(args: argparse.Namespace) -> Choice:
-    # Broker faults take the controllers of combined nodes along; the quick run accepts that for its speed.
+    # A broker fault on a combined node hits its controller too; the quick run accepts that for speed.
     if args.quick and args.cluster in (None, "local", "docker") and not args.zookeeper:
         args.combined = True
     return Choice.of(lambda name: getattr(args, name))

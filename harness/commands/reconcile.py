@@ -1,9 +1,9 @@
-"""find the verdict on stored runs again, from their files alone
+"""reconcile and judge stored runs again, from their files alone
 
-Runs are folders of this machine or anything that Hadoop reads (hdfs://, s3a://, file:///); Spark runs in this process
-or on any cluster. docs/spark.md tells more.
+Runs are folders of this machine or URLs that Hadoop can read (hdfs://, s3a://, file:///); Spark runs in this process
+or on any cluster. See docs/spark.md.
 Exit codes: 0 all as the manifest expects, 1 a promise violated (or a control missed), 3 inconclusive, 2 bad input.
-A run that cannot be read is named, the others get their verdicts, and the exit code is at least 2.
+A run that cannot be read is reported by name, the others get their verdicts, and the exit code is at least 2.
 """
 
 from __future__ import annotations
@@ -19,39 +19,44 @@ BAD_INPUT = 2
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "runs", metavar="RUN", nargs="*", help="run folders, or folders that hold some; paths or URLs"
+        "runs",
+        metavar="RUN",
+        nargs="*",
+        help="run folder, or folder that contains run folders; a path or a URL",
     )
-    parser.add_argument("--json", action="store_true", help="print a JSON object for each run, one a line")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per line for each run")
     parser.add_argument(
-        "--seal-only", action="store_true", help="make tables/, for upload, and judge nothing"
+        "--seal-only", action="store_true", help="only make tables/, for an upload; judge nothing"
     )
     cluster = parser.add_argument_group("where Spark runs")
     cluster.add_argument(
-        "--master", default=None, help="local[N], spark://HOST:PORT, yarn or k8s://URL (default: local[*])"
+        "--master",
+        default=None,
+        help="Spark master: local[N], spark://HOST:PORT, yarn or k8s://URL (default: local[*])",
     )
     cluster.add_argument(
         "--python",
         metavar="PATH",
-        help="the executors' Python (default: PYSPARK_PYTHON, else the path of this one)",
+        help="Python of the executors (default: PYSPARK_PYTHON, else the path of this Python)",
     )
     cluster.add_argument(
         "--memory",
         metavar="SIZE",
         default=None,
-        help="of the driver and of each executor, as 4g (default: 1200m)",
+        help="memory for the driver and each executor, e.g. 4g (default: 1200m)",
     )
     cluster.add_argument(
         "--conf",
         metavar="NAME=VALUE",
         action="append",
         default=[],
-        help="a setting of Spark; may be repeated",
+        help="a setting of Spark, e.g. spark.executor.cores=2; may be repeated",
     )
     cluster.add_argument(
         "--package",
         metavar="ZIP",
         type=Path,
-        help="write this program as a zip for spark-submit, and do nothing else",
+        help="write this program as a zip file for spark-submit, and exit",
     )
 
 
@@ -62,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     if args.package is not None:
         return _package(args.package)
     if not args.runs:
-        raise UsageError("reconcile: which RUN? Run folders are in runs/")
+        raise UsageError("reconcile: no RUN given; name a run folder, e.g. runs/")
     if args.seal_only:
         return _seal(args.runs)
     return _judge(args, more)
@@ -74,7 +79,7 @@ def _judge(args: argparse.Namespace, more: dict[str, str]) -> int:
     from harness.reconcile.spark import jvm, masters, session
     from harness.spark_submit import judge_runs
 
-    # What is no run folder is said before Spark starts.
+    # A path that is not a run folder is reported before Spark starts.
     find_runs([Path(text) for text in args.runs if not run_locations.is_url(text)])
     master = args.master or session.MASTER
     first = not session.started()
@@ -130,5 +135,5 @@ def _settings(words: list[str]) -> dict[str, str]:
 
     for word in words:
         if "=" not in word:
-            raise UsageError(f"--conf {word}: not NAME=VALUE")
+            raise UsageError(f"--conf {word}: write NAME=VALUE, e.g. spark.executor.cores=2")
     return {name: value for name, _, value in (word.partition("=") for word in words)}

@@ -1,4 +1,4 @@
-"""Build one HTML report (and JSON) from existing run folders."""
+"""build one HTML report, and JSON, from existing run folders"""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN",
                         help="a run folder, or a folder that is searched for run folders")  # fmt: skip
     parser.add_argument("--out", type=Path, default=Path("report.html"), metavar="FILE",
-                        help="the HTML file to write (default: %(default)s), JSON beside it")  # fmt: skip
-    parser.add_argument("--title", default="", help="the line above the verdict")
+                        help="HTML file to write, with a JSON file beside it (default: %(default)s)")  # fmt: skip
+    parser.add_argument("--title", default="", help="title of the report, above the verdict")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the report and print its path. 0 whatever the verdicts are, 2 where a run cannot be read: it is named."""
+    """Write the report and print its path. Return 0 whatever the verdicts are, 2 if a run cannot be read."""
     from reports.build import build
     from reports.summary import closing, read
 
     if args.out.suffix == ".json" or args.out.is_dir():
-        raise UsageError(f"--out {args.out}: the name of an HTML file is needed")
+        raise UsageError(f"--out {args.out}: give the name of an HTML file, e.g. report.html")
     folders = find_runs(args.runs)
     shown = read(folders)
     unreadable = [one for one in shown if one.error]
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _versions(shown: Iterable[RunReport]) -> dict[str, Any]:
-    """All versions of all runs; where runs differ, all of them."""
+    """Return the versions of all runs by name; several, joined by commas, if runs differ."""
     seen: dict[str, dict[str, None]] = {}
     for report in shown:
         for name, version in report.versions.items():

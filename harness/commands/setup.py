@@ -1,7 +1,7 @@
-"""fetch what is missing on this machine and say where everything is
+"""install the tools that are missing on this machine and print where they are
 
-Costs milliseconds and needs no network when everything is here. Exit codes: 0 all is here, 2 something
-could not be had.
+Takes milliseconds and needs no network if nothing is missing. Exit codes: 0 everything is installed, 2 something could
+not be installed.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from importlib.metadata import version
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the command."""
+    """Add the options of the command."""
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Fetches, then prints name, version and place of each thing."""
+    """Install the missing tools, then print name, version and path of each."""
     from harness.provision import cache_dir, ensure_all
     from harness.provision.spark_archive import compile_packages, spark_archive
 

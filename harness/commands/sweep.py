@@ -1,6 +1,6 @@
-"""end what crashed runs left behind (every start does this by itself)
+"""clean up after crashed runs (every start does this, too)
 
-Touches only what belongs to this machine, this user and this pid namespace; names the rest, and why it was left alone.
+Removes only leftovers of this machine, this user and this pid namespace; lists the others, with the reason.
 """
 
 from __future__ import annotations
@@ -16,25 +16,34 @@ from harness.errors import UsageError
 from harness.kafka.connection import TOPIC_PREFIX
 
 DEFAULT_RUNS = Path("runs")
-# Three letters or digits and a dash at the end: long enough that it is not the beginning of just anything.
+# At least three letters or digits, and a dash at the end: long enough not to match unrelated names.
 _PREFIX = re.compile(r"(?=(?:[._-]*[A-Za-z0-9]){3})[A-Za-z0-9][A-Za-z0-9._-]{2,58}-")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--runs", type=Path, help=f"the folder that holds run folders (default: {DEFAULT_RUNS}, if it exists)"
+        "--runs",
+        type=Path,
+        help=f"folder that contains the run folders (default: {DEFAULT_RUNS}, if it exists)",
     )
     existing = parser.add_argument_group("a cluster that runs already")
     existing.add_argument(
-        "--bootstrap", metavar="HOST:PORT,…", help="delete all topics and groups with the prefix there"
+        "--bootstrap",
+        metavar="HOST:PORT,…",
+        help="delete all topics and groups with the prefix on the cluster at these addresses",
     )
-    existing.add_argument("--client-config", metavar="FILE", type=Path, help="what clients need to get in")
+    existing.add_argument(
+        "--client-config",
+        metavar="FILE",
+        type=Path,
+        help="properties file with the clients' security settings",
+    )
     existing.add_argument(
         "--prefix",
         default=TOPIC_PREFIX,
         help=f"delete only topics and groups with this prefix, which ends with a dash (default: {TOPIC_PREFIX})",
     )
-    existing.add_argument("--yes", action="store_true", help="delete what was listed without asking")
+    existing.add_argument("--yes", action="store_true", help="delete without asking")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -46,12 +55,12 @@ def run(args: argparse.Namespace) -> int:
 
     runs = args.runs or DEFAULT_RUNS
     if args.runs is not None and not args.runs.is_dir():
-        reason = "not a folder" if args.runs.exists() else "there is no such folder"
-        raise UsageError(f"--runs {args.runs}: {reason}; name the folder that holds the run folders")
+        reason = "not a folder" if args.runs.exists() else "folder does not exist"
+        raise UsageError(f"--runs {args.runs}: {reason}; name the folder that contains the run folders")
     if args.bootstrap and not _PREFIX.fullmatch(args.prefix):
         raise UsageError(
-            f"--prefix {args.prefix}: 4 to 60 letters, digits, dots, _ or -, with a letter or digit first, a dash at the "
-            f"end and three letters or digits in between, such as {TOPIC_PREFIX}"
+            f"--prefix {args.prefix}: use 4 to 60 letters, digits, dots, _ or -, with a letter or digit first, a dash at the "
+            f"end and at least three letters or digits, e.g. {TOPIC_PREFIX}"
         )
     swept: list[str] = []
     undo_left(swept.append)
@@ -76,13 +85,13 @@ def _on_existing(args: argparse.Namespace) -> list[str]:
 
 
 def _agreed(names: Sequence[str], args: argparse.Namespace) -> bool:
-    """Show what would be deleted; `--yes` agrees, else the user is asked. Raises UsageError where nobody can answer."""
+    """Return True for `--yes`, else list the names and ask the user. Raises UsageError if stdin is not a terminal."""
     if args.yes:
         return True
     print(f"on {args.bootstrap}, topics and groups that would be deleted:")
     print("\n".join(f"  {name}" for name in names), flush=True)
     if not sys.stdin.isatty():
         raise UsageError(
-            f"{len(names)} topics and groups were listed, none was deleted: say --yes to delete them"
+            f"{len(names)} topics and groups were listed, none was deleted; use --yes to delete them"
         )
     return input(f"delete these {len(names)} topics and groups? [y/N] ").strip().lower() in ("y", "yes")

@@ -1,8 +1,8 @@
-"""set up what is missing, then run the tests by tox
+"""install missing tools, then run the tests by tox
 
-Everything after `tox` goes to tox as it is: `./onceproof tox -e unit -- -k cache`. Without arguments the
-environments that belong to CI run. What only asks (`--version`, `--help`, `-l`) installs nothing. The exit code is that
-of tox; 2 when the set-up failed.
+All arguments after `tox` are passed on: `./onceproof tox -e unit -- -k cache`. Without arguments the environments of CI
+run. Arguments that only print something (`--version`, `--help`, `-l`) install nothing. The exit code is that of tox; 2 if
+the set-up failed.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ _ASKING_COMMANDS = ("l", "list", "c", "config", "de", "depends", "s", "schema", 
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the command: none of its own."""
+    """Set the usage line; all arguments are those of tox."""
     parser.usage = "onceproof tox [ARGUMENTS OF TOX]"
 
 
 def only_asks(words: Sequence[str]) -> bool:
-    """Whether tox would only print something: then nothing is fetched or installed."""
+    """Return True if tox would only print something: then nothing is installed."""
     before = list(words[: words.index("--")]) if "--" in words else list(words)
     return bool(_ASKING.intersection(before)) or before[:1] in ([word] for word in _ASKING_COMMANDS)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Fetches first, so that no test waits for a download, then runs tox in the project's folder."""
+    """Install missing tools first, so that no test waits for a download, then run tox in the project's folder."""
     from harness.errors import SetupError
     from harness.provision import ensure_all
     from harness.provision.browser import browser

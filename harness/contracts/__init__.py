@@ -1,4 +1,4 @@
-"""Every contract, as the author of a cluster, client, workload, fault or finder reads it; imports nothing else of harness."""
+"""Every contract that the author of a cluster, client, workload, fault or finder needs; imports nothing else of harness."""
 
 from __future__ import annotations
 

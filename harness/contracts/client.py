@@ -1,4 +1,4 @@
-"""The adapter of one client library: producers, consumers, and what they are opened with."""
+"""The adapter of one client library: producers, consumers and their settings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from harness.ledger.message import Message
 
 
-# Called with seq, outcome, partition, offset (-1: none was told) and the library's error code. Five plain
+# Called with seq, outcome, partition, offset (-1: not reported) and the library's error code. Five plain
 # numbers and not an object: this is called once a record, on the hot path.
 OnOutcome = Callable[[int, int, int, int, int], None]
 
@@ -24,51 +24,53 @@ OnAssignment = Callable[[str, list[int]], None]  # how (assigned, revoked, lost)
 
 
 class ProducerLost(Exception):
-    """This producer is of no more use (fenced, fatal error): open a new one, which is a new session."""
+    """This producer can no longer be used (fenced, fatal error): open a new one, which is a new session."""
 
 
 class Producer(Protocol):
-    """Raises ProducerLost from any call once it is of no more use."""
+    """A producer. Any call raises ProducerLost once it can no longer be used."""
 
     def send(self, message: Message, on_outcome: OnOutcome) -> None: ...
     def poll(self, timeout_s: float) -> None: ...  # serves outcomes
-    def flush(self, timeout_s: float) -> int: ...  # how many are still without an outcome
+    def flush(self, timeout_s: float) -> int: ...  # returns the number of records without an outcome
     def close(self) -> None: ...
 
 
 @runtime_checkable
 class Transactional(Protocol):
-    """A producer that also has transactions. After UNKNOWN make a new producer, never try the end again."""
+    """A producer with transactions. After UNKNOWN open a new producer; never retry the end of the transaction."""
 
     def begin(self) -> None: ...
     def send_offsets(
         self, positions: Mapping[int, int], consumer: Consumer, timeout_s: float
-    ) -> Outcome: ...  # of a member of a group; REJECTED: the group refuses them, abort the transaction
+    ) -> (
+        Outcome
+    ): ...  # `consumer` is a member of a group; REJECTED: the group refuses them, abort the transaction
     def commit(self, timeout_s: float) -> Outcome: ...  # REJECTED: certainly not committed, abort it
     def abort(self, timeout_s: float) -> Outcome: ...
     @property
-    def trouble(self) -> str: ...  # the name of what the last one met that was not acked, and more in words
+    def trouble(self) -> str: ...  # name and text of the last error
 
 
 @runtime_checkable
 class Counting(Protocol):
-    """A producer that tells how many partitions its topic has; those who name the partition themselves ask it."""
+    """A producer that reports the number of partitions of its topic, for workers that choose the partition themselves."""
 
-    def partitions(self, timeout_s: float) -> int: ...  # 0: nobody told in time
+    def partitions(self, timeout_s: float) -> int: ...  # 0: no answer in time
 
 
 @dataclass(frozen=True)
 class Batch:
-    """What one poll gave: rows of harness.ledger.journal.DELIVERY, and where the reader stands now."""
+    """The result of one poll: rows of harness.ledger.journal.DELIVERY, and the positions of the reader."""
 
     rows: npt.NDArray[np.void]
     positions: Mapping[int, int]  # partition -> offset after its last record in this batch
-    ends: Mapping[int, int]  # partition -> its end, where the reader has reached it
-    errors: Sequence[str]  # what the library reported besides records
+    ends: Mapping[int, int]  # partition -> its end, if the reader has reached it
+    errors: Sequence[str]  # reported by the library
     effects: npt.NDArray[np.void] | None = (
         None  # rows of harness.ledger.journal.EFFECT, if they were asked for
     )
-    # What the library committed by itself since the last poll: positions, what became of it, and the error's name.
+    # Automatic commits of the library since the last poll: positions, outcome, and the error's name.
     commits: Sequence[tuple[Mapping[int, int], Outcome, str]] = ()
 
 
@@ -80,7 +82,7 @@ class Consumer(Protocol):
         self, timeout_s: float
     ) -> (
         list[int] | None
-    ): ...  # go on from what the group has committed, in these partitions; None: it is not told now
+    ): ...  # go back to the committed offsets; returns the partitions, or None: no answer now
     def bounds(
         self, partition: int, timeout_s: float
     ) -> tuple[int, int]: ...  # log start; end for this isolation
@@ -88,7 +90,7 @@ class Consumer(Protocol):
 
 
 class Client(Protocol):
-    """Adapter of one client library; its errors become outcomes in one table."""
+    """The adapter of one client library; one table translates its errors to outcomes."""
 
     def open_producer(self, settings: ProducerSpec) -> Producer: ...
     def open_consumer(self, settings: ConsumerSpec, on_assignment: OnAssignment) -> Consumer: ...
@@ -96,14 +98,14 @@ class Client(Protocol):
 
 @runtime_checkable
 class Versioned(Protocol):
-    """A client that tells what it runs with, as the loaded library itself says."""
+    """A client that reports the versions of its libraries, as the loaded libraries report them."""
 
     def versions(self) -> Mapping[str, str]: ...  # by the name of a package or library
 
 
 @dataclass(frozen=True)
 class ProducerSpec:
-    """What a producer is opened with; `extra` are settings of the client library that win over the mode's."""
+    """The settings of a producer; `extra` are settings of the client library that take precedence over the mode's."""
 
     bootstrap: str
     topic: str
@@ -116,23 +118,23 @@ class ProducerSpec:
 
 @dataclass(frozen=True)
 class ConsumerSpec:
-    """What a consumer is opened with: a member of `group`, or by hand on `assign` (partition -> first offset)."""
+    """The settings of a consumer: a member of `group`, or manually assigned by `assign` (partition -> first offset)."""
 
     bootstrap: str
     topic: str
-    run: int  # message.run_number of the run, to tell foreign messages
+    run: int  # message.run_number of the run, to recognise foreign messages
     mode: Mode
     isolation: str
     group: str = ""
     assign: Mapping[int, int] | None = None
     topic_number: int = 0
-    effects: bool = False  # tell what records were made of
+    effects: bool = False  # also return the origins of effects
     check_crcs: bool = (
-        False  # compare the checksum of each batch; the first record of a damaged one is BAD_HEADER
+        False  # compare the checksum of each batch; the first record of a damaged batch is BAD_HEADER
     )
-    auto_commit: bool = False  # commit in its own time what was stored
+    auto_commit: bool = False  # commit stored offsets automatically
     check_headers_every: int = (
-        1  # the header of each n-th record is compared; reading headers is the dear part
+        1  # compare the header of each n-th record; reading headers is the expensive part
     )
     extra: Mapping[str, Any] = field(default_factory=dict)
     security: Mapping[str, Any] = field(default_factory=dict, repr=False)  # Cluster.client_settings

@@ -1,4 +1,4 @@
-"""A cluster, what it reports about itself, and the arena: a cluster with the workers of a run."""
+"""A cluster, the view of its metadata, and the arena: a cluster with the workers of a run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.contracts.nodes import Lane, Node
 
 @dataclass(frozen=True)
 class PartitionState:
-    """One partition as a chosen broker sees it; `leader` is a node name or None while there is none."""
+    """One partition as a chosen broker sees it; `leader` is a node name, or None while there is none."""
 
     topic: str
     partition: int
@@ -24,14 +24,14 @@ class PartitionState:
 
 @dataclass(frozen=True)
 class BrokerPlace:
-    """Where a broker is found by those who ask it by itself."""
+    """The id and the address of a broker, for requests to this broker only."""
 
     id: int
     control: tuple[str, int]  # its host and port in the control lane
 
 
 def compacts(policy: str) -> bool:
-    """Whether a topic with this `cleanup.policy` keeps only the latest value of each key."""
+    """Return True if a topic with this `cleanup.policy` keeps only the latest value of each key."""
     return "compact" in (part.strip().lower() for part in policy.split(","))
 
 
@@ -59,30 +59,30 @@ class TopicSettings:
 
 
 class View(Protocol):
-    """Reads metadata. Answers come from a broker that is asked by itself, never from a cache."""
+    """Reads metadata. Answers come from one chosen broker, never from a cache."""
 
     def partitions(self, topic: str) -> Sequence[PartitionState]: ...
     def active_controller(self) -> str: ...
-    def controllers(self) -> Sequence[str]: ...  # all that vote in the quorum
+    def controllers(self) -> Sequence[str]: ...  # the voters of the quorum
     def coordinator(self, key: str, *, transaction: bool) -> str | None: ...  # of a group or transactional id
     def registered_brokers(self) -> Sequence[str]: ...
-    def broker_places(self) -> Mapping[str, BrokerPlace]: ...  # by node name, also those that are down
+    def broker_places(self) -> Mapping[str, BrokerPlace]: ...  # by node name, brokers that are down included
     def produce_round_trip_ms(self, broker: str) -> float: ...  # one small record, on the control lane
 
 
 @runtime_checkable
 class EnsembleView(View, Protocol):
-    """Of a cluster with ZooKeeper: its controllers are the brokers, any of which can be the active one."""
+    """The view of a cluster with ZooKeeper: its controllers are the brokers, any of which can be the active one."""
 
-    def zookeepers(self) -> Mapping[str, str]: ...  # by node name: leader, follower, or empty: serves nobody
+    def zookeepers(self) -> Mapping[str, str]: ...  # by node name: leader, follower, or empty: does not serve
 
 
 class Cluster(Protocol):
-    def start(self) -> None: ...  # returns when ready was observed
+    def start(self) -> None: ...  # returns when the cluster is ready
     def stop(self) -> None: ...
     def bootstrap_servers(self, lane: Lane) -> str: ...
     def client_settings(self, lane: Lane) -> Mapping[str, Any]:
-        """What a client needs besides the address, as librdkafka calls it. Secrets: never write them down."""
+        """Return the security settings of a client, by librdkafka's names. Contains secrets: never log them."""
         ...
 
     def nodes(self) -> Sequence[Node]: ...
@@ -91,15 +91,15 @@ class Cluster(Protocol):
         self, name: str, settings: TopicSettings
     ) -> None: ...  # returns when it can be written to
     def delete_topic(self, name: str) -> None: ...
-    def begin_logs(self) -> None: ...  # a run begins: collect_logs copies what is logged from now on
+    def begin_logs(self) -> None: ...  # a run begins: collect_logs copies the logs from now on
     def collect_logs(self, into: Path) -> None: ...
-    def residue(self) -> Sequence[str]: ...  # what is left of faults, each in a few words
+    def residue(self) -> Sequence[str]: ...  # leftovers of faults, each in a few words
     def describe(self) -> Mapping[str, Any]: ...  # versions, sizes, settings: for the manifest
 
 
 @runtime_checkable
 class Shared(Protocol):
-    """A cluster that others use too: of topics, groups and transactional ids only those with the prefix are ours."""
+    """A cluster with other users: onceproof owns only topics, groups and transactional ids with the prefix."""
 
     @property
     def prefix(self) -> str: ...
@@ -107,7 +107,7 @@ class Shared(Protocol):
 
 @runtime_checkable
 class ReplicaLogs(Protocol):
-    """A cluster whose brokers' log files can be read from here, also those of brokers that are down."""
+    """A cluster whose brokers' log files can be read from here, even while a broker is down."""
 
     def replica_folders(self, topic: str, partition: int) -> Mapping[str, Path]: ...  # by broker name
 

@@ -18,7 +18,7 @@ class Bite:
     bit: bool
     proof: str
     measured: Mapping[str, float] = field(default_factory=dict)
-    way: str = ""  # which of the fault's ways was taken
+    way: str = ""  # the one of the fault's ways that was used
 
 
 @dataclass(frozen=True)
@@ -31,25 +31,23 @@ class Healing:
 
 
 class Fault(Protocol):
-    """What breaks. Whom is a Target's business, when is the Schedule's. docs/faults.md is made of these."""
+    """A fault. A Target chooses the nodes, a Schedule the time. docs/faults.md is made from these classes."""
 
     needs: ClassVar[type]
-    ways: ClassVar[
-        Mapping[str, str]
-    ]  # how it is done, best first: the way's name, and what that needs on the machine
-    bites_when: ClassVar[str]  # in words: what is measured while it is held
+    ways: ClassVar[Mapping[str, str]]  # ways to do it, best first: the name of the way, and its requirements
+    bites_when: ClassVar[str]  # the effect that is measured while it is held, in words
 
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> AbstractContextManager[Bite]:
-        """Break; yield once the effect was measured or its limit has passed; undo on the way out.
+        """Begin the fault; yield when the effect was measured or its limit has passed; undo on exit.
 
-        The undo is registered before the act and is idempotent.
+        The undo is registered before the fault begins and is idempotent.
         """
         ...
 
     def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
-        """Called after the hold has ended: wait, within a limit, until nothing of it can be measured."""
+        """Wait, within a limit, until no effect can be measured any more. Called after the hold has ended."""
         ...
 
     def describe(self) -> Mapping[str, Any]:
-        """The fault as data, for the manifest: its name and settings."""
+        """Return the fault as data, for the manifest: its name and settings."""
         ...

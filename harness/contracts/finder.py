@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 class Finder(Protocol):
     """Finds one anomaly in the rows of blocks that are not sound (harness.reconcile.screen.screen).
 
-    It is called only when screening saw one of the reasons that wake it. How many items were compared (E9) is the sum
-    of these counts of the screening, which sees every row.
+    It is called only if screening found one of the reasons in `woken_by`. The number of compared items (E9) is the sum of the
+    counts in `compared`, made by the screening, which sees every row.
 
     Its questions are methods from the tables of a subject (harness.reconcile.find.tables) to a table of findings, one or
     several of: of_positions, of_steps, of_messages, of_order, of_keys, of_transactions, of_history.

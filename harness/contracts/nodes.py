@@ -1,4 +1,4 @@
-"""A node, its links and its disk, and the values by which powers describe what they do to them."""
+"""Nodes, links and disks, and the values that powers take and return."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Node(Protocol):
 
 
 class Lane(StrEnum):
-    """A set of client links that can be cut apart from other clients' links."""
+    """A set of client links that can be cut separately from other clients' links."""
 
     CONTROL = "control"  # never proxied: admin and final reader
     PRODUCE = "produce"
@@ -25,7 +25,7 @@ class Lane(StrEnum):
 
 
 class Direction(StrEnum):
-    """Which way of a link: requests go from its source to its destination, answers come back."""
+    """The direction on a link: requests go from its source to its destination, answers come back."""
 
     BOTH = "both"
     REQUESTS = "requests"
@@ -34,16 +34,16 @@ class Direction(StrEnum):
 
 @dataclass(frozen=True, order=True)
 class Link:
-    """A way that traffic takes: from a node or a client lane (the side that connects) to a node.
+    """A network path: from a node or a client lane (the side that connects) to a node.
 
-    What a controller is asked goes a way of its own, also between nodes that are brokers and controllers at once.
-    What two ZooKeeper servers have with each other, following and voting, is one link.
+    Requests to a controller have a link of their own, also between combined nodes. The traffic between two ZooKeeper servers,
+    following and voting, is one link.
     """
 
     source: str
     destination: str
     controller: bool = False  # to the destination as a controller: metadata, heartbeats, votes
-    zookeeper: bool = False  # to a ZooKeeper server, from a broker or from another one
+    zookeeper: bool = False  # to a ZooKeeper server, from a broker or from another ZooKeeper server
 
     def __str__(self) -> str:
         kind = ":controller" if self.controller else ":zookeeper" if self.zookeeper else ""
@@ -58,7 +58,7 @@ class Cut:
 
 @dataclass(frozen=True)
 class Toxic:
-    """What a link does to the bytes that pass: a kind of Toxiproxy's, its settings, and which way."""
+    """A manipulation of the bytes on a link: a toxic of Toxiproxy, its settings and the direction."""
 
     kind: str  # latency, bandwidth, slicer, reset_peer, limit_data, …
     attributes: Mapping[str, int] = field(default_factory=dict, hash=False)
@@ -66,7 +66,7 @@ class Toxic:
 
 
 class Ending(StrEnum):
-    """How a conversation through a link ended."""
+    """The end of a conversation through a link."""
 
     ANSWERED = "answered"  # every question
     CLOSED = "closed"
@@ -76,28 +76,28 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True)
 class Questions:
-    """What a probe asks on one connection: how many questions, how long they are, how many before an answer."""
+    """The requests of a probe on one connection: their number, their length, and how many are sent before an answer."""
 
     count: int = 1
-    padding: int = 0  # bytes that are added to each
+    padding: int = 0  # bytes that are added to each request
     at_once: int = 1
-    limit_s: float = 5.0  # for all of it
+    limit_s: float = 5.0  # for the whole conversation
 
 
 @dataclass(frozen=True)
 class Talk:
-    """What came of it."""
+    """The result of a probe's conversation."""
 
     ending: Ending
     answers: int
-    asked_bytes: int  # of the questions that were answered
-    answered_bytes: int  # all that arrived
+    asked_bytes: int  # of the requests that were answered
+    answered_bytes: int  # of all answers
     took_s: float  # from the first byte sent to the end
-    piece_bytes: float = 0.0  # median of what arrived at once
+    piece_bytes: float = 0.0  # median size of a received piece
 
 
 class DiskHarm(StrEnum):
-    """What a disk does wrong to the logs of the topics under test."""
+    """A kind of disk fault, for the logs of the topics under test."""
 
     SLOW_APPEND = "slow_append"
     SLOW_FSYNC = "slow_fsync"
@@ -110,25 +110,25 @@ class DiskHarm(StrEnum):
 @dataclass(frozen=True)
 class DiskFault:
     harm: DiskHarm
-    delay_ms: int = 0  # of the slow ones
+    delay_ms: int = 0  # for the slow kinds
     topics_prefix: str = ""
     folder: str = ""  # the name of a log folder; empty: all of them
 
 
 @dataclass(frozen=True)
 class HeldRequests:
-    """From the first request of one of these kinds on, all that a connection sends is held; new connections pass."""
+    """Requests to hold: from the first request of one of these kinds on, everything that a connection sends."""
 
     api_keys: tuple[int, ...]  # of the Kafka protocol, such as 26 for EndTxn
     lane: Lane = Lane.PRODUCE
-    connections: int = 1  # how many are held; others pass
+    connections: int = 1  # number of connections that are held; others pass
 
 
 @dataclass(frozen=True)
 class Memory:
-    """What the kernel tells of a node's memory, page cache included."""
+    """A node's memory as the kernel reports it, page cache included."""
 
     has_mb: float
-    cache_mb: float  # of that: page cache, which it has to give back when there is no other
+    cache_mb: float  # the part that is page cache, which the kernel reclaims under pressure
     limit_mb: float | None
-    refused: int  # how often the limit was reached: nothing was given before something was taken back
+    refused: int  # how often the limit was reached, so that memory had to be reclaimed first

@@ -1,4 +1,4 @@
-"""What is known of an attempt, how clients run, and what a run proves."""
+"""Outcomes of attempts, delivery modes of clients, and verdicts of runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum, StrEnum
 
 
 class Outcome(IntEnum):
-    """What is known about an attempt, a commit or the end of a transaction. Unknown is an answer."""
+    """The known outcome of an attempt, a commit or the end of a transaction. UNKNOWN is a valid outcome."""
 
     UNKNOWN = 0
     ACKED = 1
@@ -14,7 +14,7 @@ class Outcome(IntEnum):
 
 
 class Mode(StrEnum):
-    """A delivery mode: how clients run, and which anomalies are forbidden then (harness.guarantees)."""
+    """A delivery mode: it sets the clients' settings and the forbidden anomalies (harness.guarantees)."""
 
     AT_MOST_ONCE = "at_most_once"
     AT_LEAST_ONCE = "at_least_once"
@@ -23,7 +23,7 @@ class Mode(StrEnum):
 
 
 class Verdict(StrEnum):
-    """VIOLATED outweighs INCONCLUSIVE, which outweighs HELD."""
+    """The verdict on a run. VIOLATED outweighs INCONCLUSIVE, which outweighs HELD."""
 
     HELD = "HELD"
     VIOLATED = "VIOLATED"

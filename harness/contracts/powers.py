@@ -1,4 +1,4 @@
-"""What can be done to a node, each power a protocol: `isinstance(node, fault.needs)` decides whether a fault applies to it."""
+"""Powers over a node, each a protocol: `isinstance(node, fault.needs)` decides whether a fault applies to it."""
 
 from __future__ import annotations
 
@@ -32,59 +32,59 @@ class Killable(Node, Protocol):
 @runtime_checkable
 class Stoppable(Killable, Protocol):
     def shut_down(self, limit_s: float = 60.0) -> int:
-        """In order, as an operator does it; the exit code. Raises WaitTimeout if the process stays."""
+        """Stop in an orderly way, as an operator does; return the exit code. Raises WaitTimeout if the process stays."""
         ...
 
 
 @runtime_checkable
 class Upgradable(Stoppable, Protocol):
-    """It can run another version of Kafka; there is no way back once the features of the cluster were raised."""
+    """A node that can run another version of Kafka; after the features of the cluster were raised there is no way back."""
 
     def upgrade(self, version: str, limit_s: float = 60.0) -> int:
-        """Stop it in order, start it as that version; returns when it takes part again, the exit code of the stop.
+        """Stop the node in an orderly way, start it as that version, and wait until it has rejoined; return the exit code of the stop.
 
-        Raises WaitTimeout if the process stays, which then is the old one still.
+        Raises WaitTimeout if the old process does not end.
         """
         ...
 
-    def version(self) -> str: ...  # as the node itself has told since it was last started; unknown: not yet
+    def version(self) -> str: ...  # as the node has reported since its last start; "unknown": not yet
     def features(
         self,
-    ) -> Mapping[str, tuple[int, int]]: ...  # lowest and highest level of each that it supports
+    ) -> Mapping[str, tuple[int, int]]: ...  # lowest and highest level of each feature that it supports
 
 
 @runtime_checkable
 class Pausable(Node, Protocol):
     def pause(self) -> None: ...
     def resume(self) -> None: ...  # idempotent
-    def paused(self) -> bool: ...  # as the kernel tells
+    def paused(self) -> bool: ...  # as the kernel reports
 
 
 @runtime_checkable
 class PausableAndKillable(Pausable, Killable, Protocol):
-    """A node that can be stopped and then killed, without a chance to read anything in between."""
+    """A node that can be paused and then killed, so that it reads nothing in between."""
 
 
 @runtime_checkable
 class Severable(Node, Protocol):
     def links(self) -> Sequence[Link]: ...  # every link that starts or ends here, client lanes included
-    def sever(self, cuts: Sequence[Cut], by: str = "") -> None: ...  # `by`: whose cuts these are
-    def mend(self, by: str | None = None) -> None: ...  # idempotent; None: whosever they are
+    def sever(self, cuts: Sequence[Cut], by: str = "") -> None: ...  # `by`: owner of the cuts
+    def mend(self, by: str | None = None) -> None: ...  # idempotent; None: the cuts of all owners
     def passes(self, link: Link) -> Mapping[Direction, bool]: ...  # a probe: do bytes get through, each way?
 
 
 @runtime_checkable
 class Shapeable(Severable, Protocol):
-    def shapeable_links(self) -> Sequence[Link]: ...  # those of its links for which this is possible
+    def shapeable_links(self) -> Sequence[Link]: ...  # links that can be shaped
     def shape(self, links: Sequence[Link], toxics: Sequence[Toxic], by: str = "") -> None: ...
-    def unshape(self, by: str | None = None) -> None: ...  # idempotent; None: whosever they are
-    def talk(self, link: Link, questions: Questions) -> Talk: ...  # a probe on a connection of its own
+    def unshape(self, by: str | None = None) -> None: ...  # idempotent; None: the toxics of all owners
+    def talk(self, link: Link, questions: Questions) -> Talk: ...  # a probe on a new connection
     def long_question(
         self, link: Link, topic: str, partition: int, wait_s: float
     ) -> AbstractContextManager[Callable[[float], bool]]:
-        """Ask now, through the link, what the partition's leader answers only after `wait_s`.
+        """Send a request through the link that the partition's leader answers only after `wait_s`.
 
-        The call that is given waits for that answer, so many seconds at most, and says whether it has come.
+        The context gives a function that waits for the answer, up to a number of seconds, and returns True if it came.
         """
         ...
 
@@ -94,32 +94,32 @@ class RequestHolding(Node, Protocol):
     def hold_requests(self, how: HeldRequests) -> None: ...
     def release_requests(
         self,
-    ) -> None: ...  # idempotent: delivers what was held, in order, also for senders that left
+    ) -> None: ...  # idempotent: delivers the held requests, in order, even if their sender has gone
     def held_requests(
         self,
-    ) -> Mapping[str, int]: ...  # connections and requests that are held now, and were so far
+    ) -> Mapping[str, int]: ...  # connections and requests that are held now, and in total
 
 
 @runtime_checkable
 class DiskBreakable(Node, Protocol):
-    def break_disk(self, how: DiskFault) -> str: ...  # the way that was taken: fuse, byteman, …
-    def mend_disk(self, harm: DiskHarm | None = None) -> None: ...  # idempotent; None: all that is wrong
+    def break_disk(self, how: DiskFault) -> str: ...  # returns the way that was used: fuse, byteman, …
+    def mend_disk(self, harm: DiskHarm | None = None) -> None: ...  # idempotent; None: all kinds
     def disk_latency_ms(
         self, harm: DiskHarm
-    ) -> float: ...  # a probe of the very thing, inside the broker's folder
+    ) -> float: ...  # a probe of this kind, inside the broker's folder
 
 
 @runtime_checkable
 class DiskThrottleable(Node, Protocol):
-    """A broker that gets no more than so many KB a second to its disk or from it; what stays in memory is as quick as ever."""
+    """A broker whose disk throughput can be limited; access to the page cache stays quick."""
 
     def throttle_disk(
         self, harm: DiskHarm, rate_kb_s: int
-    ) -> str: ...  # slow_fsync or slow_read; the way that was taken: blkio
+    ) -> str: ...  # slow_fsync or slow_read; returns the way that was used: blkio
     def release_disk(self, harm: DiskHarm) -> None: ...  # idempotent
     def disk_rate_kb_s(
         self, harm: DiskHarm, size_kb: int
-    ) -> float: ...  # a probe of the very thing with so many KB at once
+    ) -> float: ...  # a probe of this kind with so many KB at once
 
 
 @runtime_checkable
@@ -135,7 +135,7 @@ class FolderBreakable(DiskBreakable, Stoppable, Protocol):
 class PowerLosable(Killable, Protocol):
     def lose_power(
         self,
-    ) -> Mapping[str, float]: ...  # dies and forgets what was not fsynced; how much that was
+    ) -> Mapping[str, float]: ...  # kills the node and drops data that was not fsynced; returns how much
 
 
 @runtime_checkable
@@ -147,10 +147,10 @@ class Skewable(Node, Protocol):
 
 @runtime_checkable
 class Starvable(Node, Protocol):
-    def starve(self, cpu_share: float) -> str: ...  # the way that was taken: cgroup, signals
+    def starve(self, cpu_share: float) -> str: ...  # returns the way that was used: cgroup, signals
     def feed(self) -> None: ...  # idempotent
     def cpu_under_load(self, for_s: float) -> float:
-        """A probe: how many processors it used while it was asked for more work than it can do."""
+        """Return how many processors the node used under more load than it can handle: a probe."""
         ...
 
 
@@ -158,26 +158,26 @@ class Starvable(Node, Protocol):
 class MemoryStarvable(Node, Protocol):
     def take_memory(
         self, left_mb: float
-    ) -> str: ...  # leaves at most so much beside what it cannot give back; the way that was taken: cgroup
+    ) -> str: ...  # leaves at most so much beside unreclaimable memory; returns the way that was used: cgroup
     def give_memory(self) -> None: ...  # idempotent
     def memory_under_load(
         self, for_s: float
-    ) -> Memory: ...  # a probe: `refused` counts only while it was asked for more work than it can do
+    ) -> Memory: ...  # a probe: `refused` counts only during its load, which is more than the node can handle
 
 
 @runtime_checkable
 class WorkerNode(Killable, Pausable, Protocol):
-    """A worker process: a client of the cluster that shows what it has done."""
+    """A worker process: a client of the cluster that reports its progress."""
 
     @property
     def role(self) -> str: ...
     @property
-    def transactional_id(self) -> str: ...  # empty: it has none
+    def transactional_id(self) -> str: ...  # empty: not transactional
     @property
-    def client_settings(self) -> Mapping[str, Any]: ...  # of its library, where the scenario names some
-    def counters(self) -> Counters: ...  # of all its incarnations together
+    def client_settings(self) -> Mapping[str, Any]: ...  # of its library, as the scenario sets them
+    def counters(self) -> Counters: ...  # the sum over all its incarnations
     def stop_at(
         self, moment: str
-    ) -> None: ...  # wait there when it comes to it next (harness.workers.breakpoints)
-    def waits(self) -> bool: ...  # whether it does
-    def go_on(self) -> None: ...  # also of one that does not wait
+    ) -> None: ...  # ask it to wait at the next such moment (harness.workers.breakpoints)
+    def waits(self) -> bool: ...  # True while it waits at that moment
+    def go_on(self) -> None: ...  # does nothing if it does not wait

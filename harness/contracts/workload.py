@@ -1,4 +1,4 @@
-"""What the workers of a run do, and the counters that each of them shows."""
+"""A workload: the roles of a run's workers, and the counters that each worker shows."""
 
 from __future__ import annotations
 
@@ -27,5 +27,7 @@ class Counters:
 
 class Workload(Protocol):
     def roles(self) -> Sequence[Mapping[str, Any]]: ...  # one specification for each worker process
-    def more_topics(self) -> Sequence[tuple[str, TopicSettings]]: ...  # besides the one that the group reads
-    def transform(self) -> Transform | None: ...  # what a pipeline makes of its input; None: it is none
+    def more_topics(
+        self,
+    ) -> Sequence[tuple[str, TopicSettings]]: ...  # besides the topic that the group reads
+    def transform(self) -> Transform | None: ...  # of a pipeline's input to its output; None: not a pipeline

@@ -1,7 +1,7 @@
-"""What an operator does to a topic by the admin API, on the control lane, which no fault touches.
+"""Operator actions on a topic by the admin API, on the control lane, which no fault touches.
 
-Everything is told by node name. Each call returns when the cluster has taken it; what goes on after that, such as
-copying a replica, is waited for apart.
+Nodes are given by name. Each call returns when the cluster has accepted it; work that goes on after that, such as
+copying a replica, is waited for separately.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Administrator:
     # --- replicas and leaders ---
 
     def place(self, replicas: Mapping[int, Sequence[str]], limit_s: float = MOVE_LIMIT_S) -> None:
-        """Give partitions these replicas in this order; returns when that is so and those that are new are in sync."""
+        """Give partitions these replicas in this order; return when they have them and the new ones are in sync."""
         before = {state.partition: set(state.replicas) for state in self.states()}
         self._reassign(replicas)
 
@@ -61,32 +61,32 @@ class Administrator:
         self._wait(replicas, placed, limit_s, "has other replicas than it was given")
 
     def lead(self, leaders: Mapping[int, str], limit_s: float = MOVE_LIMIT_S) -> None:
-        """Let these lead, which have to be the preferred ones; returns when they do."""
+        """Make these brokers lead, which have to be the preferred leaders; return when they do."""
 
         def leads(state: PartitionState) -> bool:
             if state.leader == leaders[state.partition]:
                 return True
-            self.elect([state.partition])  # again, as one that is not in sync yet is refused
+            self.elect([state.partition])  # again: a replica that is not in sync yet is refused
             return False
 
         self._wait(leaders, leads, limit_s, "has another leader than the one elected")
 
     def restore(self, states: Sequence[PartitionState]) -> None:
-        """Back to these replicas, in their order, with these leaders; in vain if that is so already."""
+        """Restore these replicas, in their order, with these leaders. Does nothing if they are unchanged."""
         led = {state.partition: state.leader for state in states if state.leader is not None}
         self.place({state.partition: first(state.leader, state.replicas) for state in states})
         self.lead(led)
         self.place({state.partition: state.replicas for state in states})
 
     def elect(self, partitions: Sequence[int], *, unclean: bool = False) -> dict[int, str]:
-        """Elect the preferred leaders, or with `unclean` any that lives; what was refused, by partition."""
+        """Elect the preferred leaders, or with `unclean` any live replica; return the refusals by partition."""
         return self._of_any(lambda at: admin_requests.elect(at, self._topic, partitions, unclean, ASK_S))
 
     def states(self) -> Sequence[PartitionState]:
         return self._cluster.view().partitions(self._topic)
 
     def end_of_epoch(self, partition: int, epoch: int, leader: str) -> int:
-        """Where the leader's log stood when an epoch ended."""
+        """Return the end of the leader's log when an epoch ended."""
         at = self._control(leader)
         return _again(lambda: admin_requests.end_of_epoch(at, self._topic, partition, epoch, ASK_S))
 
@@ -98,9 +98,9 @@ class Administrator:
             raise ClusterError(f"replicas of {self._topic} cannot be moved: {refused}")
 
     def _of_any(self, question: Callable[[raw_client.Address], T]) -> T:
-        """The answer of the first broker that gives one: each passes it on to the controller, unless it is one itself.
+        """Return the answer of the first broker that gives one: a broker passes the request on to the controller.
 
-        With ZooKeeper only the broker that is the controller can answer, so it is asked first.
+        With ZooKeeper only the active controller, itself a broker, can answer, so it is asked first.
         """
         problem = ClusterError("no broker is registered")
         view = self._cluster.view()
@@ -115,7 +115,7 @@ class Administrator:
                 raise
             except raw_client.WireError as error:
                 problem = error
-        raise ClusterError(f"{self._topic}: no broker could pass it on: {problem}") from problem
+        raise ClusterError(f"{self._topic}: no broker could pass the request on: {problem}") from problem
 
     def _control(self, broker: str) -> raw_client.Address:
         return self._cluster.view().broker_places()[broker].control
@@ -132,7 +132,7 @@ class Administrator:
         def settled() -> bool:
             try:
                 states = [state for state in self.states() if state.partition in partitions]
-            except ClusterError:  # nobody answers for the moment
+            except ClusterError:  # no broker answers at the moment
                 return False
             unsettled = [state for state in states if not condition(state)]
             last.update({"state": unsettled[0]} if unsettled else {})
@@ -146,16 +146,16 @@ class Administrator:
     # --- partitions, records, settings ---
 
     def grow(self, partitions: int) -> None:
-        """Make the topic have so many partitions."""
+        """Add partitions until the topic has so many."""
         more = NewPartitions(self._topic, partitions)
         self._answer(self._client.create_partitions([more], request_timeout=ASK_S)[self._topic])
 
     def offsets(self) -> dict[int, tuple[int, int]]:
-        """Log start and end of each partition, as its leader tells; the end is what consumers can get."""
+        """Return log start and end of each partition, as its leader reports; the end is what consumers can read."""
         return _again(self._offsets)
 
     def open_transactions(self) -> list[OpenTransaction]:
-        """Those that are open in a partition of the topic, as the leaders tell."""
+        """Return the transactions that are open in partitions of the topic, as the leaders report."""
         return _again(
             lambda: [
                 one
@@ -165,11 +165,11 @@ class Administrator:
         )
 
     def _led(self) -> dict[str, list[int]]:
-        """The partitions of each leader."""
+        """Return the partitions of each leader."""
         led: dict[str, list[int]] = {}
         for state in self.states():
             if state.leader is None:
-                raise ClusterError(f"nobody leads {self._topic}-{state.partition}, so nobody tells of it")
+                raise ClusterError(f"{self._topic}-{state.partition} has no leader that could be asked")
             led.setdefault(state.leader, []).append(state.partition)
         return led
 
@@ -184,33 +184,33 @@ class Administrator:
         return bounds
 
     def committed(self, group: str) -> dict[int, int]:
-        """The group's committed offset of each partition that it has committed."""
+        """Return the committed offsets of the group, by partition."""
         asked = [ConsumerGroupTopicPartitions(group)]
         answer = self._client.list_consumer_group_offsets(asked, request_timeout=ASK_S)[group]
         if _code_of(answer) == KafkaError.GROUP_ID_NOT_FOUND:
-            return {}  # brokers may say so of a group that has committed nothing
-        told = self._answer(answer)
+            return {}  # the answer of some brokers for a group that has committed nothing
+        found = self._answer(answer)
         return {
             place.partition: place.offset
-            for place in told.topic_partitions
+            for place in found.topic_partitions
             if place.topic == self._topic and place.offset >= 0
         }
 
     def delete_records(self, below: Mapping[int, int]) -> None:
-        """Delete what stands below an offset, for good."""
+        """Delete the records below these offsets, for good."""
         asked = [TopicPartition(self._topic, partition, offset) for partition, offset in below.items()]
         for future in self._client.delete_records(asked, request_timeout=ASK_S).values():
             self._answer(future)
 
     def overrides(self) -> dict[str, str]:
-        """The settings that the topic has of its own."""
+        """Return the settings that the topic overrides."""
         resource = ConfigResource(ResourceType.TOPIC, self._topic)
-        told = self._answer(self._client.describe_configs([resource], request_timeout=ASK_S)[resource])
+        found = self._answer(self._client.describe_configs([resource], request_timeout=ASK_S)[resource])
         own = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
-        return {name: entry.value for name, entry in told.items() if entry.source == own}
+        return {name: entry.value for name, entry in found.items() if entry.source == own}
 
     def override(self, settings: Mapping[str, str | None]) -> None:
-        """Set settings of the topic's own; None takes one away."""
+        """Override settings of the topic; None removes an override."""
         entries = [
             ConfigEntry(
                 name,
@@ -240,9 +240,9 @@ def _code_of(future: Future[Any]) -> int:
 
 
 def _again(question: Callable[[], T]) -> T:
-    """The first answer: a leader that is new says for a moment that it is none or does not know."""
+    """Ask until there is an answer: a new leader reports errors for a moment."""
     answers: list[T] = []
-    problem = ClusterError("nobody was asked")
+    problem = ClusterError("no broker was asked")
 
     def answered() -> bool:
         nonlocal problem
@@ -262,6 +262,6 @@ def _again(question: Callable[[], T]) -> T:
 
 
 def first(leader: str | None, replicas: Sequence[str]) -> tuple[str, ...]:
-    """The same replicas with this one in front: the order in which Kafka prefers them."""
+    """Return the replicas with the leader in front: the order in which Kafka prefers them."""
     front = [leader] if leader is not None else []
     return (*front, *(name for name in replicas if name != leader))

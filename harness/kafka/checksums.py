@@ -1,4 +1,4 @@
-"""The checksums of all batches of a segment, compared quickly: CRC-32C by numpy, many pieces of batches at a time.
+"""Compare the checksums of all batches of a segment quickly: CRC-32C by numpy, many pieces of batches at a time.
 
 A checksum of a long text is put together from those of its pieces, so the pieces of all batches are computed side by
 side: 80 to 100 MB in a second of CPU time, where byte by byte in Python is 20 times slower.
@@ -19,7 +19,7 @@ _POLYNOMIAL = 0x82F63B78
 _PIECE = 512
 _HEADER = struct.Struct(">qiibIhi")
 _HEADER_BYTES = 61
-_CHECKED_AT = 21  # the checksum is of what follows it
+_CHECKED_AT = 21  # the checksum covers the bytes from here on
 _LENGTH_AFTER = 12
 _GROUP_BYTES = 8 * 1024 * 1024
 
@@ -28,7 +28,7 @@ _Words = npt.NDArray[np.uint32]
 
 @dataclass(frozen=True)
 class Span:
-    """Where a batch lies in its segment, which offsets it has, and the checksum that it bears."""
+    """The place of a batch in its segment, its offsets, and the checksum in its header."""
 
     position: int
     size: int
@@ -38,7 +38,7 @@ class Span:
 
 
 def spans(segment: Path) -> Iterator[Span]:
-    """All batches that are whole, by their headers alone."""
+    """Yield all complete batches, by their headers alone."""
     with segment.open("rb") as file:
         end, position = segment.stat().st_size, 0
         while position + _HEADER_BYTES <= end:
@@ -52,7 +52,7 @@ def spans(segment: Path) -> Iterator[Span]:
 
 
 def bad_batches(segment: Path) -> list[Span]:
-    """Those whose checksum is not that of their bytes."""
+    """Return the batches whose checksum is not that of their bytes."""
     bad: list[Span] = []
     with segment.open("rb") as file:
         for group in _groups(spans(segment)):
@@ -78,9 +78,9 @@ def _groups(found: Iterator[Span]) -> Iterator[list[Span]]:
 
 
 def crc32c_all(texts: Sequence[bytes]) -> list[int]:
-    """The CRC-32C of each text of at least four bytes."""
-    # That a checksum begins with all bits set is the same as inverting the first four bytes; then zeros in front
-    # of a text change nothing, and every text can be cut into whole pieces.
+    """Return the CRC-32C of each text; a text has at least four bytes."""
+    # Starting with all bits set is the same as inverting the first four bytes. Then zeros in front of a text
+    # change nothing, and every text can be padded to whole pieces.
     ends = np.cumsum([_rows(text) for text in texts], dtype=np.int64) * _PIECE
     padded = np.zeros(int(ends[-1]) if len(texts) else 0, dtype=np.uint8)
     for text, end in zip(texts, ends, strict=True):
@@ -118,7 +118,7 @@ def _table() -> _Words:
 
 
 def _advance(states: _Words, rows: npt.NDArray[np.uint8]) -> _Words:
-    """Each state after the bytes of its row."""
+    """Return each state after the bytes of its row."""
     table = _table()
     for column in np.ascontiguousarray(rows.T):
         states = table[(states ^ column) & np.uint32(0xFF)] ^ (states >> np.uint32(8))
@@ -127,7 +127,7 @@ def _advance(states: _Words, rows: npt.NDArray[np.uint8]) -> _Words:
 
 @cache
 def _shifts() -> list[list[int]]:
-    """What each byte of a state becomes after a piece of zeros."""
+    """Return tables: the effect of a piece of zeros on each byte of a state."""
     states = (
         np.arange(256, dtype=np.uint32)[None, :] << np.arange(0, 32, 8, dtype=np.uint32)[:, None]
     ).ravel()

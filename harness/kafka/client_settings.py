@@ -1,4 +1,4 @@
-"""Names of librdkafka's settings: several of them have two, and the harness knows each by one."""
+"""Names of librdkafka's settings: several settings have two names, of which the harness uses one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _YES, _NO = ("true", "t", "1"), ("false", "f", "0")
 
 
 def canonical(settings: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """The same settings, each by the name that the harness knows. Raises ValueError, in the name of `place`."""
+    """Return the settings by the names that the harness uses. Raises ValueError, which names `place`, for contradictions."""
     found: dict[str, Any] = {}
     given: dict[str, str] = {}
     for name, value in settings.items():
@@ -43,9 +43,9 @@ def canonical(settings: Mapping[str, Any], place: str) -> dict[str, Any]:
 
 
 def promised(mode: Mode, extra: Mapping[str, Any]) -> dict[str, Any]:
-    """What a producer session with these settings has, for its event: idempotent, retries, in_flight, acks.
+    """Return the properties of a producer session with these settings, for its event: idempotent, retries, in_flight, acks.
 
-    `extra` wins over the mode, as in the client, and its values may be texts.
+    `extra` takes precedence over the mode, as in the client, and its values may be strings.
     """
     acks = str(extra.get(ACKS, "0" if mode is Mode.AT_MOST_ONCE else "all")).lower()
     in_flight = extra.get(IN_FLIGHT)
@@ -60,5 +60,5 @@ def promised(mode: Mode, extra: Mapping[str, Any]) -> dict[str, Any]:
 def _truth(value: Any) -> bool:
     text = str(value).lower()
     if text not in (*_YES, *_NO):
-        raise ValueError(f"{IDEMPOTENCE}={value}: true or false")
+        raise ValueError(f"{IDEMPOTENCE}={value}: use true or false")
     return text in _YES

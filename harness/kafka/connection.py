@@ -1,4 +1,4 @@
-"""How any client of the harness is opened on a cluster, and what it may touch there."""
+"""Client settings for a cluster, and the names that the harness may use on it."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from typing import Any
 from harness.contracts import Cluster, Lane, Shared
 from harness.errors import UsageError
 
-TOPIC_PREFIX = "onceproof-"  # disk faults hit the logs of topics with this prefix, and no other
+TOPIC_PREFIX = "onceproof-"  # disk faults hit only the logs of topics with this prefix
 
 
 def settings(cluster: Cluster, lane: Lane = Lane.CONTROL, **more: Any) -> dict[str, Any]:
-    """Of a client of librdkafka; in `more` the names have _ for a dot. May hold secrets: never write it down."""
+    """Return the settings of a librdkafka client; names in `more` have _ for a dot. May contain secrets: never log it."""
     own = {name.replace("_", "."): value for name, value in more.items()}
     return {
         "bootstrap.servers": cluster.bootstrap_servers(lane),
         **cluster.client_settings(lane),
-        "log_level": 0,  # what goes wrong is raised
+        "log_level": 0,  # errors are raised instead
         **own,
     }
 
 
 def prefix_of(cluster: Cluster) -> str:
-    """What the names of all topics, groups and transactional ids of ours begin with."""
+    """Return the prefix of every topic, group and transactional id that the harness creates."""
     return cluster.prefix if isinstance(cluster, Shared) else TOPIC_PREFIX
 
 
 def ours(cluster: Cluster, name: str) -> str:
-    """The name, which is of ours: of a cluster that others use too, nothing else is ever made, changed or deleted."""
+    """Return the name if the harness may create, change or delete it; raise UsageError if it lacks the prefix of a shared cluster."""
     if isinstance(cluster, Shared) and not name.startswith(cluster.prefix):
-        raise UsageError(f"{name} is not ours to touch: only what begins with {cluster.prefix} (--prefix) is")
+        raise UsageError(f"{name}: onceproof only touches names with the prefix {cluster.prefix} (--prefix)")
     return name

@@ -1,4 +1,4 @@
-"""Watching who coordinates a run's group and its transactional ids: each move is written down, as coverage of the run."""
+"""Watch the coordinators of a run's group and transactional ids, and record each move as coverage of the run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LOOK_EVERY_S = 1.0
 
 
 class CoordinatorWatch:
-    """Looks every second, in a thread of its own. While nobody coordinates, the last one that did is remembered."""
+    """Asks every second, in its own thread. While there is no coordinator, the last one is remembered."""
 
     def __init__(self, cluster: Cluster, group: str, ids: Sequence[str], events: EventLog) -> None:
         self._cluster, self._events = cluster, events
@@ -45,7 +45,7 @@ class CoordinatorWatch:
         try:
             now = self._cluster.view().coordinator(of, transaction=transaction)
         except (ClusterError, WireError, OSError):
-            return  # nobody answers now; what matters is who does later
+            return  # no answer now; a later answer shows the move
         before = self._last.get((of, transaction))
         if now is None:
             return

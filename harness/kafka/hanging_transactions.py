@@ -1,4 +1,4 @@
-"""What stands still after healing, told apart from safety: transactions that nobody ends hold back every read_committed reader."""
+"""Report transactions that stay open after healing: they block every read_committed reader, but violate no promise."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from harness.ledger.journal import EventLog
 from harness.waiting import wait_until
 
 
-def tell_hanging_transactions(
+def report_hanging_transactions(
     cluster: Cluster, topics: Sequence[str], limit_s: float, events: EventLog
 ) -> None:
-    """Wait until no transaction is open in these topics, now that all producers have ended; those that stay are told."""
+    """Wait until no transaction is open in these topics, after all producers have ended; record those that stay open."""
     administrators = {number: Administrator(cluster, topic) for number, topic in enumerate(topics)}
     last: dict[int, Sequence[OpenTransaction]] = {}
 

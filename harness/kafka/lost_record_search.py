@@ -1,8 +1,7 @@
-"""Which replicas still hold a record that was acked and is lost: looked at before its topic is deleted.
+"""Search the replicas' logs for records that were acked and are lost, before their topic is deleted.
 
-The final reading tells that a record is gone; only the brokers' own files tell whether it was never written, was
-truncated everywhere, or still lies in a log that nobody serves. A run without suspects costs one pass over its
-journals and nothing else.
+The final reading shows that a record is gone. Only the brokers' own files show whether it was never written, was truncated
+everywhere, or is still in a log that no broker serves. A run without suspects costs one pass over its journals.
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ class Suspect:
     session: int
     seq: int
     txn: int
-    partition: int  # -1: nobody told
-    offset: int  # -1: none was told that can be relied on
+    partition: int  # -1: not reported
+    offset: int  # -1: no reliable offset was reported
 
 
 def examine(run: RunDir, cluster: Cluster, topic: str, events: journal.EventLog) -> int:
-    """Write a `replicas` event for each suspect and say how many there are. Never fails a run.
+    """Write a `replicas` event for each suspect and return their number. Never fails a run.
 
     Call it after the final reading and before the topic is deleted. Clusters without the power are skipped.
     """
@@ -52,8 +51,8 @@ def examine(run: RunDir, cluster: Cluster, topic: str, events: journal.EventLog)
         for partition in sorted({s.partition for s in chosen}):
             here = [s for s in chosen if s.partition == partition]
             _examine_partition(here, cluster, topic, run_number(run.run_id), deadline, events)
-    except Exception as error:  # noqa: BLE001  whatever goes wrong in a post-mortem, the run itself is sound
-        events.write("note", where="autopsy", text=f"the replicas' logs could not be looked at: {error!r}")
+    except Exception as error:  # noqa: BLE001  an error in this search does not make the run wrong
+        events.write("note", where="autopsy", text=f"the replicas' logs could not be searched: {error!r}")
         return 0
     return len(chosen)
 
@@ -62,22 +61,22 @@ def examine(run: RunDir, cluster: Cluster, topic: str, events: journal.EventLog)
 
 
 def suspects(run: RunDir) -> Iterator[Suspect]:
-    """Acked attempts that stand nowhere in the final read_uncommitted log, though that was read to its end.
+    """Yield acked attempts that are not in the final read_uncommitted log, if that was read to its end.
 
-    Of each session and partition no more than MOST_SUSPECTS: a run that lost millions is not slower for it.
+    At most MOST_SUSPECTS of each session and partition, so that a run that lost millions is not slower.
     """
-    told = [e for path in sorted(run.ledger.glob("*.events")) for e in _rare_events(path.read_bytes())]
+    events = [e for path in sorted(run.ledger.glob("*.events")) for e in _rare_events(path.read_bytes())]
     whole = [
-        e for e in told if e["event"] == "read" and e["isolation"] == "read_uncommitted" and e["complete"]
+        e for e in events if e["event"] == "read" and e["isolation"] == "read_uncommitted" and e["complete"]
     ]
     if not whole:
-        return  # what was not read is not missing
+        return  # records that were not read are not missing
     starts: dict[int, int] = {}
-    for e in told:
+    for e in events:
         if e["event"] == "bounds" and int(e.get("topic", INPUT)) == INPUT:
             starts[int(e["partition"])] = max(int(e["start"]), starts.get(int(e["partition"]), 0))
     senders, seqs = _in_log(run)
-    acks = {int(e["session"]): str(e["acks"]) for e in told if e["event"] == "session"}
+    acks = {int(e["session"]): str(e["acks"]) for e in events if e["event"] == "session"}
     for path in sorted(run.ledger.glob("*.attempts")):
         session = int(path.stem.rpartition(".")[2])
         yield from _missing(
@@ -86,7 +85,7 @@ def suspects(run: RunDir) -> Iterator[Suspect]:
 
 
 def _in_log(run: RunDir) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Session and seq of every intact record that the final read_uncommitted reading found."""
+    """Return session and seq of every intact record of the final read_uncommitted log."""
     columns: list[tuple[Any, Any]] = [(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))]
     for path in sorted(run.ledger.glob("*.read_uncommitted.log")):
         rows, _ = journal.read_deliveries(path)
@@ -96,7 +95,7 @@ def _in_log(run: RunDir) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
 
 
 def _rare_events(blob: bytes) -> Iterator[dict[str, Any]]:
-    """The few events that matter here; the many commits are not even parsed."""
+    """Yield the few events that matter here, without parsing the many commits."""
     for line in blob.splitlines():
         if any(kind in line for kind in (b'"event": "read"', b'"event": "bounds"', b'"event": "session"')):
             try:
@@ -115,12 +114,12 @@ def _missing(
     missing = rows["outcome"] == Outcome.ACKED
     missing[found[(found >= 0) & (found < len(rows))]] = False
     seqs = np.flatnonzero(missing)
-    told, intended = rows["told_partition"][seqs], rows["partition"][seqs]
-    partitions = np.where(told >= 0, told, intended)
-    # With acks=0 nobody answered: an offset told then is made up by the client.
-    offsets = np.where((told >= 0) & answered, rows["offset"][seqs], -1)
+    reported, intended = rows["told_partition"][seqs], rows["partition"][seqs]
+    partitions = np.where(reported >= 0, reported, intended)
+    # With acks=0 the broker does not answer: the client invents the offset.
+    offsets = np.where((reported >= 0) & answered, rows["offset"][seqs], -1)
     for partition in np.unique(partitions).tolist():
-        # What retention took is no suspect.
+        # Records that retention deleted are no suspects.
         here = (partitions == partition) & ((offsets < 0) | (offsets >= starts.get(partition, 0)))
         for i in _evenly(np.flatnonzero(here), MOST_SUSPECTS):
             seq = int(seqs[i])
@@ -128,7 +127,7 @@ def _missing(
 
 
 def _evenly(items: npt.NDArray[np.int64], most: int) -> npt.NDArray[np.int64]:
-    """At most `most` of them, from the first to the last."""
+    """Return at most `most` items, spread evenly from the first to the last."""
     if len(items) <= most:
         return items
     chosen: npt.NDArray[np.int64] = items[np.linspace(0, len(items) - 1, most).astype(int)]
@@ -136,7 +135,7 @@ def _evenly(items: npt.NDArray[np.int64], most: int) -> npt.NDArray[np.int64]:
 
 
 def spread(found: Sequence[Suspect], most: int) -> list[Suspect]:
-    """At most `most` of them: as evenly as can be over partitions, and within a partition from end to end."""
+    """Return at most `most` suspects, spread evenly over partitions and, within a partition, from first to last."""
     places: dict[int, list[Suspect]] = {}
     for suspect in found:
         places.setdefault(suspect.partition, []).append(suspect)
@@ -162,7 +161,7 @@ def _examine_partition(
     deadline: float,
     events: journal.EventLog,
 ) -> None:
-    """Look into every replica of one partition and write the events of its suspects."""
+    """Search every replica of one partition and write the events of its suspects."""
     wanted = {s: SoughtMessage(run, s.session, s.txn, s.seq) for s in here}
     partition = here[0].partition
     held: dict[str, ReplicaHolding] = {}
@@ -205,8 +204,8 @@ def _folders(cluster: ReplicaLogs, topic: str, partition: int, notes: dict[str, 
 def _detail(
     found: Mapping[str, list[int]], held: Mapping[str, ReplicaHolding], notes: Mapping[str, str]
 ) -> str:
-    """What the lists do not tell, in one line."""
+    """Return the details that the lists do not have, in one line."""
     words = [f"{name} has it at offset {', '.join(map(str, at))}" for name, at in sorted(found.items())]
     words += [f"the log of {name} goes to {held[name].end}" for name in sorted(set(held) - set(found))]
-    words += [f"note: {name} could not be told: {why}" for name, why in sorted(notes.items())]
-    return "; ".join(words) or "note: there is no replica folder of its partition"
+    words += [f"note: {name} could not be searched: {why}" for name, why in sorted(notes.items())]
+    return "; ".join(words) or "note: its partition has no replica folder"

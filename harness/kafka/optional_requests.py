@@ -1,4 +1,4 @@
-"""The requests that brokers of any make may do without, and what is not checked or not possible then."""
+"""Requests that brokers may lack, and the checks and faults that are not possible without them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.kafka.protocol.quorum import DESCRIBE_QUORUM
 from harness.kafka.protocol.transactions import INIT_PRODUCER_ID
 
 Ranges = Mapping[int, tuple[int, int]]
-# Sent by librdkafka, which agrees on the version itself: any version will do.
+# Sent by librdkafka, which negotiates the version itself: any version will do.
 _ANY = 32767
 _TRANSACTIONS = "exactly-once cannot be run"
 
@@ -56,15 +56,15 @@ TRANSACTIONS = ("InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn", "EndT
 
 
 def lacking(offers: Iterable[Ranges]) -> dict[str, str]:
-    """The optional requests that one of the brokers does not offer in a version known here: what that means, by name."""
+    """Return the optional requests that a broker does not offer in a known version: the consequence by request name."""
     every = list(offers)
     return {
         one.api.name: one.without for one in OPTIONAL if not all(_common(one.api, ranges) for ranges in every)
     }
 
 
-def told(missing: Mapping[str, str]) -> list[str]:
-    """One line for each consequence, with all requests that it follows from."""
+def consequences(missing: Mapping[str, str]) -> list[str]:
+    """Return one line for each consequence, with all requests that cause it."""
     by_text: dict[str, list[str]] = {}
     for name, without in missing.items():
         by_text.setdefault(without, []).append(name)
@@ -72,7 +72,7 @@ def told(missing: Mapping[str, str]) -> list[str]:
 
 
 def fitted(settings: TopicSettings, brokers: int) -> TopicSettings:
-    """No more replicas than brokers, and writes go on while one of the replicas is away, where there are several."""
+    """Return settings with no more replicas than brokers, that still allow writes while one of several replicas is down."""
     copies = min(settings.replication_factor, brokers)
     if copies == settings.replication_factor:
         return settings
@@ -81,10 +81,10 @@ def fitted(settings: TopicSettings, brokers: int) -> TopicSettings:
 
 
 def not_checked(missing: Mapping[str, str], brokers: int, refused: Sequence[str]) -> list[str]:
-    """What these brokers do not have, and what is not checked or not possible therefore; a line for each."""
+    """Return one line for each thing that these brokers lack, with the checks that are not possible without it."""
     wanted = TopicSettings()
     made = fitted(wanted, brokers)
-    lines = told(missing)
+    lines = consequences(missing)
     if made != wanted:
         lines.append(
             f"there are {brokers} broker(s), so topics have {made.replication_factor} replica(s) instead of "

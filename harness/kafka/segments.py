@@ -1,13 +1,12 @@
-"""The log of one replica as it lies on its disk: Kafka's segment files, read without a JVM.
+"""Read the log of one replica from its disk: Kafka's segment files, without a JVM.
 
-Kafka's own DumpLogSegments is in the jars of Kafka 3, but Kafka 4 has it in `kafka-tools`, which a broker does not
-need; and it prints payloads as text, which garbles ours. The format (record batches of magic 2) is the same since
-Kafka 0.11:
+Kafka's own DumpLogSegments is in the jars of Kafka 3, but Kafka 4 has it in `kafka-tools`, which a broker does not need. It
+prints payloads as text, which garbles binary ones. The format (record batches of magic 2) is the same since Kafka 0.11:
 
     0 i64 base offset   8 i32 length of the rest   12 i32 leader epoch   16 i8 magic   17 u32 crc
     21 i16 attributes   23 i32 last offset delta   …                     57 i32 count  61 records
 
-A broker may append meanwhile: the last batch counts when all of it is there.
+A broker may append meanwhile: the last batch counts only if it is complete.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ from harness.ledger import message
 _HEADER = struct.Struct(">qiibIhi")
 _RECORDS_AT = 61
 _PIECE_BYTES = 8 * 1024 * 1024
-_LENGTH_AFTER = 12  # what the length of a batch does not count
+_LENGTH_AFTER = 12  # bytes of a batch that its length does not count
 _CONTROL, _CODEC = 0x20, 0x07
 _CODECS = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
-_XERIAL = b"\x82SNAPPY\x00"  # how Java and librdkafka frame snappy
+_XERIAL = b"\x82SNAPPY\x00"  # Java and librdkafka frame snappy with this
 _XERIAL_AT = 16
 
-Check = Callable[[], None]  # raises when the time is over
+Check = Callable[[], None]  # raises after the time limit
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class LogBatch:
 
 @dataclass(frozen=True)
 class SoughtMessage:
-    """A message by its identity, as it stands in its payload."""
+    """The identity of a message, as in its payload."""
 
     run: int
     session: int
@@ -62,22 +61,22 @@ class SoughtMessage:
 
 @dataclass
 class ReplicaHolding:
-    """What a replica's log holds of the messages that were looked for."""
+    """The result of a search: the range of a replica's log, and the messages found in it."""
 
     start: int = -1  # the first offset; -1: there is no segment
     end: int = -1  # the offset after the last whole batch
-    found: dict[SoughtMessage, list[int]] = field(default_factory=dict)  # at which offsets
+    found: dict[SoughtMessage, list[int]] = field(default_factory=dict)  # offsets
 
 
 def search(folder: Path, wanted: Sequence[SoughtMessage], check: Check = lambda: None) -> ReplicaHolding:
-    """Look for messages in all segments of a partition's folder, at whatever offset they stand.
+    """Search for messages in all segments of a partition's folder, at any offset.
 
-    Raises ClusterError when the log cannot be read, or not be told because of how it is compressed.
+    Raises ClusterError if the log cannot be read or decompressed.
     """
     holding = ReplicaHolding()
     segments = sorted(folder.glob("*.log"), key=lambda path: int(path.stem))
     if not segments:
-        raise ClusterError(f"{folder.name}: there is no segment in its folder")
+        raise ClusterError(f"{folder.name}: its folder contains no segment")
     holding.start = holding.end = int(segments[0].stem)
     for segment in segments:
         holding.end = max(holding.end, int(segment.stem))
@@ -90,9 +89,9 @@ def search(folder: Path, wanted: Sequence[SoughtMessage], check: Check = lambda:
 
 
 def _pieces(file: BinaryIO, check: Check) -> Iterator[tuple[bytes, list[LogBatch]]]:
-    """The whole batches of a segment, some megabytes at a time, so that memory stays small.
+    """Yield the complete batches of a segment, some megabytes at a time, so that memory stays small.
 
-    Reading and not mapping: a broker may truncate the file meanwhile, and touching what is gone would be SIGBUS.
+    The file is read, not mapped: a broker may truncate it meanwhile, and access to a truncated page would raise SIGBUS.
     """
     rest = b""
     while more := file.read(_PIECE_BYTES):
@@ -103,7 +102,7 @@ def _pieces(file: BinaryIO, check: Check) -> Iterator[tuple[bytes, list[LogBatch
             yield piece, found
         rest = piece[found[-1].position + found[-1].size :] if found else piece
         if len(rest) >= _LENGTH_AFTER and _length_of(rest, 0) <= 0:
-            return  # zeros that were set aside: nothing follows
+            return  # preallocated zeros: nothing follows
 
 
 def _search_piece(
@@ -114,7 +113,7 @@ def _search_piece(
         for batch in _candidates(piece, found, one.needle):
             offsets.setdefault(one, set()).update(_offsets_of(one, records(piece, batch)))
     for batch in found:
-        if batch.codec and not batch.control:  # its bytes tell nothing before they are unpacked
+        if batch.codec and not batch.control:  # compressed bytes cannot be searched
             check()
             within = records(piece, batch)
             for one in wanted:
@@ -123,7 +122,7 @@ def _search_piece(
 
 
 def _candidates(piece: bytes, found: Sequence[LogBatch], needle: bytes) -> Iterator[LogBatch]:
-    """The plain batches that have these bytes somewhere: searching bytes is far quicker than reading records."""
+    """Yield the uncompressed batches that contain these bytes: searching bytes is far quicker than reading records."""
     positions = [batch.position for batch in found]
     end = found[-1].position + found[-1].size
     at = -1
@@ -134,14 +133,14 @@ def _candidates(piece: bytes, found: Sequence[LogBatch], needle: bytes) -> Itera
 
 
 def _offsets_of(one: SoughtMessage, within: Sequence[tuple[int, bytes | None]]) -> list[int]:
-    """Where the message stands, with its checksum: the bytes of its identity alone could be anything."""
+    """Return the offsets of the message, with its checksum compared: other bytes could look like its identity."""
     alike = [(offset, value) for offset, value in within if value is not None and value[8:32] == one.needle]
     _, flags = message.read_payloads([value for _, value in alike], one.run)
     return [offset for (offset, _), flag in zip(alike, flags, strict=True) if not flag & message.BAD_PAYLOAD]
 
 
 def batches(data: bytes) -> Iterator[LogBatch]:
-    """All batches that are whole, in order."""
+    """Yield all complete batches, in order."""
     position = 0
     while position + _RECORDS_AT <= len(data):
         base, length, epoch, magic, _, attributes, delta = _HEADER.unpack_from(data, position)
@@ -160,12 +159,12 @@ def _length_of(data: bytes, position: int) -> int:
 
 
 def records(data: bytes, batch: LogBatch) -> list[tuple[int, bytes | None]]:
-    """Offset and value of each record of a batch."""
+    """Return offset and value of each record of a batch."""
     (count,) = struct.unpack_from(">i", data, batch.position + _RECORDS_AT - 4)
     body = data[batch.position + _RECORDS_AT : batch.position + batch.size]
     if batch.codec:
         body = _decompress(body, batch.codec)
-    told, at = [], 0
+    found, at = [], 0
     try:
         for _ in range(count):
             length, at = _varint(body, at)
@@ -174,15 +173,15 @@ def records(data: bytes, batch: LogBatch) -> list[tuple[int, bytes | None]]:
             delta, at = _varint(body, at)
             key, at = _varint(body, at)
             value, at = _varint(body, at + max(key, 0))
-            told.append((batch.base + delta, None if value < 0 else body[at : at + value]))
+            found.append((batch.base + delta, None if value < 0 else body[at : at + value]))
             at = following
     except IndexError:
         raise ClusterError(f"the batch of offset {batch.base} ends before its records") from None
-    return told
+    return found
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A zigzag number and where the next thing begins."""
+    """Return a zigzag number and the position after it."""
     value = shift = 0
     while True:
         byte = data[at]
@@ -194,7 +193,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _decompress(body: bytes, codec: int) -> bytes:
-    import pyarrow as pa  # only where something is compressed
+    import pyarrow as pa  # only needed for compressed batches
 
     name = _CODECS.get(codec, f"codec {codec}")
     try:
@@ -210,7 +209,7 @@ def _snappy(chunk: bytes) -> bytes:
     import pyarrow as pa
 
     size = shift = at = 0
-    while True:  # a plain, not zigzag, number says how long it becomes
+    while True:  # the decompressed length is a plain, not a zigzag, number
         size |= (chunk[at] & 0x7F) << shift
         if chunk[at] < 0x80:
             return bytes(pa.decompress(chunk, decompressed_size=size, codec="snappy", asbytes=True))

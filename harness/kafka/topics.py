@@ -29,7 +29,7 @@ PROBE_PREFIX = PROBE_TOPIC  # of all topics for probes
 
 
 def create_topic(cluster: Cluster, name: str, settings: TopicSettings, without: Collection[str] = ()) -> None:
-    """Create a topic of a real cluster; returns when every leader serves its partition and all are in sync.
+    """Create a topic on a real cluster; return when every leader serves its partition and all replicas are in sync.
 
     `without`: settings that these brokers do not have.
     """
@@ -40,7 +40,7 @@ def create_topic(cluster: Cluster, name: str, settings: TopicSettings, without: 
         replication_factor=settings.replication_factor,
         config={k: str(v) for k, v in config.items() if k not in without},
     )
-    admin = _admin(cluster)  # held in a name: its requests die with it
+    admin = _admin(cluster)  # kept in a variable: its requests end with it
     _change(
         lambda: admin.create_topics([new], request_timeout=ASK_S)[name],
         done=KafkaError.TOPIC_ALREADY_EXISTS,
@@ -52,8 +52,8 @@ def create_topic(cluster: Cluster, name: str, settings: TopicSettings, without: 
         lambda: f"topic {name} has no full in-sync sets: {cluster.view().partitions(name)}",
         every_s=0.1,
     )
-    # In-sync sets are full before the leaders have opened their logs, and acks=0 would lose what comes first:
-    # a leader that reports the end of its log has opened it.
+    # In-sync sets are full before the leaders have opened their logs, and acks=0 would lose the first records.
+    # A leader that reports the end of its log has opened it.
     last: dict[str, ClusterError] = {}
     wait_until(
         lambda: _served(cluster, name, settings.partitions, last),
@@ -64,7 +64,7 @@ def create_topic(cluster: Cluster, name: str, settings: TopicSettings, without: 
 
 
 def can_create(cluster: Cluster, limit_s: float) -> bool:
-    """Whether the cluster would make a topic if it were asked to; none is made."""
+    """Return True if the cluster would create a topic; none is created."""
     name = f"{PROBE_PREFIX}-creation"
     admin = _admin(cluster)
     asked = admin.create_topics([NewTopic(name, 1, 1)], request_timeout=limit_s, validate_only=True)[name]
@@ -80,15 +80,15 @@ def delete_topic(cluster: Cluster, name: str) -> None:
     _change(
         lambda: admin.delete_topics([known], request_timeout=ASK_S)[name],
         done=KafkaError.UNKNOWN_TOPIC_OR_PART,
-        asked_before=True,  # by the client itself, which asks again when an answer is late
+        asked_before=True,  # the client itself asks again if an answer is late
         otherwise=f"topic {name} cannot be deleted",
     )
 
 
 def _change(ask: Callable[[], Future[Any]], *, done: int, otherwise: str, asked_before: bool = False) -> None:
-    """Ask until there is an answer: a busy controller may be late, and may have done it all the same.
+    """Ask until there is an answer: a busy controller may answer late although it has made the change.
 
-    `done`: the error that a second request gets then.
+    `done`: the error of a second request after the change was made.
     """
     deadline = time.monotonic() + CHANGE_LIMIT_S
     while True:
@@ -105,9 +105,9 @@ def _change(ask: Callable[[], Future[Any]], *, done: int, otherwise: str, asked_
 
 
 def refuse_compaction(cluster: Cluster, topics: Iterable[str]) -> list[str]:
-    """Raise RunRefusedError when one of these topics is compacted, by its own setting or by the brokers' default.
+    """Raise RunRefusedError if one of these topics is compacted, by its own setting or by the brokers' default.
 
-    Returns a line for each topic of which the brokers do not answer what its policy is.
+    Returns a line for each topic whose policy the brokers do not report.
     """
     unknown = []
     for topic in topics:
@@ -128,8 +128,8 @@ def _cleanup_policy(cluster: Cluster, topic: str) -> str:
     resource = ConfigResource(ResourceType.TOPIC, topic)
     admin = _admin(cluster)
     try:
-        told = admin.describe_configs([resource], request_timeout=ASK_S)[resource].result(ASK_S * 2)
-        return str(told["cleanup.policy"].value)
+        found = admin.describe_configs([resource], request_timeout=ASK_S)[resource].result(ASK_S * 2)
+        return str(found["cleanup.policy"].value)
     except KafkaException as problem:
         raise ClusterError(f"the brokers do not answer DescribeConfigs: {problem.args[0].str()}") from problem
     except TimeoutError:
@@ -139,7 +139,7 @@ def _cleanup_policy(cluster: Cluster, topic: str) -> str:
 
 
 def partitions_now(cluster: Cluster, topic: str, at_least: int) -> int:
-    """How many partitions the topic has at this moment: operators add some, and there are never fewer than before."""
+    """Return the current number of partitions of the topic: operators may add some, and their number never shrinks."""
     return max(at_least, len(cluster.view().partitions(topic)))
 
 
@@ -155,7 +155,7 @@ def _full(cluster: Cluster, name: str, partitions: int) -> bool:
 
 
 def _served(cluster: Cluster, name: str, partitions: int, last: dict[str, ClusterError]) -> bool:
-    """Whether each leader reports the end of its logs; `last` keeps why not."""
+    """Return True if each leader reports the end of its logs; `last` gets the reason if not."""
     try:
         view = cluster.view()
         places, led = view.broker_places(), _led(view.partitions(name))
@@ -170,7 +170,7 @@ def _served(cluster: Cluster, name: str, partitions: int, last: dict[str, Cluste
 
 
 def _led(states: Sequence[PartitionState]) -> dict[str, list[int]]:
-    """The partitions of each leader, of those that have one."""
+    """Return the partitions of each leader, without partitions that have none."""
     led: dict[str, list[int]] = {}
     for state in states:
         if state.leader is not None:
@@ -179,9 +179,9 @@ def _led(states: Sequence[PartitionState]) -> dict[str, list[int]]:
 
 
 class GroupWatch:
-    """How far a group is, seen from outside: its committed offsets and the ends of the partitions.
+    """The progress of a group, seen from outside: its committed offsets and the ends of the partitions.
 
-    `partitions` is how many there are at first; those that are added later are watched too.
+    `partitions` is their number at the start; partitions that are added later are watched too.
     """
 
     def __init__(self, cluster: Cluster, topic: str, partitions: int, group: str, isolation: str) -> None:
@@ -189,18 +189,18 @@ class GroupWatch:
         self._consumer = Consumer(
             connection.settings(
                 cluster,
-                group_id=group,  # never subscribes, so it is no member
+                group_id=group,  # never subscribes, so it is not a member
                 isolation_level=isolation,
                 enable_auto_commit=False,
             )
         )
 
     def lag(self) -> Mapping[int, int]:
-        """Records (and markers) between the committed offset and the end, for partitions that are behind."""
+        """Return the records (and markers) between committed offset and end, for partitions that are behind."""
         return self._lag()[0]
 
     def _lag(self) -> tuple[dict[int, int], dict[int, int]]:
-        """The same, and the end of each partition that it was compared with."""
+        """Return the lag, and the ends that it was computed with, by partition."""
         self._partitions = partitions_now(self._cluster, self._topic, self._partitions)
         places = [TopicPartition(self._topic, p) for p in range(self._partitions)]
         committed = self._committed(places)
@@ -214,7 +214,7 @@ class GroupWatch:
         return behind, ends
 
     def _committed(self, places: list[TopicPartition]) -> Mapping[int, int]:
-        """By partition. Brokers may say of a group that has committed nothing that there is no such group."""
+        """Return the committed offsets by partition. Some brokers do not know a group that has committed nothing."""
         try:
             return {t.partition: t.offset for t in self._consumer.committed(places, timeout=ASK_S)}
         except KafkaException as problem:
@@ -227,7 +227,7 @@ class GroupWatch:
     ) -> Mapping[int, int]:
         """Wait until the group has committed the end of every partition; return these ends.
 
-        What is appended later was not drained, so the ends belong into the ledger.
+        The ends belong into the ledger: records that are appended later were not drained.
         """
         last: dict[str, object] = {}
         ends: dict[int, int] = {}

@@ -1,11 +1,11 @@
-"""The cache folder: things fetched once per version, whole or not there at all.
+"""The cache folder: things that are fetched once per version, and are complete or absent.
 
-A thing is built in a temporary sibling of its final folder and renamed into place, under a lock of its
-own. So two starts at once fetch it once, and a start that was killed half way leaves nothing that a
-later one could mistake for the finished thing.
+A thing is built in a temporary sibling of its final folder and renamed into place, under its own lock. So two
+simultaneous starts fetch it once, and a start that was killed half way leaves nothing that a later one could
+mistake for the finished thing.
 
-Programs are run from it, and lists in it say what is ended and deleted after a crash. So it has to belong to
-the user and to be writable for nobody else.
+Programs are run from it, and lists in it name the processes and folders to remove after a crash. So it has to
+belong to the user, and no other user may write to it.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ Progress = Callable[[str], None]
 
 
 def to_stderr(line: str) -> None:
-    """Shows one line of progress; stdout stays free for results."""
+    """Print one line of progress on stderr; stdout stays free for results."""
     print(f"onceproof: {line}", file=sys.stderr, flush=True)
 
 
 def silent(line: str) -> None:
-    """Shows nothing."""
+    """Print nothing."""
 
 
 @contextmanager
 def timed(what: str, progress: Progress) -> Iterator[None]:
-    """Says that `what` begins, and when it ended and how long it took."""
+    """Report that `what` begins, and how long it took when it has ended."""
     progress(f"{what} …")
     begun = time.monotonic()
     try:
@@ -50,7 +50,7 @@ def timed(what: str, progress: Progress) -> Iterator[None]:
 
 
 def cache_dir() -> Path:
-    """The cache folder: `ONCEPROOF_CACHE`, else `onceproof` in the user's cache folder. Not created here.
+    """Return the cache folder: `ONCEPROOF_CACHE`, else `onceproof` in the user's cache folder. Not created here.
 
     Raises SetupError for a folder that belongs to another user or that others can write.
     """
@@ -61,12 +61,12 @@ def cache_dir() -> Path:
 
 
 def own_folder(name: str) -> Path:
-    """A folder of this name in the cache folder, made if it is missing; private like the cache folder itself."""
+    """Return a folder of this name in the cache folder, created if it is missing; private like the cache folder."""
     return _folder(cache_dir() / name)
 
 
 def must_be_private(folder: Path) -> None:
-    """Raise SetupError for a folder that another user could change. One that does not exist yet is fine."""
+    """Raise SetupError for a folder that another user could change. A folder that does not exist yet is fine."""
     try:
         found = folder.stat()
     except FileNotFoundError:
@@ -98,7 +98,7 @@ def must_be_private(folder: Path) -> None:
 def _place() -> Path:
     if chosen := os.environ.get("ONCEPROOF_CACHE"):
         return Path(chosen).absolute()
-    # As the specification of XDG has it, a relative path is ignored: it would be another folder for each caller.
+    # By the XDG specification a relative path is ignored: it would be a different folder for each caller.
     if (caches := os.environ.get("XDG_CACHE_HOME", "")).startswith("/"):
         return Path(caches) / "onceproof"
     home = os.environ.get("HOME", "")
@@ -110,12 +110,12 @@ def _place() -> Path:
 
 
 def log_file(name: str) -> Path:
-    """Where the output of the tools that fetch `name` is kept."""
+    """Return the log file of the tools that fetch `name`."""
     return own_folder("logs") / f"{name}.log"
 
 
 def place_of(name: str, version: str) -> Path:
-    """Where a finished thing lies, whether or not it is there yet."""
+    """Return the folder of a finished thing, which may not exist yet."""
     place = cache_dir() / name / version
     must_be_private(place.parent)
     must_be_private(place)
@@ -130,9 +130,9 @@ def provide(
     whole: Callable[[Path], bool] = Path.is_dir,
     progress: Progress = to_stderr,
 ) -> Path:
-    """The folder of `name` in `version`; `build` fills it first when it is missing or no longer `whole`.
+    """Return the folder of `name` in `version`; `build` fills it first if it is missing or not `whole`.
 
-    Costs a few file look-ups when the thing is there. Safe to call from several processes and threads
+    Costs a few file look-ups if the thing exists. Safe to call from several processes and threads
     at once: one builds, the others wait for it.
     """
     final = place_of(name, version)
@@ -141,7 +141,7 @@ def provide(
     with lock(f"{name}-{version}", progress):
         if final.is_dir() and whole(final):
             return final
-        # Whoever holds the lock is the only builder, so anything unfinished here is from a killed one.
+        # The lock makes this process the only builder, so unfinished folders here are from killed ones.
         for leftover in _folder(final.parent).glob(f".{version}.*.building"):
             shutil.rmtree(leftover, ignore_errors=True)
         building = Path(tempfile.mkdtemp(prefix=f".{version}.", suffix=".building", dir=final.parent))
@@ -160,7 +160,7 @@ def provide(
 
 @contextmanager
 def lock(name: str, progress: Progress = to_stderr) -> Iterator[None]:
-    """Holds the lock `name` of the cache folder; the system drops it when its holder dies."""
+    """Hold the lock `name` of the cache folder; the system releases it if the process dies."""
     path = own_folder("locks") / f"{name}.lock"
     with _writable(path), path.open("w") as file:
         try:
@@ -172,7 +172,7 @@ def lock(name: str, progress: Progress = to_stderr) -> Iterator[None]:
 
 
 def _folder(path: Path) -> Path:
-    """Make a folder inside the cache folder, and that too if it is missing; only this user can enter a new one."""
+    """Create a folder inside the cache folder, and the cache folder if it is missing; only this user can enter them."""
     top = _place()
     with _writable(path):
         if not top.exists():

@@ -1,4 +1,4 @@
-"""Full disks: recognised wherever they are met, and reported with the folder and the remedy."""
+"""Recognise full disks in any error, and report them with the folder and the remedy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KEEP_SIZE = 1  # FALLOC_FL_KEEP_SIZE: blocks behind the end of a file
 
 
 def is_no_room(error: BaseException) -> bool:
-    """Whether a full disk is behind an error, also where Java or Arrow met it."""
+    """Return True if a full disk caused the error, also inside Java or Arrow."""
     if isinstance(error, NoRoom) or (isinstance(error, OSError) and error.errno in _FULL):
         return True
     foreign = type(error).__module__.partition(".")[0] in ("py4j", "pyspark", "pyarrow")
@@ -35,7 +35,7 @@ def is_no_room(error: BaseException) -> bool:
 
 
 def room_error(error: BaseException, *folders: Path) -> NoRoom | None:
-    """The error for users when a full disk is behind `error`, else None. Names the fullest of `folders`."""
+    """Return the error for users, which names the fullest of `folders`, if a full disk caused `error`; else None."""
     if isinstance(error, NoRoom):
         return error
     if not is_no_room(error):
@@ -45,7 +45,7 @@ def room_error(error: BaseException, *folders: Path) -> NoRoom | None:
 
 
 def no_room(*places: Path) -> NoRoom:
-    """The error for users: the place with the least room, and the remedy."""
+    """Return the error for users: the place with the least room, and the remedy."""
     measured = [(free, place) for place in places if (free := _free_bytes(place)) is not None]
     if not measured:
         return NoRoom(
@@ -64,15 +64,15 @@ def needed_in(*folders: Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if isinstance(error, NoRoom) or (told := room_error(error, *folders)) is None:
+        if isinstance(error, NoRoom) or (for_users := room_error(error, *folders)) is None:
             raise
-        raise told from error
+        raise for_users from error
 
 
 def names_full_disks(
     work: Callable[Concatenate[Sequence[RunDir], P], T],
 ) -> Callable[Concatenate[Sequence[RunDir], P], T]:
-    """For what works on run folders: a full disk there, or where temporary files go, is an error for users."""
+    """Decorate a function of run folders: a full disk there, or for temporary files, is an error for users."""
 
     @functools.wraps(work)
     def working(runs: Sequence[RunDir], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -83,14 +83,14 @@ def names_full_disks(
 
 
 def scratch_folders() -> list[Path]:
-    """Where temporary files go; none when no such folder can be written."""
+    """Return the folder for temporary files; an empty list if no such folder can be written."""
     with suppress(OSError):
         return [Path(tempfile.gettempdir())]
     return []
 
 
 def reserve(file: int, size: int) -> bool:
-    """Keep room for `size` more bytes of an open file; False where the file system cannot or has none."""
+    """Reserve `size` more bytes for an open file; return False if the file system cannot or is full."""
     fallocate = getattr(ctypes.CDLL(None, use_errno=True), "fallocate", None)
     if fallocate is None:
         return False
@@ -99,18 +99,18 @@ def reserve(file: int, size: int) -> bool:
 
 
 def give_back(file: int) -> None:
-    """Free what `reserve` kept and nothing used."""
+    """Free the unused part of a reservation."""
     with suppress(OSError):
         os.ftruncate(file, os.fstat(file).st_size)
 
 
 def reason_of(error: BaseException) -> str:
-    """The cause in words: that of the kernel where it is one, else the text of the error."""
+    """Return the cause in words: the kernel's for an OSError, else the text of the error."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
 
 
 def _free_bytes(place: Path) -> int | None:
-    """Of the file system of a place that may not exist yet."""
+    """Return the free bytes of the file system of a place that may not exist yet."""
     for folder in (place, *place.parents):
         try:
             found = os.statvfs(folder)

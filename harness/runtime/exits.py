@@ -1,7 +1,7 @@
-"""Exit codes of every command, and what becomes of an error that ends one. The table is in docs/exit-codes.md.
+"""Exit codes of every command, and the handling of errors that end one. The table is in docs/exit-codes.md.
 
-An error that users can act on is one line on stderr. An error that nothing foresaw is one line as well, with the exit
-code of an error of ours; its trace goes to a file that the line names. So exit code 1 always is a verdict.
+An error that users can act on is one line on stderr. An internal error is one line as well, with its own exit code; its
+traceback goes to a file that the line names. So exit code 1 always is a verdict.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ OUR_ERROR = 70  # EX_SOFTWARE of sysexits.h
 INTERRUPTED = 130  # 128 + SIGINT
 STDOUT_CLOSED = 141  # 128 + SIGPIPE
 
-# What is wrong with the machine or the call rather than with this program, wherever it is met.
+# Errors of the machine or the call, not of this program, wherever they occur.
 _OF_THE_MACHINE = (
     errno.EACCES, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENAMETOOLONG,
 )  # fmt: skip
@@ -59,13 +59,13 @@ def failed(error: BaseException) -> int:
 
 
 def leave(code: int) -> NoReturn:
-    """End the process with this code, also while threads are still at work.
+    """End the process with this code, even while threads are running.
 
-    The reconciling thread may be inside pyarrow when an error ends a command; Python's own way out then aborts with 134.
+    The reconciling thread may be inside pyarrow when an error ends a command; a normal exit of Python would then abort with 134.
     """
     if threading.active_count() == 1:
         sys.exit(code)
-    atexit._run_exitfuncs()  # scratch folders are removed
+    atexit._run_exitfuncs()  # removes scratch folders
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()
@@ -73,7 +73,7 @@ def leave(code: int) -> NoReturn:
 
 
 def unforeseen(error: BaseException) -> str:
-    """Write the trace of an error of ours to a file; return the line that says what it is and names the file."""
+    """Write the traceback of an internal error to a file; return the line that describes the error and names the file."""
     cause = getattr(error, "java_exception", None)  # py4j's own text is the Java trace, over many lines
     with suppress(Exception):
         cause = cause.toString() if cause is not None else None
@@ -100,7 +100,7 @@ def guarded(command: Callable[[], int]) -> int:
         return OUR_ERROR if lost and code != VIOLATED else code
     except SystemExit as error:
         if error.code in (None, AS_PROMISED, BAD_USE):
-            raise  # argparse has said what is wrong, or has printed its help
+            raise  # argparse has printed the error or its help
         return failed(error)
     except BaseException as error:  # noqa: BLE001  exit code 1 is a verdict, so no error may end with it
         return failed(error)
@@ -118,12 +118,12 @@ def _of_the_machine(error: BaseException) -> str | None:
 
 
 def _written() -> list[Path]:
-    """Where a command may have been writing when an error does not name the file."""
+    """Return the folders that a command may have been writing to, for errors that do not name a file."""
     return [Path("runs"), *_folders()]
 
 
 def _place(error: BaseException) -> str:
-    """Where in this project it happened, as ` (harness/cli.py:12)`."""
+    """Return the line of this project in which the error happened, as ` (harness/cli.py:12)`."""
     root = Path(__file__).parents[2]
     frames = traceback.extract_tb(error.__traceback__)
     ours = [f for f in frames if Path(f.filename).is_relative_to(root) and ".venv" not in f.filename]
@@ -133,9 +133,9 @@ def _place(error: BaseException) -> str:
 
 
 def _keep(error: BaseException) -> str:
-    """Write the trace where it can be written; which file, in words."""
+    """Write the traceback to the first folder that can be written; return a text that names the file."""
     trace = "".join(traceback.format_exception(error))
-    # Without the words of the command line: settings of Spark may be secrets.
+    # Without the command line: settings of Spark may be secrets.
     head = (
         f"onceproof {harness.__version__}, Python {sys.version.split()[0]}, {time.strftime('%F %T %z')}\n\n"
     )
@@ -166,13 +166,13 @@ def _folders() -> list[Path]:
 
 def _say(text: str) -> None:
     with suppress(OSError, ValueError):  # stderr may be closed
-        # Several lines become one; whatever else a terminal would obey is escaped.
+        # Several lines become one; control characters are escaped.
         line = printable(" ".join(text.split()))
         print(f"onceproof: {line[:_LONGEST]}", file=sys.stderr, flush=True)
 
 
 def _stdout_is_closed() -> bool:
-    """Whether the reader of stdout has left; any other broken pipe is an error of ours."""
+    """Return True if the reader of stdout has closed it; any other broken pipe is an internal error."""
     try:
         poll = select.poll()
         poll.register(sys.stdout.fileno(), 0)
@@ -182,7 +182,7 @@ def _stdout_is_closed() -> bool:
 
 
 def _keep_stdout_flushable() -> None:
-    """What is left in the buffer of stdout is written or dropped: else the interpreter fails once more at exit."""
+    """Write or drop the rest of stdout's buffer: else the interpreter fails again at exit."""
     try:
         sys.stdout.flush()
     except (OSError, ValueError):

@@ -1,7 +1,7 @@
-"""Folder names that Java, Kafka and Spark can take: which are plain, and where else to go when one is not.
+"""Folder names that Java, Kafka and Spark accept, and alternatives for other names.
 
-Lists of Java and Spark have no way to write a separator inside an entry: a colon ends an entry of a class path, a comma
-one of log.dirs and spark.local.dir. Python and the kernel take any name, so only folders given to them matter here.
+Lists of Java and Spark cannot escape a separator inside an entry: a colon ends an entry of a class path, a comma an entry of
+log.dirs and spark.local.dir. Python and the kernel accept any name, so only folders given to Java and Spark matter here.
 """
 
 from __future__ import annotations
@@ -16,35 +16,35 @@ from harness.errors import SetupError, UsageError
 
 _PLAIN = re.compile(r"[A-Za-z0-9/._+@~-]*")
 _USUAL_TEMP_FOLDERS = ("/tmp", "/var/tmp", "/dev/shm")
-# Where Java reads a path: entries of a class path, and an agent's options behind its jar.
+# For entries of a class path, and for the options of an agent after its jar.
 _NOT_FOR_JAVA = {":": "a colon", "=": "an equals sign", "\n": "a line break"}
 
 
 def is_plain(path: Path) -> bool:
-    """Whether every tool takes the path as it is, also inside lists, URLs and option strings."""
+    """Return True if every tool accepts the path unchanged, also inside lists, URLs and option strings."""
     return _PLAIN.fullmatch(str(path)) is not None
 
 
 def seen_from(folder: Path, path: Path) -> Path:
-    """The path as a process in `folder` is given it: relative when its name is not plain."""
+    """Return the path for a process that runs in `folder`: relative if its name is not plain."""
     return path if is_plain(path) else path.relative_to(folder)
 
 
 def must_suit_java(path: Path, what: str, remedy: str) -> None:
-    """Raise SetupError when jars could not lie below the path, whatever was done about it."""
+    """Raise SetupError if Java cannot use jars below the path."""
     for character, name in _NOT_FOR_JAVA.items():
         if character in str(path):
             raise SetupError(f"{what} {path}: Java cannot use a folder with {name} in its name; {remedy}")
 
 
 def must_be_plain(path: Path, what: str) -> None:
-    """Raise UsageError when a tool that takes plain names only would get another one."""
+    """Raise UsageError if the path is not plain, for tools that accept plain names only."""
     if not is_plain(path):
         raise UsageError(f"{what} {path}: use a folder named with letters, digits, '.', '-' and '_' only")
 
 
 def plain_temp_folder() -> Path:
-    """The folder for temporary files; when its name is not plain, the first usual one that can be written."""
+    """Return the folder for temporary files; if its name is not plain, the first usual one that can be written."""
     try:
         chosen = Path(tempfile.gettempdir())
     except OSError as error:

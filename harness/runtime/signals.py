@@ -1,4 +1,4 @@
-"""What ends a command from outside: SIGTERM and SIGHUP act like Ctrl-C, and none of them stops the undoing of faults.
+"""Signals that end a command: SIGTERM and SIGHUP act like Ctrl-C, and none of them interrupts the undoing of faults.
 
 Handlers belong to the main thread. In other threads the contexts below do nothing: Python runs handlers in the main
 thread only, so no signal raises anything there.
@@ -19,7 +19,7 @@ _Handler = Callable[[int, FrameType | None], object]
 def install() -> None:
     """Make SIGTERM and SIGHUP raise KeyboardInterrupt, as SIGINT does by default.
 
-    A signal that is ignored stays ignored: nohup and background jobs of a shell ask for that.
+    An ignored signal stays ignored, as nohup and background jobs of a shell need it.
     """
     if not _in_main_thread():
         return
@@ -35,7 +35,7 @@ def interrupt(number: int, _frame: FrameType | None) -> None:
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """Let signals wait until the end of the block; then the first of them takes effect, however many came."""
+    """Delay signals until the end of the block; then the first one takes effect, however many came."""
     waiting: list[int] = []
     try:
         with _handled(lambda number, frame: waiting.append(number)):
@@ -49,7 +49,7 @@ def deferred() -> Iterator[None]:
 def only_first() -> Iterator[None]:
     """Let the first signal raise KeyboardInterrupt and ignore all later ones until the end of the block.
 
-    So what runs because of the interruption (finally, except) is not interrupted itself.
+    So the handling of the interruption (finally, except) is not interrupted itself.
     """
     raised = False
 
@@ -65,7 +65,7 @@ def only_first() -> Iterator[None]:
 
 @contextmanager
 def _handled(handler: _Handler) -> Iterator[None]:
-    """Handle all of ENDING by this, apart from those that are ignored; afterwards as before."""
+    """Handle all signals of ENDING, except ignored ones, by `handler`; restore the old handlers at the end."""
     if not _in_main_thread():
         yield
         return

@@ -1,4 +1,4 @@
-"""Text from files, made safe for a terminal: the one function that everything printed passes."""
+"""Make text from files safe for a terminal. Everything that is printed passes through `printable`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _UNSAFE = re.compile(
 
 
 def printable(text: object) -> str:
-    """The text on one line, each character that a terminal would obey as its escape: `\\x1b`, `\\n`, `\\u202e`."""
+    """Return the text on one line, with control characters escaped: `\\x1b`, `\\n`, `\\u202e`."""
     return _UNSAFE.sub(_escape, str(text))
 
 

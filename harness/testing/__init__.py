@@ -1,1 +1,1 @@
-"""Checks that every implementation of a contract has to pass, and what tests need to inspect a machine."""
+"""Checks that every implementation of a contract has to pass, and functions for tests that inspect a machine."""

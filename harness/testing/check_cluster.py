@@ -1,4 +1,4 @@
-"""What any cluster has to pass. Give it a started one; `check_cluster` stops it at the end."""
+"""Check that a cluster fulfils its contract. `check_cluster` takes a started cluster and stops it at the end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BOTH_WAYS = {Direction.REQUESTS: True, Direction.ANSWERS: True}
 
 
 def check_cluster(cluster: Cluster, logs: Path) -> None:
-    """The whole check: what a started cluster tells, what its nodes can do, and how it ends."""
+    """Check everything: the metadata of a started cluster, the powers of its nodes, and its end."""
     check_started(cluster)
     for node in cluster.nodes():
         if isinstance(node, Severable):
@@ -39,7 +39,7 @@ def check_cluster(cluster: Cluster, logs: Path) -> None:
 
 
 def check_started(cluster: Cluster) -> None:
-    """Addresses for every lane, nodes with names of their own, brokers that are registered."""
+    """Check that every lane has an address, nodes have unique names, and brokers are registered."""
     lanes = [cluster.bootstrap_servers(lane) for lane in Lane]
     assert all(lanes), "every lane has an address"
     names = [node.name for node in cluster.nodes()]
@@ -52,7 +52,7 @@ def check_started(cluster: Cluster) -> None:
 
 
 def check_severable(node: Severable) -> None:
-    """Every link passes; each kind of cut shows as what it is, on its link only; mending twice is fine."""
+    """Check that each kind of cut affects its direction and link only, and that mending is idempotent."""
     links = list(node.links())
     assert links, f"{node.name} has links"
     assert all(node.name in (link.source, link.destination) for link in links)
@@ -79,7 +79,7 @@ def check_severable(node: Severable) -> None:
 
 
 def check_disk_breakable(cluster: Cluster, node: DiskBreakable) -> None:
-    """An append takes at least the delay while the disk is broken, and less afterwards."""
+    """Check that an append takes at least the delay while the disk is broken, and less afterwards."""
     view = cluster.view()
     node.mend_disk()
     try:
@@ -92,7 +92,7 @@ def check_disk_breakable(cluster: Cluster, node: DiskBreakable) -> None:
 
 
 def check_pausable(node: Pausable) -> None:
-    """A paused node takes no requests, and takes them again when resumed; resuming is fine at any time."""
+    """Check that a paused node answers no requests, answers again when resumed, and that resuming is idempotent."""
     node.resume()
     if not isinstance(node, Severable):
         return
@@ -109,7 +109,7 @@ def check_pausable(node: Pausable) -> None:
 
 
 def check_killable(cluster: Cluster, node: Killable) -> None:
-    """Killing returns when the process is gone, restarting when it takes part again; both may come twice."""
+    """Check that kill returns after the process has ended, restart after it has rejoined, and that both are idempotent."""
     was_registered = node.name in cluster.view().registered_brokers()
     node.restart()
     assert node.running(), "restart leaves a running node alone"
@@ -129,7 +129,7 @@ def check_killable(cluster: Cluster, node: Killable) -> None:
 
 
 def check_stop(cluster: Cluster, logs: Path) -> None:
-    """Nothing runs after stop, which may come twice; logs can be had after it."""
+    """Check that nothing runs after stop, that stop is idempotent, and that logs can be collected after it."""
     cluster.stop()
     cluster.stop()
     assert not [node.name for node in cluster.nodes() if isinstance(node, Killable) and node.running()]

@@ -1,4 +1,4 @@
-"""What any fault has to pass on nodes that it fits: it bites, it is undone, also when the body fails."""
+"""Check that a fault fulfils its contract on suitable nodes: it bites and is undone, even if the body raises."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.contracts import Arena, Bite, Fault, Healing, Node
 
 @dataclass(frozen=True)
 class Checked:
-    """What was measured on the way, for those who want to see the numbers."""
+    """The measurements of a check."""
 
     bite: Bite
     healing: Healing
@@ -29,18 +29,18 @@ def check_fault(fault: Fault, arena: Arena, nodes: Sequence[Node]) -> Checked:
     assert hash(fault) == hash(fault), "faults are values"
     assert all(isinstance(node, fault.needs) for node in nodes)
 
-    assert fault.ways, "how it is done, and what that needs"
+    assert fault.ways, "a fault lists its ways and their requirements"
     assert fault.bites_when
 
     untouched = list(arena.cluster.residue())
     with fault.hold(arena, nodes) as bite:
-        _check_told(bite.proof)
+        _check_proof(bite.proof)
         assert bite.bit, bite.proof
         json.dumps(dict(bite.measured))
         assert bite.measured, f"a bite is measured: {bite.proof}"
-        assert bite.way in fault.ways, f"the way that was taken is told: {bite.way!r}"
+        assert bite.way in fault.ways, f"a bite reports the way that was used, not {bite.way!r}"
     healing = fault.healed(arena, nodes)
-    _check_told(healing.proof)
+    _check_proof(healing.proof)
     assert healing.healed, healing.proof
     assert list(arena.cluster.residue()) == untouched, "nothing is left: no rule, toxic, mount or process"
 
@@ -57,6 +57,6 @@ def check_fault(fault: Fault, arena: Arena, nodes: Sequence[Node]) -> Checked:
     return Checked(bite, healing)
 
 
-def _check_told(proof: str) -> None:
-    assert proof, "the proof is one line that says something"
+def _check_proof(proof: str) -> None:
+    assert proof, "a proof is one line of text"
     assert "\n" not in proof

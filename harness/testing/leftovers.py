@@ -1,4 +1,4 @@
-"""What a crash could leave on the machine, found by the name of a folder that everything of a run or cluster names."""
+"""Find leftovers of a crash by a folder: every process and mount of a run or cluster has its folder in its name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def processes_of(folder: Path) -> list[str]:
-    """Command lines of other processes that name the folder; a cluster's and the workers' all do."""
+    """Return the command lines of other processes that name the folder, as all servers and workers do."""
     found = []
     for line in Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -20,11 +20,11 @@ def processes_of(folder: Path) -> list[str]:
 
 
 def mounts_of(folder: Path) -> list[str]:
-    """Lines of the machine's mount table that name the folder."""
+    """Return the lines of the machine's mount table that name the folder."""
     lines = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace").splitlines()
     return [line for line in lines if str(folder) in line]
 
 
 def control_groups() -> set[str]:
-    """Control groups of ours, of any hierarchy."""
+    """Return the control groups of onceproof, of any hierarchy."""
     return {str(path) for path in Path("/sys/fs/cgroup").glob("**/onceproof*") if path.is_dir()}

@@ -9,7 +9,7 @@ _LISTEN = "0A"
 
 
 def listening(pid: int) -> set[tuple[str, int]]:
-    """Addresses, in the kernel's hexadecimal form, and ports of the sockets on which the process listens."""
+    """Return the addresses, in the kernel's hexadecimal form, and ports on which the process listens."""
     inodes = _sockets(pid)
     found = set()
     for table in ("tcp", "tcp6"):
@@ -26,7 +26,7 @@ def listening_ports(pid: int) -> set[int]:
 
 
 def _sockets(pid: int) -> set[str]:
-    """The inodes of the sockets that the process has open."""
+    """Return the inodes of the sockets that the process has open."""
     found = set()
     for entry in Path(f"/proc/{pid}/fd").iterdir():
         with suppress(OSError):  # closed meanwhile

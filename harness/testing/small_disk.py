@@ -13,7 +13,7 @@ import pytest
 
 @contextmanager
 def mounted_small_disk(place: Path, size_mb: int) -> Iterator[Path]:
-    """Mount it at a new folder; skip the test loudly where that is not possible."""
+    """Mount a small file system at a new folder; skip the test, with a message, if that is not possible."""
     if os.geteuid() != 0:
         pytest.skip("NOT TESTED: a full disk needs root, to mount a small one")
     place.mkdir()
@@ -32,7 +32,7 @@ def mounted_small_disk(place: Path, size_mb: int) -> Iterator[Path]:
 
 
 def fill(place: Path, name: str = "filler") -> Path:
-    """Take all that is left, to the last byte; return the file that took it."""
+    """Fill the file system to the last byte; return the file that does so."""
     filler = place / name
     with suppress(OSError), filler.open("ab", buffering=0) as file:
         for size in (1 << 20, 4096, 1):

@@ -1,8 +1,8 @@
-"""Stopping a worker at a chosen moment of its work, not by luck: it waits there until it is killed or let go on.
+"""Stop a worker at a chosen moment of its work: it waits there until it is killed or released.
 
-The harness writes the moment into a file beside the worker's board; the worker, when it comes to that moment, renames the
-file, which tells the harness, and waits as long as the renamed file is there. A worker that nobody waits for pays for one
-look at a file that is not there.
+The harness writes the moment into a file beside the worker's board. When the worker comes to that moment it renames the
+file, so that the harness sees it, and waits as long as the renamed file exists. Without a request, a moment costs the
+worker one check for a file that does not exist.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ BRIEFLY_S = 0.001  # a limit that is long enough to send a request, too short fo
 
 
 class Moment(StrEnum):
-    """Inside a transaction of a pipeline, or in the work of a group's member."""
+    """A moment inside a transaction, or in the work of a member of a group."""
 
     AFTER_PRODUCE = "after_produce"  # its records are in the log
     AFTER_SEND_OFFSETS = "after_send_offsets"
     DURING_COMMIT = "during_commit"  # asked for, and not answered yet
-    AFTER_COMMIT = "after_commit"  # answered; whoever commits offsets apart from it has not done so yet
-    # Of those that will end in one of two ways:
+    AFTER_COMMIT = "after_commit"  # answered; offsets that are committed separately are not committed yet
+    # In transactions that will end in a known way:
     MIDWAY_TO_COMMIT = "midway_to_commit"  # records are in the log; more of them, or the offsets, will follow
     MIDWAY_TO_ABORT = "midway_to_abort"
     BEFORE_COMMIT = "before_commit"  # it will be asked for next
     BEFORE_ABORT = "before_abort"
-    # Of a member of a group:
+    # In a member of a group:
     BEFORE_WORK = "before_work"  # it was given records, and has not worked on them yet
 
 
@@ -41,7 +41,7 @@ OF_EVERY_COMMIT = (
 
 
 def midway(did: str) -> Moment:
-    """In a transaction that will end in this way: commit or abort."""
+    """Return the moment inside a transaction that will end by `did`: commit or abort."""
     return Moment(f"midway_to_{did}")
 
 
@@ -50,22 +50,22 @@ def before(did: str) -> Moment:
 
 
 class Moments:
-    """Both sides: a worker comes to moments, the harness asks it to stop at one."""
+    """Both sides of the files: a worker comes to moments, the harness asks it to stop at one."""
 
     def __init__(self, board: Path) -> None:
         self._asked = str(board) + ".stop_at"
         self._reached = str(board) + ".stopped_at"
 
-    # of the worker
+    # called by the worker
 
     def come_to(self, moment: Moment) -> None:
-        """Wait here if that was asked for."""
+        """Wait here if the harness has asked for this moment."""
         if not self.wanted(moment):
             return
         try:
             os.rename(self._asked, self._reached)  # noqa: PTH104  # paths as text: on the way of every transaction
         except FileNotFoundError:
-            return  # whoever asked has given up in between
+            return  # the harness has withdrawn the request in between
         while os.path.exists(self._reached):  # noqa: PTH110
             time.sleep(_LOOK_EVERY_S)
 
@@ -77,10 +77,13 @@ class Moments:
         except FileNotFoundError:
             return False
 
-    # of the harness
+    # called by the harness
 
     def stop_at(self, moment: Moment) -> None:
-        """At the next such moment. Who waits at another goes on from there, and only once this is asked for."""
+        """Ask the worker to stop at the next `moment`.
+
+        If it is waiting at another moment, it resumes only after this request is in place.
+        """
         draft = Path(self._asked + ".part")
         draft.write_text(moment, encoding="ascii")
         draft.replace(self._asked)
@@ -90,7 +93,7 @@ class Moments:
         return Path(self._reached).exists()
 
     def go_on(self) -> None:
-        """Let it go on, or forget what was asked; in vain if nothing was."""
+        """Release the worker, or withdraw the request. Does nothing if there is no request."""
         for name in (self._asked, self._reached):
             Path(name).unlink(missing_ok=True)
 
@@ -106,4 +109,4 @@ class _NoMoments(Moments):
         return False
 
 
-NO_MOMENTS = _NoMoments()  # of work at which nobody is to be stopped
+NO_MOMENTS = _NoMoments()  # for work in which the worker must not stop

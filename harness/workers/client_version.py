@@ -1,4 +1,4 @@
-"""Which client libraries the workers of a run really loaded, and how another version than the installed one is given."""
+"""Client library versions of workers: the environment that selects one, and the versions that a run really loaded."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.provision.client import client_overlay
 
 
 def environment(version: str) -> dict[str, str]:
-    """What a worker needs in its environment to load this version; empty: the one that is installed."""
+    """Return the environment variables that make a worker load this version; empty: the installed one."""
     overlay = client_overlay(version) if version else None
     if overlay is None:
         return {}
@@ -19,13 +19,13 @@ def environment(version: str) -> dict[str, str]:
 
 
 def loaded(run: RunDir, workers: Collection[str]) -> dict[str, str]:
-    """By library: its version as these workers told it; several, where they differ."""
+    """Return the version of each library that these workers reported; several, joined by commas, where they differ."""
     found: dict[str, set[str]] = {}
     for path in sorted(run.ledger.glob("*.events")):
         if path.stem.rpartition(".")[0] not in workers:  # NAME.INCARNATION
             continue
         for event in read_events(path):
-            told: Mapping[str, str] = event["versions"] if event["event"] == "library" else {}
-            for library, version in told.items():
+            reported: Mapping[str, str] = event["versions"] if event["event"] == "library" else {}
+            for library, version in reported.items():
                 found.setdefault(library, set()).add(version)
     return {library: ", ".join(sorted(versions)) for library, versions in found.items()}

@@ -1,6 +1,6 @@
 """The board: a few counters that each worker shows to the harness through a small mapped file.
 
-It is for progress and waiting only. What a run proves comes from the ledger, never from here.
+It is for progress and waiting only. Verdicts come from the ledger, never from here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a pipeline sends for what it was given: pure."""
+"""Compute the records that a pipeline sends for its inputs: pure functions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Effects(NamedTuple):
 
 
 def effects_of(inputs: npt.NDArray[np.void], transform: Transform, partitions: int) -> Effects:
-    """The effects of these deliveries in their order. What is not intact or not of this run has none."""
+    """Return the effects of these deliveries in their order. A damaged record or one of another run has none."""
     ours = inputs[(inputs["flags"] & (BAD_PAYLOAD | FOREIGN_RUN)) == 0]
     counts = transform.effects(ours["session"], ours["seq"])
     made: Any = np.repeat(ours, counts)
@@ -31,7 +31,7 @@ def effects_of(inputs: npt.NDArray[np.void], transform: Transform, partitions: i
         origins[name] = made[name]
     origins["number"] = numbers
     poison = transform.poison(made["session"], made["seq"])
-    # A key is kept; what has none is spread, so that one input has effects in several partitions.
+    # A key is kept. Records without a key are spread, so that one input has effects in several partitions.
     spread = (made["partition"] + numbers) % partitions
     return Effects(
         made["key"].astype(np.int32),

@@ -1,4 +1,4 @@
-"""How a worker process ended, and what is wrong with that."""
+"""Ends of worker processes: exit codes and signals, and which of them are errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class WorkerEnding:
         return "killed" if -self.code in self.sent else "failed"
 
     def trouble(self, name: str, role: str, log: Path, ledger: Path) -> str:
-        """What is wrong, in one line; empty when the worker ended as the harness wanted it to."""
+        """Return the error in one line; empty if the worker ended as the harness requested."""
         if self.code < 0:
             mine = -self.code in self.sent
             return (

@@ -2,8 +2,8 @@
 
 Called as `python -m harness.workers.main SPEC.json`, or without a specification, to wait for it (harness.workers.standby). SIGTERM asks it to
 finish in an orderly way. Its exit code is 0 when the role ended by itself or as asked, 1 when it failed, NO_LEDGER when it could
-not write its ledger. The reason is in its events where they can be written, and in one line at the end of its output. What its
-clients need to get in, which may be secret, comes through stdin.
+not write its ledger. The reason is in its events, if they can be written, and in one line at the end of its output. The security
+settings of its clients, which may be secret, come through stdin.
 """
 
 from __future__ import annotations
@@ -27,14 +27,16 @@ from harness.ledger.journal import Ledger
 from harness.machine import fake_clock
 from harness.workers.counters import Board, ShownClock
 
-NO_LEDGER = 74  # EX_IOERR of sysexits.h: said by the code alone, since nothing else may be writable
-LOADED_CLIENT = "confluent"  # by a process that waits; another client may depend on its environment, which is fixed by then
-WAITS = "--wait-for-order"  # instead of a specification; a folder follows, which only shows in the list of processes
-_TELL_TIME_EVERY_S = 0.1
+NO_LEDGER = 74  # EX_IOERR of sysexits.h: the code alone reports it, since nothing else may be writable
+LOADED_CLIENT = "confluent"  # loaded by standby processes; another client may depend on the environment, which is fixed by then
+WAITS = (
+    "--wait-for-order"  # instead of a specification; the folder after it only makes the process list readable
+)
+_SHOW_CLOCK_EVERY_S = 0.1
 
 
 def run_role(spec: Mapping[str, Any], until: Callable[[], bool], client: Any = None) -> None:
-    """Do the role's work; what goes wrong is in the ledger before it is raised."""
+    """Do the role's work. An error is recorded in the ledger before it is raised."""
     client = client or registry.load("client", spec["client"])()
     role = registry.load("role", spec["role"])(spec, Board(Path(spec["board"])))
     with Ledger(Path(spec["ledger"]), spec["writer"]) as ledger:
@@ -43,7 +45,7 @@ def run_role(spec: Mapping[str, Any], until: Callable[[], bool], client: Any = N
         try:
             role.work(client, ledger, until)
         except Exception as error:
-            with suppress(LedgerError):  # on a full disk: this first error is the one to be known
+            with suppress(LedgerError):  # on a full disk: the first error is the one to report
                 ledger.events.write("error", where=spec["name"], text=_in_words(error))
             raise
 
@@ -60,7 +62,7 @@ def main(spec_file: str) -> int:
 
 
 def wait_for_order() -> int:
-    """Load what workers need, then do what the order says that comes through stdin. Without one there is nothing to do."""
+    """Load the modules that workers need, then carry out the order that comes through stdin; return 0 if none comes."""
     registry.load("client", LOADED_CLIENT)
     for name in registry.names("role"):
         registry.load("role", name)
@@ -81,7 +83,7 @@ def _work(spec: Mapping[str, Any]) -> int:
         signal.signal(number, lambda *_: stop.set())
     if spec.get("clock"):
         fake_clock.keep_waits_right()
-        _tell_time(Board(Path(spec["board"])))
+        _show_clock(Board(Path(spec["board"])))
     try:
         run_role(spec, stop.is_set)
     except Exception as error:  # noqa: BLE001  the process ends here: the harness needs a code and a last line
@@ -95,7 +97,7 @@ def _work(spec: Mapping[str, Any]) -> int:
 
 
 def _drop_unwritten_output() -> None:
-    """What could not be written must not fail once more when Python ends: the exit code would become 120."""
+    """Discard output that could not be written. Python would fail to write it again at its end, with exit code 120."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -103,15 +105,15 @@ def _drop_unwritten_output() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def _tell_time(board: Board) -> None:
-    """Show the wall clock of this process for as long as it lives."""
+def _show_clock(board: Board) -> None:
+    """Show the wall clock of this process on its board, as long as the process runs."""
 
-    def tell() -> None:
+    def show() -> None:
         while True:
             board.show_clock(ShownClock(fake_clock.wall_minus_monotonic_s(), time.monotonic()))
-            time.sleep(_TELL_TIME_EVERY_S)
+            time.sleep(_SHOW_CLOCK_EVERY_S)
 
-    threading.Thread(target=tell, name="clock", daemon=True).start()
+    threading.Thread(target=show, name="clock", daemon=True).start()
 
 
 if __name__ == "__main__":

@@ -19,5 +19,5 @@ def transactional_id(spec: Mapping[str, Any]) -> str:
 
 
 def has_id_per_session(spec: Mapping[str, Any]) -> bool:
-    """Whether each session has its own transactional id: a mistake of applications, since no session fences the one before."""
+    """Return True if each session has its own transactional id, so that no session fences the one before: a mistake in applications."""
     return spec.get("kind") == Pipeline.RANDOM_IDS

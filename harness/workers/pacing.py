@@ -1,4 +1,4 @@
-"""Paces a producer: how many records are due now, without bursts after a stall."""
+"""Pace a producer: compute how many records are due now, without bursts after a stall."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Pace:
         self._next = time.monotonic()
 
     def due(self) -> int:
-        """Records to send now. Time lost in a stall is not made up for beyond one burst of `at_most`."""
+        """Return how many records to send now. Time lost in a stall is not made up for beyond one burst of `at_most`."""
         now = time.monotonic()
         count = min(self._at_most, int((now - self._next) * self._rate))
         if count:

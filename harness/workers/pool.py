@@ -1,4 +1,4 @@
-"""Worker processes of a run: started from specifications, killable, pausable, watched."""
+"""The worker processes of a run: start, kill, pause and watch them."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from harness.workers.session_numbers import next_incarnation
 from harness.workers.standby import Standby
 
 ROOT = Path(__file__).resolve().parents[2]
-_PIPE_BYTES = 64 * 1024  # what a pipe keeps while nobody reads
+_PIPE_BYTES = 64 * 1024  # capacity of a pipe that is not read yet
 PRODUCERS = ("producer", "transactional_producer")  # roles
 SENDERS = (*PRODUCERS, "copier")
 READERS = ("consumer", "churning_consumer", "copier")
-OBSERVER = "observer"  # reads beside the group, and counts for nothing in the progress of a run
+OBSERVER = "observer"  # reads beside the group; not part of a run's progress
 
 
 class Worker:
-    """One worker process and its restarts. A restart is a new life with journals of its own.
+    """One worker process and its restarts. A restart is a new life with its own journals.
 
-    The harness remembers the signals that it sent. A process that ends by any other one, or before it was asked to, is an
-    `error` event, whenever that is noticed: at a check, a restart, a kill or the end of the run.
+    The harness remembers the signals that it sent. If the process ends by another signal, or before it was asked to, an `error`
+    event is recorded as soon as that is noticed: at a check, a restart, a kill or the end of the run.
 
-    `security` is what its clients need to get in (Cluster.client_settings). It may hold secrets and so it is in no
-    file, argument or environment: the process gets it through a pipe, which it reads to the end at its start.
-    `standby` may have a process that is started already; another client library than the installed one needs its own.
+    `security` is the result of Cluster.client_settings. It may contain secrets, so it is in no file, argument or environment: the
+    process reads it from a pipe at its start. `standby` may have a process that is already started; a client library other than
+    the installed one needs a new process.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Worker:
         self._process: subprocess.Popen[bytes] | None = None
         self._boards: list[Board] = []
         self._sent: set[int] = set()  # signals that may end this life
-        self._trouble: str | None = None  # of this life's end; None: it was not recorded yet
+        self._trouble: str | None = None  # error at the end of this life; None: the end is not recorded yet
 
     @property
     def name(self) -> str:
@@ -71,7 +71,7 @@ class Worker:
 
     @property
     def number(self) -> int:
-        """Of a worker that sends: the sessions of a run are numbered by it (harness.workers.session_numbers)."""
+        """The number of a sending worker, part of the numbers of its sessions (harness.workers.session_numbers)."""
         return int(self._spec["number"])
 
     @property
@@ -97,7 +97,7 @@ class Worker:
         spec_file = self._run.logs / f"{writer}.json"
         spec_file.write_text(json.dumps(spec, indent=1), encoding="utf-8")
         self._boards.append(Board(board))
-        # Made here, so that every life has this file, also one that is killed before it comes to its ledger.
+        # Created here, so that every life has this file, even if it is killed before it opens its ledger.
         (self._run.ledger / f"{writer}.events").touch()
         self._sent, self._trouble = set(), None
         self._process = self._launch(spec_file, writer)
@@ -113,23 +113,23 @@ class Worker:
             if process is not None:
                 child_process.write_pidfile(pidfile, process)
                 return process
-        with _pipe(json.dumps(self._security).encode()) as told:
+        with _pipe(json.dumps(self._security).encode()) as settings:
             return child_process.spawn(
                 self.command(spec_file),
                 log=log,
                 cwd=ROOT,
                 env=environment(client_version),
                 pidfile=pidfile,
-                stdin=told,
+                stdin=settings,
             )
 
     def command(self, spec_file: Path) -> list[str | Path]:
-        """What starts the process; a kind of worker may put another command before it, which has to keep the pid."""
+        """Return the command that starts the process. A subclass may put a wrapper before it that keeps the pid."""
         return [sys.executable, "-m", "harness.workers.main", spec_file]
 
     @property
     def board(self) -> Board:
-        """Of the process that was started last."""
+        """The board of the process that was started last."""
         return self._boards[-1]
 
     # --- powers ---
@@ -180,7 +180,7 @@ class Worker:
         return Counters(*(sum(getattr(c, name) for c in shown) for name in Counters.__dataclass_fields__))
 
     def check(self) -> None:
-        """Raise when the process has ended by itself, or by a signal that the harness did not send."""
+        """Raise if the process has ended by itself, or by a signal that the harness did not send."""
         if trouble := self._record_end():
             raise OnceproofError(trouble)
 
@@ -188,11 +188,11 @@ class Worker:
         if self.running():
             assert self._process is not None
             self._sent.add(signal.SIGTERM)
-            self._process.send_signal(signal.SIGCONT)  # a paused one would never hear it
+            self._process.send_signal(signal.SIGCONT)  # a paused process would not react
             self._process.terminate()
 
     def wait(self, timeout_s: float) -> None:
-        """Wait for the end; a worker that does not end in time is killed, which its ledger survives."""
+        """Wait for the end. A worker that does not end in time is killed; its ledger survives that."""
         if self._process is None:
             return
         try:
@@ -206,7 +206,7 @@ class Worker:
         self._record_end()
 
     def _record_end(self) -> str:
-        """Record how the process ended, once. Returns what is wrong with that; empty if nothing is, or if it still runs."""
+        """Record how the process ended, once. Return the error; empty if there is none or the process still runs."""
         code = None if self._process is None else self._process.poll()
         if self._process is None or code is None:
             return ""
@@ -215,7 +215,7 @@ class Worker:
             ending = WorkerEnding(code, self._sent)
             log = self._run.logs / f"{writer}.out"
             self._trouble = ending.trouble(self.name, self.role, log, self._run.ledger)
-            # A process that ended in an orderly way has counted its rows itself. Of the others the sizes are known from here on.
+            # A process that ended in an orderly way has counted its rows itself. For the others record the sizes of the files.
             more = {} if code == 0 else {"files": file_sizes(self._run.ledger, writer)}
             self._events.write(
                 "worker", name=self.name, state=ending.state, pid=self._process.pid, writes_as=writer, exit=code, **more
@@ -226,7 +226,7 @@ class Worker:
 
 
 class Workers:
-    """All workers of a run; on the way out nothing of them is left."""
+    """All workers of a run; leaving the context kills those that still run."""
 
     def __init__(self, workers: Sequence[Worker]) -> None:
         self.all = list(workers)
@@ -236,7 +236,7 @@ class Workers:
         ):
             if twice := [one for one, count in Counter(used).items() if count > 1]:
                 raise UsageError(
-                    f"two workers of this workload have the {what} {twice[0]}; give each one of its own"
+                    f"two workers of this workload have the {what} {twice[0]}; give each worker its own"
                 )
 
     def __enter__(self) -> Workers:
@@ -270,7 +270,7 @@ class Workers:
             worker.start()
 
     def counters(self) -> Counters:
-        """Of all who work; observers only look on."""
+        """The sum of the counters of all workers except observers."""
         each = [w.counters() for w in self.all if w.role != OBSERVER]
         return Counters(*(sum(getattr(c, name) for c in each) for name in Counters.__dataclass_fields__))
 
@@ -315,9 +315,9 @@ def environment(client_version: str = "") -> dict[str, str]:
 
 
 def _pipe(words: bytes) -> IO[bytes]:
-    """The end to read from of a pipe that has these words in it and then ends."""
+    """Return the reading end of a pipe that contains these words and then ends."""
     if len(words) > _PIPE_BYTES:
-        raise UsageError(f"settings of clients have at most {_PIPE_BYTES} bytes, not {len(words)}")
+        raise UsageError(f"client settings: {len(words)} bytes; the limit is {_PIPE_BYTES}")
     reading, writing = os.pipe()
     with os.fdopen(writing, "wb") as end:
         end.write(words)

@@ -1,4 +1,4 @@
-"""What plain and transactional producers share: sessions, and messages recorded before they are sent."""
+"""Producer sessions: messages are recorded before they are sent. Used by plain and transactional producers."""
 
 from __future__ import annotations
 
@@ -66,20 +66,20 @@ class Session:
             )
         )
         if self.transactional_id:
-            # From here on every other producer of this id is fenced, whatever it still sends.
+            # From here on every other producer with this id is fenced, whatever it still sends.
             self._ledger.events.write("ready", session=self.number)
         if not spec.get("keyed", True) and isinstance(producer, Counting):
             self._partitions.follow(producer)
         return producer
 
     def next_messages(self, count: int, txn: int = 0, abort_intended: bool = False) -> list[Message]:
-        """The next `count` messages of this session."""
+        """Return the next `count` messages of this session."""
         topics = [0] * count
         if self._spec["keyed"]:
             keys = self._random.choices(range(self._spec["keys"]), k=count)
             partitions = [-1] * count
         elif many := self._spec.get("more_topics"):
-            # One after the other, so that a transaction of some size has records in all of them.
+            # Topics in turn, so that a transaction of some size has records in all of them.
             keys = [-1] * count
             places = range(self._next_partition, self._next_partition + count)
             partitions = [place % self._partitions.count for place in places]
@@ -97,7 +97,7 @@ class Session:
     def effects(
         self, inputs: npt.NDArray[np.void], transform: Transform, txn: int = 0, abort_intended: bool = False
     ) -> list[Message]:
-        """What has to be made of these deliveries, as the next messages of this session."""
+        """Return the effects of these deliveries as the next messages of this session."""
         made = effects_of(inputs, transform, self._spec["partitions"])
         first, self._next_seq = self._next_seq, self._next_seq + len(made.keys)
         return self._builder.build(
@@ -105,7 +105,7 @@ class Session:
         )  # fmt: skip
 
     def send(self, producer: Producer, messages: list[Message]) -> None:
-        """Record the attempts, then make them. What is recorded is what the payloads say."""
+        """Record the attempts, then send. The recorded values are read from the payloads."""
         if not messages:
             return
         said = fields_of(messages)
@@ -117,7 +117,7 @@ class Session:
             send(message, outcome)
 
     def show(self, before: Counters) -> Counters:
-        """Put this session's progress on the board, on top of that of earlier ones."""
+        """Show this session's progress on the board, added to `before`, the progress of earlier sessions."""
         unknown, acked, rejected = self.journal.outcomes
         now = dataclasses.replace(
             before,

@@ -3,7 +3,7 @@
 A worker's sessions are counted by `incarnation`, from 0 on and through all of its lives, so message ids such as
 `producer-1.3-42` are unique too. The session's number is worker * 1,000,000 + incarnation: both parts can be read from it. The
 harness gives each worker a number that no other worker of the run has (harness.workers.pool), and each new life of it the incarnation
-that follows the last one which has a file. That file is there before the session sends anything.
+that follows the last one with a file. That file exists before the session sends anything.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MOST_WORKERS = 2**31 // SESSIONS_PER_WORKER - 1
 
 
 def session_number(worker: int, incarnation: int) -> int:
-    """The number of the session that a worker opens as its `incarnation`-th, counted from 0."""
+    """Return the number of a worker's session; incarnations count from 0."""
     if not 0 < worker <= MOST_WORKERS:
         raise OnceproofError(
             f"worker number {worker}: sessions can be numbered for workers 1 to {MOST_WORKERS}; run fewer producers"
@@ -31,6 +31,6 @@ def session_number(worker: int, incarnation: int) -> int:
 
 
 def next_incarnation(ledger: Path, worker: str) -> int:
-    """The incarnation that the next life of a worker begins with. No earlier life may run any more."""
+    """Return the first incarnation of a worker's next life. All earlier lives must have ended."""
     used = [int(path.stem.rpartition(".")[2]) for path in ledger.glob(f"{worker}.*.attempts")]
     return max((number % SESSIONS_PER_WORKER for number in used), default=-1) + 1

@@ -16,11 +16,11 @@ from harness.schedule import Schedule
 from harness.targets import WORKER_ROLES
 from harness.workers.pool import Worker
 
-_TOLD_WITHIN_S = 5.0  # it tells its time several times a second
+_SHOWN_WITHIN_S = 5.0  # the process shows its clock several times a second
 
 
 class ClockedWorker(Worker):
-    """Only its wall clock is wrong: the ledger is on the monotonic clock, which stays right."""
+    """A worker whose wall clock is wrong. The ledger uses the monotonic clock, which stays right."""
 
     def __init__(
         self, spec: Mapping[str, Any], run: RunDir, events: EventLog, security: Mapping[str, Any] = {}
@@ -44,15 +44,17 @@ class ClockedWorker(Worker):
         self._clock.right()
 
     def clock_offset_s(self) -> float:
-        """By the time that the process itself tells on its board, again and again."""
-        told = self.board.read_clock()
-        age_s = time.monotonic() - told.at_s
-        if not self.running() or age_s > _TOLD_WITHIN_S:
-            raise ClusterError(f"{self.name} does not tell its time")
-        return told.wall_minus_monotonic_s - fake_clock.wall_minus_monotonic_s()
+        """Return the offset of the clock that the process shows on its board."""
+        shown = self.board.read_clock()
+        age_s = time.monotonic() - shown.at_s
+        if not self.running() or age_s > _SHOWN_WITHIN_S:
+            raise ClusterError(
+                f"{self.name} does not report its clock: it has ended, or was silent for {_SHOWN_WITHIN_S:g} s"
+            )
+        return shown.wall_minus_monotonic_s - fake_clock.wall_minus_monotonic_s()
 
 
 def workers_with_clocks(schedule: Schedule) -> set[str]:
-    """The workers whose clock the schedule wants to set. The others do without, which costs nothing."""
+    """Return the workers whose clock the schedule sets. Only they run with a fake clock, which costs time."""
     wanted = [window.on.describe() for window in schedule if window.fault.needs is Skewable]
     return {f"{on['target']}-{on['number']}" for on in wanted if on["target"] in WORKER_ROLES}

@@ -1,7 +1,7 @@
-"""Worker processes that are started ahead of time: Python and its libraries are loaded when a run needs them.
+"""Worker processes that are started ahead of time: Python and its libraries are already loaded when a run needs them.
 
-A standby process waits for an order on its standard input: the file with its specification, the file for its output, and what its
-clients need to get in. It ends when the pipe closes without an order, and like every process it dies with the harness.
+A standby process waits for an order on its standard input: the file with its specification, the file for its output, and the
+security settings of its clients. It ends when the pipe closes without an order, and like every process it dies with the harness.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PAUSE_S = 0.3  # between two starts, so that they do not take all cores from th
 
 
 class Standby:
-    """Keeps some processes ready once the first one was asked for. `folder` appears in their command lines."""
+    """Keeps some processes ready after the first one was asked for. `folder` appears in their command lines."""
 
     def __init__(self, folder: Path, environment: Mapping[str, str], size: int = READY) -> None:
         self._folder, self._environment, self._size = folder, dict(environment), size
@@ -92,7 +92,7 @@ class Standby:
                     stdin=subprocess.PIPE,
                 )
             except (OSError, OnceproofError):
-                return  # without it every worker is started when it is needed, and then the reason is reported
+                return  # every worker is then started when it is needed, and the reason is reported there
             with self._changed:
                 self._ready.append(process)
 

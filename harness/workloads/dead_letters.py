@@ -1,7 +1,7 @@
-"""The pipeline of transactional_copy with poison in its input: what cannot be worked on goes to the dead letters.
+"""The pipeline of transactional_copy with poison in its input: inputs that cannot be processed go to the dead letters.
 
-A dead letter is written in the same transaction as all else, with the id and position of its input, and so it is as exactly
-once as any other effect.
+A dead letter is written in the same transaction as the other effects, with the id and position of its input, so exactly-once
+applies to it as to any other effect.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Producers send to one topic, and a group reads it whose members come and go by themselves all the time."""
+"""Producers send to one topic; the members of the group that reads it leave and join all the time."""
 
 from __future__ import annotations
 

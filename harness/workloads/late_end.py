@@ -1,7 +1,7 @@
-"""Transactions of one producer whose requests can be held without touching those of anybody else.
+"""Transactions of one producer whose requests can be held without affecting any other client.
 
-As transactional_produce, with a bystander: a producer with keys that talks through the lane of the readers. What is done to
-the requests of the one must not show in the other, and without keys nobody could say that their order was kept.
+As transactional_produce, with a bystander: a keyed producer that uses the lane of the readers. Faults on the requests of the
+first producer must not affect the bystander. It has keys, since only the order of keyed records is checked.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Producers send to one topic, a group reads it: the plain workload, in every mode."""
+"""The plain workload, for every mode: producers send to one topic, a group reads it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ProduceConsume:
         self._scenario, self._topic, self._group = scenario, topic, group
 
     def roles(self) -> Sequence[Mapping[str, Any]]:
-        """One specification for each worker process; `lane` says through which links it talks."""
+        """Return one specification for each worker process; `lane` chooses its links."""
         return [*self._consumers(), *self.producers()]
 
     def more_topics(self) -> Sequence[tuple[str, TopicSettings]]:

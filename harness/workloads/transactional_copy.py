@@ -1,7 +1,7 @@
-"""Consume, transform, produce: what applications really run, in every mode, right and wrong.
+"""A pipeline, consume-transform-produce, as real applications run it: for every mode, correct and incorrect ones.
 
-Producers fill the input, a group of copiers makes the output of it. Each output carries the id and the position of its
-input, so that every effect can be traced back: exactly once means that each input has its effects once.
+Producers fill the input, a group of copiers makes the output. Each output has the id and the position of its input, so that
+every effect can be traced back: exactly-once means that each input has its effects once.
 """
 
 from __future__ import annotations

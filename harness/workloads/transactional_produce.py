@@ -1,6 +1,7 @@
 """Transactions over many partitions and topics: commits, aborts, some that time out, and rivals for one transactional id.
 
-Keyless producers write to all topics, keyed ones to the first. The group reads the first topic as in produce_consume; of all topics the final reader and the observers tell.
+Keyless producers write to all topics, keyed ones to the first. The group reads the first topic as in produce_consume; the
+final reader and the observers read all topics.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from harness.contracts import Mode, TopicSettings
 from harness.scenario import Scenario
 from harness.workloads.produce_consume import ProduceConsume
 
-COORDINATOR_LOOKS_EVERY_S = 10.0  # a broker's default: how often it looks for transactions that timed out
+COORDINATOR_LOOKS_EVERY_S = 10.0  # a broker's default interval between checks for timed-out transactions
 
 
 class TransactionalProduce(ProduceConsume):

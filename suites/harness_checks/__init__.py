@@ -1,1 +1,1 @@
-"""Whether the harness itself works on real Kafka; tests no promise of Kafka."""
+"""Checks that the harness itself works on real Kafka; they test no promise of Kafka."""

@@ -1,7 +1,7 @@
 """A harness that is killed at a chosen step of a run: `python -m suites.harness_checks._stopped_run BOOTSTRAP RUNS STEP`.
 
-It runs one scenario on a cluster that others started, and kills itself with SIGKILL right behind the event of that step, so
-that the moment does not depend on how busy the machine is.
+It runs one scenario on a running cluster, and kills itself with SIGKILL right after the event of that step, so that the
+moment does not depend on the load of the machine.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""A harness to be killed: starts a cluster in a folder and holds faults by lot until it dies.
+"""A harness to be killed: starts a cluster in a folder and holds random faults until it dies.
 
-Called by test_kills as `python -m suites.harness_checks._victim FOLDER SEED`. What it does at the moment stands in
-`FOLDER/doing`.
+Called by test_kills as `python -m suites.harness_checks._victim FOLDER SEED`. Its current step is in `FOLDER/doing`.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from harness.contracts import TopicSettings
 from harness.targets import Target, active_controller, every_broker, follower_of, leader_of
 from suites.support.arena import TOPIC, BareArena
 
-# Faults that put something into the machine or the cluster that could be left there.
+# Faults that could leave something on the machine or the cluster.
 CHOICES: list[tuple[str, Target]] = [
     ("kill", leader_of()),
     ("pause", follower_of()),
@@ -35,7 +34,7 @@ CHOICES: list[tuple[str, Target]] = [
 
 
 def main(folder: Path, seed: int) -> None:
-    lot = random.Random(seed)
+    chance = random.Random(seed)
     doing = folder / "doing"
     doing.write_text("starting")
     options = Options(fuse=True, clocks=True, memory=True)
@@ -43,7 +42,7 @@ def main(folder: Path, seed: int) -> None:
         cluster.create_topic(TOPIC, TopicSettings())
         arena = BareArena(cluster)
         while True:
-            name, target = lot.choice(CHOICES)
+            name, target = chance.choice(CHOICES)
             doing.write_text(f"{name} on {target}")
             with registry.load("fault", name)().hold(arena, target.pick(arena)) as bite:
                 doing.write_text(f"{name} on {target}: {bite.proof}")

@@ -1,4 +1,4 @@
-"""Ways in which the harness itself can fail during a real run. Each is provoked by construction: it waits for what it needs to see."""
+"""Provoke failures of the harness itself during a real run; each waits for the state that it needs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LIMIT_S = 120.0
 
 @dataclass
 class Sabotage:
-    """One thing that is broken from outside while the run goes on; `did` says what, once it is done."""
+    """Damage from outside during a run; `did` describes it once it is done."""
 
     scenario: str
     runs: Path
@@ -53,7 +53,7 @@ class Sabotage:
 
 @contextmanager
 def during(scenario: Scenario, runs: Path, act: Callable[[RunDir], str]) -> Iterator[Sabotage]:
-    """Break something during the run of this scenario that begins inside the block."""
+    """Apply `act` during the run of this scenario that begins inside the block."""
     sabotage = Sabotage(scenario.name, runs, act)
     thread = threading.Thread(target=sabotage._wait_and_act, name="sabotage", daemon=True)
     thread.start()
@@ -65,13 +65,13 @@ def during(scenario: Scenario, runs: Path, act: Callable[[RunDir], str]) -> Iter
 
 
 def events_of_harness(run: RunDir) -> list[dict[str, Any]]:
-    """What the harness has written down so far; a line that is being written does not count yet."""
+    """Return the events that the harness has written so far, without an incomplete last line."""
     lines = (run.ledger / "harness.events").read_bytes().split(b"\n")[:-1]
     return [json.loads(line) for line in lines]
 
 
 def kill_worker(name: str, *, when: Callable[[RunDir], bool]) -> Callable[[RunDir], str]:
-    """SIGKILL from outside to one worker process (`consumer-1`) as soon as `when` is seen."""
+    """Send SIGKILL to one worker process (`consumer-1`) as soon as `when` is true."""
 
     def pid(run: RunDir) -> int | None:
         started = [e for e in events_of_harness(run) if e["event"] == "worker" and e["name"] == name]
@@ -90,12 +90,12 @@ def while_producing(run: RunDir) -> bool:
 
 
 def at_once(run: RunDir) -> bool:
-    """As soon as its process exists: importing its client takes it much longer than one look at a file."""
+    """Return True at once: the worker's start takes much longer than finding its process."""
     return True
 
 
 def after_first_rows(isolation: str) -> Callable[[RunDir], bool]:
-    """When the final reader has written some of this reading."""
+    """Return a condition: the final reader has written some rows of this reading."""
 
     def seen(run: RunDir) -> bool:
         log = run.ledger / f"final-reader.0.{isolation}.log"
@@ -105,7 +105,7 @@ def after_first_rows(isolation: str) -> Callable[[RunDir], bool]:
 
 
 def fill_disk(mount: Path) -> Callable[[RunDir], str]:
-    """Leave no byte of this file system while producers run."""
+    """Fill this file system while producers run."""
 
     def act(run: RunDir) -> str:
         wait_until(lambda: while_producing(run), LIMIT_S, "it never produced")

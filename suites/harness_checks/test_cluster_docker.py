@@ -1,6 +1,6 @@
-"""Brokers in containers, for real: the modes under faults, powers, and what is left when a harness is killed.
+"""Real brokers in containers: the modes under faults, powers, and the leftovers of a killed harness.
 
-Skipped only on a machine that cannot have an engine: where none runs, root on Debian installs and starts one.
+Skipped only on machines where no engine can be started; root on Debian installs and starts one.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ def engine_is_possible() -> None:
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with DockerCluster(tmp_path_factory.mktemp("docker") / "cluster", combined=True) as started:
-        told = started.describe()
-        print(f"\nready after {told['steps_s']['ready']} s, {told['rss_mb']} MB, {told['engine']}")
+        facts = started.describe()
+        print(f"\nready after {facts['steps_s']['ready']} s, {facts['rss_mb']} MB, {facts['engine']}")
         yield started
 
 
@@ -98,7 +98,7 @@ def test_promises_hold_in_containers(execute: Execute, mode: Mode, fault: str) -
 
 
 @pytest.mark.parametrize("scenario", LITTLE, ids=lambda scenario: scenario.name)
-def test_promises_hold_in_containers_that_get_little(
+def test_promises_hold_in_containers_with_few_resources(
     execute: Execute, scenario: Scenario, cluster: Cluster, tmp_path: Path
 ) -> None:
     if why := cgroup_io.trouble(tmp_path) if "slow_disk" in scenario.name else memory.trouble():
@@ -117,9 +117,9 @@ def test_passes_the_check_of_its_contract(
 ) -> None:
     cluster = DockerCluster(tmp_path / "cluster", brokers=2, controllers=1, options=Options(byteman=True))
     with cluster:
-        told = cluster.describe()
-        record_property("steps_s", told["steps_s"])
-        record_property("rss_mb", told["rss_mb"])
+        facts = cluster.describe()
+        record_property("steps_s", facts["steps_s"])
+        record_property("rss_mb", facts["rss_mb"])
         node = cluster.nodes()[0]
         assert isinstance(node, Severable)
         kinds = {link.source for link in node.links()}
@@ -131,16 +131,16 @@ def test_passes_the_check_of_its_contract(
 
 @pytest.mark.conformance
 @pytest.mark.parametrize("combined", [True, False], ids=["combined", "isolated"])
-def test_three_of_each_pass_the_check_of_their_contract(tmp_path: Path, combined: bool) -> None:
+def test_three_nodes_pass_the_check_of_their_contract(tmp_path: Path, combined: bool) -> None:
     with DockerCluster(tmp_path / "cluster", combined=combined, options=Options(byteman=True)) as cluster:
-        told = cluster.describe()
-        print(f"\nready after {told['steps_s']['ready']} s, {told['rss_mb']} MB")
+        facts = cluster.describe()
+        print(f"\nready after {facts['steps_s']['ready']} s, {facts['rss_mb']} MB")
         check_cluster(cluster, tmp_path / "logs")
 
 
 @pytest.mark.docker
-def test_an_image_like_the_official_one(tmp_path: Path) -> None:
-    """Same places, and what stands in the way there: an entry point, another user, volumes."""
+def test_an_image_with_the_official_layout_works(tmp_path: Path) -> None:
+    """The same paths, and its obstacles: an entry point, another user, volumes."""
     client = engines.engine().client()
     name = "onceproof-test/kafka:official-layout"
     made = client.images.get(_kafka_image())
@@ -170,20 +170,20 @@ def test_an_image_like_the_official_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.docker
-def test_a_node_that_does_not_come_up_is_named_at_once(tmp_path: Path) -> None:
+def test_a_node_that_does_not_start_is_an_immediate_error(tmp_path: Path) -> None:
     cluster = DockerCluster(
         tmp_path, brokers=1, combined=True, broker_settings={"log.retention.bytes": "not-a-number"}
     )
     with pytest.raises(
         ClusterError, match=r"broker-1 ended with code 1: .*not-a-number.*server\.log"
-    ) as told:
+    ) as raised:
         cluster.start()
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(raised.value)
 
 
 @pytest.mark.docker
 def test_containers_of_a_killed_harness_are_swept(tmp_path: Path) -> None:
-    """On an engine that goes on running, as a user's own does, containers outlive their harness."""
+    """If the engine keeps running, as a user's own does, containers outlive their harness."""
     running = engines.engine()
     client = running.client()
     folder = tmp_path / "cluster"
@@ -203,9 +203,9 @@ def test_containers_of_a_killed_harness_are_swept(tmp_path: Path) -> None:
 def test_kills_at_random_moments_leave_nothing_after_the_next_start(
     tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
-    """With an engine of their own that dies with each of them; the cluster is up and its broker paused after some seconds."""
+    """Each harness has its own engine, which dies with it; its cluster is up and the broker paused after some seconds."""
     folder, chance = tmp_path / "cluster", random.Random(20)
-    engines.installed_dockerd()  # not while a harness waits to be killed; and it brings iptables-save
+    engines.installed_dockerd()  # before a harness starts; it also installs iptables-save
     before = _filters()
     for _ in range(pytestconfig.getoption("--times") or KILLS):
         with _harness(folder, {}, PAUSING) as harness:
@@ -216,7 +216,7 @@ def test_kills_at_random_moments_leave_nothing_after_the_next_start(
         assert harness.stdout is not None
         assert harness.stdout.readline() == b"ready\n"
         assert left_behind() == [], "the next start has removed it"
-        harness.communicate(b"")  # it ends by itself, without stopping its cluster
+        harness.communicate(b"")  # the harness ends without stopping its cluster
     assert left_behind() == []
     wait_until(lambda: not processes_of(folder), 10.0, lambda: f"still running: {processes_of(folder)}")
     assert not mounts_of(folder)
@@ -224,12 +224,12 @@ def test_kills_at_random_moments_leave_nothing_after_the_next_start(
 
 
 @pytest.mark.docker
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root starts an engine of its own")
-def test_an_engine_of_our_own_leaves_the_machine_as_it_was() -> None:
-    engines.engine()  # where an engine runs already, there is dockerd
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start an engine")
+def test_an_engine_started_by_onceproof_leaves_the_machine_as_it_was() -> None:
+    engines.engine()  # if an engine already runs here, dockerd is installed
     program = engines._dockerd()
     if program is None:
-        pytest.skip("the engine that runs here is not of this machine: no dockerd")
+        pytest.skip("the engine runs on another machine: no dockerd here")
     before = _filters()
     own = OwnEngine.start(program, lambda url: engines._silence(url) is None)
     try:
@@ -248,9 +248,9 @@ def test_an_engine_of_our_own_leaves_the_machine_as_it_was() -> None:
 
 
 def _filters() -> tuple[list[str], str]:
-    """The packet filter rules of this machine, and whether it forwards."""
-    told = subprocess.run(["iptables-save"], capture_output=True, text=True, check=False).stdout
-    rules = [line for line in told.splitlines() if line.startswith(("-A", "-N", "-P", ":"))]
+    """Return the packet filter rules of this machine, and whether it forwards packets."""
+    output = subprocess.run(["iptables-save"], capture_output=True, text=True, check=False).stdout
+    rules = [line for line in output.splitlines() if line.startswith(("-A", "-N", "-P", ":"))]
     return rules, Path("/proc/sys/net/ipv4/ip_forward").read_text(encoding="ascii")
 
 

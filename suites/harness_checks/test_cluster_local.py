@@ -1,4 +1,4 @@
-"""The local cluster itself, for real: ready, powers, neighbours, and what is left when its harness is killed."""
+"""The local cluster on real brokers: start, powers, parallel clusters, and the leftovers of a killed harness."""
 
 from __future__ import annotations
 
@@ -35,15 +35,17 @@ sys.stdin.read()
 
 
 @pytest.mark.smoke
-def test_three_combined_nodes(tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
+def test_three_combined_nodes_start_and_leave_only_logs(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
     cluster = LocalCluster(tmp_path / "cluster", combined=True)
     cluster.start()
     try:
-        told = cluster.describe()
-        record_property("steps_s", told["steps_s"])
-        record_property("rss_mb", told["rss_mb"])
-        print(f"\nready after {told['steps_s']['ready']} s, {told['rss_mb']} MB")
-        assert told["rss_mb"] < 1000
+        described = cluster.describe()
+        record_property("steps_s", described["steps_s"])
+        record_property("rss_mb", described["rss_mb"])
+        print(f"\nready after {described['steps_s']['ready']} s, {described['rss_mb']} MB")
+        assert described["rss_mb"] < 1000
         check_started(cluster)
         first = cluster.nodes()[0]
         assert all(isinstance(first, power) for power in (Killable, Pausable, Severable, DiskBreakable))
@@ -61,8 +63,8 @@ def test_passes_the_check_of_its_contract(tmp_path: Path, combined: bool) -> Non
     cluster = LocalCluster(tmp_path / "cluster", combined=combined, options=Options(byteman=True))
     cluster.start()
     try:
-        told = cluster.describe()
-        print(f"\nready after {told['steps_s']['ready']} s, {told['rss_mb']} MB")
+        described = cluster.describe()
+        print(f"\nready after {described['steps_s']['ready']} s, {described['rss_mb']} MB")
         names = [node.name for node in cluster.nodes()]
         assert names == [
             *(f"broker-{n}" for n in (1, 2, 3)),
@@ -74,7 +76,7 @@ def test_passes_the_check_of_its_contract(tmp_path: Path, combined: bool) -> Non
 
 
 @pytest.mark.conformance
-def test_clusters_side_by_side(tmp_path: Path) -> None:
+def test_clusters_run_in_parallel(tmp_path: Path) -> None:
     clusters = [LocalCluster(tmp_path / name, brokers=1, combined=True) for name in ("one", "two")]
     try:
         with ThreadPoolExecutor() as pool:
@@ -115,15 +117,15 @@ def test_a_killed_harness_leaves_no_process_and_the_next_start_clears_its_data(t
 
 
 @pytest.mark.conformance
-def test_a_node_that_does_not_come_up_is_named_at_once(tmp_path: Path) -> None:
+def test_a_node_that_does_not_start_is_an_immediate_error(tmp_path: Path) -> None:
     cluster = LocalCluster(
         tmp_path, brokers=1, combined=True, broker_settings={"log.retention.bytes": "not-a-number"}
     )
     begun = time.monotonic()
     with pytest.raises(
         ClusterError, match=r"broker-1 ended with code 1: .*not-a-number.*server\.log"
-    ) as told:
+    ) as raised:
         cluster.start()
     assert time.monotonic() - begun < 60
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(raised.value)
     assert not any(node.running() for node in cluster.nodes() if isinstance(node, LocalNode))

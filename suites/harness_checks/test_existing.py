@@ -1,4 +1,4 @@
-"""A cluster that runs already: really one, started apart, with TLS, SASL and powers by commands."""
+"""A real existing cluster, started by another process, with TLS, SASL and powers by commands."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def onceproof(*words: str | Path, env: dict[str, str] | None = None) -> subproce
 
 
 def names_there(there: Standing, folder: Path) -> set[str]:
-    """All topics and groups on the cluster, apart from Kafka's own."""
+    """Return all topics and groups on the cluster, except Kafka's own."""
     admin = AdminClient(connection.settings(used(there, folder)))
     groups = admin.list_consumer_groups(request_timeout=10).result(20).valid
     names = {*admin.list_topics(timeout=10).topics, *(group.group_id for group in groups)}
@@ -68,7 +68,7 @@ def names_there(there: Standing, folder: Path) -> set[str]:
 
 def files_with(secret: str, *folders: Path) -> list[Path]:
     files = [file for folder in folders for file in folder.rglob("*") if file.is_file()]
-    assert len(files) > 10, "there is something to look through"
+    assert len(files) > 10, "there are files to search"
     return [file for file in files if secret.encode() in file.read_bytes()]
 
 
@@ -79,8 +79,8 @@ def test_prove_holds_cleans_up_and_keeps_secrets(there: Standing, tmp_path: Path
     runs = tmp_path / "runs"
     done = onceproof("prove", "--quick", *there.words(), "--powers", there.powers, "--runs", runs, "--json")
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert [run["verdict"] for run in told["runs"]] == ["HELD"] * 3, done.stderr
+    summary = json.loads(done.stdout)
+    assert [run["verdict"] for run in summary["runs"]] == ["HELD"] * 3, done.stderr
     assert names_there(there, tmp_path) == before
     assert files_with(there.password, runs) == []
     assert there.password not in done.stdout + done.stderr
@@ -93,7 +93,7 @@ def test_without_powers_faults_on_nodes_are_refused_by_name(there: Standing, tmp
     done = onceproof("prove", "--quick", *there.words(), "--runs", tmp_path / "runs")
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].startswith(
-        "onceproof: nothing is left to prove: at_most_once-kill-leader: kill on leader needs a power that no node"
+        "onceproof: all scenarios are skipped: at_most_once-kill-leader: kill on leader needs a power that no node"
     )
     assert "--powers FILE.toml" in done.stderr
     assert names_there(there, tmp_path) == before
@@ -188,14 +188,14 @@ def test_only_the_prefix_is_touched_and_a_crash_is_swept(there: Standing, tmp_pa
             lambda: cluster.delete_topic("orders"),
             lambda: Administrator(cluster, "orders"),
         ):
-            with pytest.raises(UsageError, match="is not ours to touch"):
+            with pytest.raises(UsageError, match="onceproof only touches names"):
                 act()
     assert names_there(there, tmp_path) == before
     admin.delete_topics(["orders"])["orders"].result(20)
 
 
 @pytest.mark.conformance
-def test_sweep_deletes_what_has_the_prefix(there: Standing, tmp_path: Path) -> None:
+def test_sweep_deletes_topics_and_groups_with_the_prefix(there: Standing, tmp_path: Path) -> None:
     admin = AdminClient(connection.settings(used(there, tmp_path / "cluster")))
     for name in ("sweepme-one", "keepme"):
         admin.create_topics([NewTopic(name, 1, 3)])[name].result(20)
@@ -207,7 +207,7 @@ def test_sweep_deletes_what_has_the_prefix(there: Standing, tmp_path: Path) -> N
         "--prefix",
         "sweepme-",
     ]
-    shown = onceproof("sweep", "--runs", tmp_path, *words)  # nobody is there to be asked
+    shown = onceproof("sweep", "--runs", tmp_path, *words)  # no terminal for the question
     assert shown.returncode == 2
     assert "sweepme-one" in shown.stdout
     assert "--yes" in shown.stderr

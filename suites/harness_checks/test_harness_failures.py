@@ -1,6 +1,6 @@
-"""The harness itself fails during real runs: Kafka is never accused of that, and no such run is HELD.
+"""The harness itself fails during real runs: it never blames Kafka, and no such run is HELD.
 
-Every case has a clean log behind it: Kafka did nothing wrong. Accepted are INCONCLUSIVE with a reason that names what failed, and a
+In every case the log is clean: Kafka did nothing wrong. Accepted are INCONCLUSIVE with a reason that names the failure, and a
 ledger that is refused in one line. VIOLATED would be a false alarm, HELD a verdict without evidence.
 """
 
@@ -40,7 +40,7 @@ from suites.harness_checks.harness_failures import (
 
 ROOT = Path(__file__).resolve().parents[2]
 Act = Callable[[RunDir], str]
-FAILURES: dict[str, tuple[Scenario, Act, str]] = {  # what happens, and the word that a reason has to contain
+FAILURES: dict[str, tuple[Scenario, Act, str]] = {  # the failure, and the word that a reason has to contain
     "reader_before_reading": (CLEAN, kill_worker("final-reader", when=at_once), "final-reader"),
     "reader_while_reading": (
         CLEAN,
@@ -67,18 +67,18 @@ FAILURES: dict[str, tuple[Scenario, Act, str]] = {  # what happens, and the word
 }
 
 
-# One of those that read the log, one that only looks on, one of those under test; each takes some ten seconds.
+# The final reader, an observer and a worker under test; each case takes some ten seconds.
 IN_CI = ("reader_while_reading_committed", "observer", "producer")
 
 
 def unproven(result: Result, word: str) -> None:
-    """INCONCLUSIVE, and a reason says what failed."""
+    """Check that the run is INCONCLUSIVE and that a reason names the failure."""
     assert result.verdict is Verdict.INCONCLUSIVE, result.explain()
     assert any(word in reason for reason in result.judgement.inconclusive), result.explain()
 
 
 def judged_again(run: RunDir) -> str:
-    """The verdict on the files of a run as they are now; `refused` with the line that says why."""
+    """Return the verdict on the current files of a run, or `refused` with the reason."""
     try:
         _, judgement = assess(run, spark())
     except LedgerError as error:
@@ -109,16 +109,16 @@ def test_a_worker_killed_from_outside_makes_the_run_inconclusive(
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Workers set aside 3 MiB for each session."""
+    """A small file system; workers reserve 3 MiB for each session."""
     with mounted_small_disk(tmp_path / "small", 48) as place:
         yield place
 
 
 @pytest.mark.smoke
-def test_a_full_disk_accuses_nobody(cluster: Cluster, small_disk: Path) -> None:
-    """TRUST R3, T1: what could be written is judged again once there is room, and proves nothing."""
+def test_a_full_disk_is_never_a_violation(cluster: Cluster, small_disk: Path) -> None:
+    """TRUST R3, T1: the written part is judged again once there is room, and proves nothing."""
     scenario = replace(CLEAN, name="full-disk", produce_s=6.0)
-    # An error in one clear line is all right; any other fails this test.
+    # An OnceproofError is accepted; any other error fails this test.
     with (
         Campaign(cluster, small_disk) as campaign,
         during(scenario, small_disk, fill_disk(small_disk)),
@@ -158,7 +158,7 @@ def _cut(journal: Path, keep: int) -> bool:
 
 
 def _cut_last_row(journal: Path) -> bool:
-    """At a boundary, where nothing looks torn; of events the last line, of attempts the last region."""
+    """Cut at a boundary, where nothing looks torn: the last line of events, the last region of attempts."""
     size = journal.stat().st_size
     if journal.suffix == ".events":
         return _cut(journal, len(b"\n".join(journal.read_bytes().split(b"\n")[:-2])) + 1)
@@ -181,7 +181,7 @@ DAMAGES: dict[str, Callable[[Path], bool]] = {
 @pytest.mark.conformance
 @pytest.mark.parametrize("step", STEPS)
 def test_a_harness_killed_at_any_step_proves_nothing(cluster: Cluster, step: str, tmp_path: Path) -> None:
-    """TRUST T1: the run that a killed harness left behind is judged from its files."""
+    """TRUST T1: the run of a killed harness is judged from its files."""
     stopped = subprocess.run(
         [sys.executable, "-m", "suites.harness_checks._stopped_run", cluster.bootstrap_servers(Lane.CONTROL), str(tmp_path), step],
         cwd=ROOT,

@@ -53,7 +53,7 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standing]:
 
 @contextmanager
 def proving(fault: str, runs: Path, *words: str | Path) -> Iterator[subprocess.Popen[str]]:
-    """A `prove` that holds the fault now; it is killed at the end of the block if it still runs."""
+    """Start a `prove` and wait until it holds the fault; kill it at the end of the block if it still runs."""
     with subprocess.Popen(
         [sys.executable, "-c", PROVE, fault, "--runs", str(runs), *map(str, words)],
         cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -69,7 +69,7 @@ def proving(fault: str, runs: Path, *words: str | Path) -> Iterator[subprocess.P
 
 
 def steps(runs: Path) -> list[str]:
-    """What has become of the fault's window, as the ledger tells."""
+    """Return the steps of the fault's window that the ledger has."""
     ledgers = runs.glob("*/*/ledger/harness.events")
     return [str(e["step"]) for file in ledgers for e in read_events(file) if e["event"] == "window"]
 
@@ -83,7 +83,7 @@ def send(process: subprocess.Popen[str], numbers: Sequence[int]) -> tuple[int, s
 
 
 def stopped(there: Standing) -> list[str]:
-    """The brokers that are stopped by a signal, as the kernel tells."""
+    """Return the brokers that are stopped by a signal, as the kernel reports."""
     files = (there.folder / "cluster").glob("broker-*/server.pid")
     pids = {file.parent.name: json.loads(file.read_text(encoding="ascii"))["pid"] for file in files}
     return [name for name, pid in pids.items() if child_process.is_stopped(pid)]
@@ -99,7 +99,7 @@ def test_the_next_start_resumes_a_broker_whose_harness_was_killed(there: Standin
     with proving("pause", tmp_path / "runs", *there.words(), "--powers", there.powers) as process:
         (paused,) = stopped(there)
         process.send_signal(signal.SIGKILL)
-    assert stopped(there) == [paused], "nobody else resumes it"
+    assert stopped(there) == [paused], "nothing else resumes it"
     (record,) = records() - before
     assert there.password not in record.read_text()
     swept = subprocess.run(
@@ -135,7 +135,9 @@ def test_a_paused_broker_is_resumed_before_the_process_ends(  # TRUST R2
 @pytest.mark.conformance
 @pytest.mark.parametrize("fault", ["sever", "slow_disk", "pause"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=["SIGTERM", "SIGHUP"])
-def test_a_local_cluster_is_ended_in_order(tmp_path: Path, fault: str, number: int) -> None:  # TRUST R2
+def test_an_interrupted_prove_stops_its_local_cluster(
+    tmp_path: Path, fault: str, number: int
+) -> None:  # TRUST R2
     groups, runs = control_groups(), tmp_path / "runs"
     with proving(fault, runs, "--combined") as process:
         code, errors = send(process, (number, number))
@@ -148,7 +150,7 @@ def test_a_local_cluster_is_ended_in_order(tmp_path: Path, fault: str, number: i
 
 
 @pytest.mark.conformance
-def test_pytest_ends_in_order_as_well(there: Standing, tmp_path: Path) -> None:  # TRUST R2
+def test_an_interrupted_pytest_undoes_its_faults(there: Standing, tmp_path: Path) -> None:  # TRUST R2
     runs = tmp_path / "runs"
     words = ["-k", "at_least_once and pause and not worker", "-p", "no:cacheprovider", "--runs", str(runs)]
     with subprocess.Popen(

@@ -23,13 +23,13 @@ LONGEST_IN_FAULTS_S = 8.0  # from the beginning of the first fault: most hold fo
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """`--times 100` kills a hundred harnesses."""
+    """Make one test for each seed; `--times 100` kills a hundred harnesses."""
     if "seed" in metafunc.fixturenames:
         metafunc.parametrize("seed", range(metafunc.config.getoption("--times") or KILLS))
 
 
 def wait_for_the_moment(folder: Path, seed: int) -> None:
-    """Every other seed chooses a moment after the first fault began, which a busy machine may not reach in LONGEST_S."""
+    """Wait for a random time; for every other seed counted from the first fault, which a busy machine may reach late."""
     chance, doing = random.Random(seed), folder / "doing"
     if seed % 2 == 0:
         time.sleep(chance.uniform(2.0, LONGEST_S))
@@ -60,7 +60,7 @@ def test_nothing_is_left_after_a_kill(tmp_path: Path, seed: int) -> None:
     print(f"\nkilled while: {doing.read_text() if doing.exists() else 'not begun'}")
     wait_until(lambda: not processes_of(tmp_path), 10.0, lambda: f"still running: {processes_of(tmp_path)}")
     assert mounts_of(tmp_path) == []
-    begun = (cluster / "onceproof-cluster").exists()  # killed sooner, it has made nothing yet
+    begun = (cluster / "onceproof-cluster").exists()  # if killed sooner, it has created nothing yet
     assert (cluster in sweep_stale()) == begun
     assert not list(cluster.glob("*/data"))
     assert control_groups() <= before

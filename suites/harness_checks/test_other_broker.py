@@ -1,4 +1,4 @@
-"""A cluster of brokers that are not Apache's and speak the protocol. TRUST T13"""
+"""A cluster of brokers that are not Apache's but speak the protocol. TRUST T13"""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def names_on(bootstrap: str) -> set[str]:
     return set(AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=10).topics)
 
 
-def test_modes_hold_and_what_is_not_checked_is_said(tmp_path: Path) -> None:
+def test_modes_hold_and_missing_checks_are_reported(tmp_path: Path) -> None:
     with foreign.running() as bootstrap:
         words = [
             "--cluster",
@@ -63,8 +63,8 @@ def test_modes_hold_and_what_is_not_checked_is_said(tmp_path: Path) -> None:
         )  # fmt: skip
         left = names_on(bootstrap)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert [run["verdict"] for run in told["runs"]] == ["HELD"] * 2, done.stderr
+    summary = json.loads(done.stdout)
+    assert [run["verdict"] for run in summary["runs"]] == ["HELD"] * 2, done.stderr
     missing = "the brokers do not offer DescribeQuorum: controllers that are not brokers are unknown"
     assert missing in done.stderr
     manifests = sorted((tmp_path / "runs").glob("*/*/manifest.json"))
@@ -79,7 +79,7 @@ def test_modes_hold_and_what_is_not_checked_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6 on loopback")
-def test_one_old_broker_at_an_ipv6_address(tmp_path: Path) -> None:
+def test_an_old_broker_at_an_ipv6_address_can_be_used(tmp_path: Path) -> None:
     with foreign.running("-brokers", "1", "-host", "::1", "-as-version", "2.3") as bootstrap:
         assert bootstrap.startswith("[::1]:")
         with ExistingCluster(tmp_path / "cluster", bootstrap=bootstrap) as cluster:
@@ -95,7 +95,9 @@ def test_one_old_broker_at_an_ipv6_address(tmp_path: Path) -> None:
             assert cluster.view().produce_round_trip_ms(first.leader) > 0
             admin = Administrator(cluster, "onceproof-orders")
             assert admin.offsets()[0] == (0, 0)
-            assert admin.committed("onceproof-no-such-group") == {}, "GROUP_ID_NOT_FOUND is an answer"
+            assert admin.committed("onceproof-no-such-group") == {}, (
+                "GROUP_ID_NOT_FOUND means no committed offsets"
+            )
             watch = topics.GroupWatch(cluster, "onceproof-orders", 3, "onceproof-none", "read_committed")
             try:
                 assert watch.lag() == {}

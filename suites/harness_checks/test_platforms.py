@@ -1,4 +1,4 @@
-"""What a machine may bring along: folders of any name, other Pythons, another Java. Tried where the machine has it."""
+"""Unusual machines: folders of any name, other Pythons, another Java. Tested if this machine has them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def run(words: list[str | Path], cwd: Path, env: Mapping[str, str] = {}) -> subp
 
 @pytest.mark.smoke
 def test_prove_works_in_folders_of_any_name(tmp_path: Path) -> None:
-    """TRUST R4. Brokers, workers, Spark and the report, all below such a name."""
+    """TRUST R4: brokers, workers, Spark and the report all work below such a name."""
     odd = tmp_path / "a b, größe: 'x' 5%20 $HOME"
     (odd / "tmp").mkdir(parents=True)
     words = ["prove", "--quick", "--only", "at_least_once*", "--json", "--runs", "runs"]
@@ -75,10 +75,10 @@ def test_prove_works_in_folders_of_any_name(tmp_path: Path) -> None:
         {"PYTHONPATH": str(ROOT), "TMPDIR": str(odd / "tmp"), "LC_ALL": "C"},
     )  # fmt: skip
     assert ended.returncode == 0, ended.stderr
-    told = json.loads(ended.stdout)
-    assert [one["verdict"] for one in told["runs"]] == ["HELD"]
-    assert Path(told["report"]) == odd / "runs" / "report.html"
-    assert "größe" in told["runs"][0]["run_dir"]
+    summary = json.loads(ended.stdout)
+    assert [one["verdict"] for one in summary["runs"]] == ["HELD"]
+    assert Path(summary["report"]) == odd / "runs" / "report.html"
+    assert "größe" in summary["runs"][0]["run_dir"]
 
 
 @pytest.mark.smoke
@@ -94,7 +94,7 @@ def test_the_launcher_and_a_whole_run_work_with_another_python(version: str, tmp
         shutil.copy2(ROOT / file, clone / file)
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "python3").symlink_to(python)
-    # The environment that runs these tests brings uv.
+    # The environment of these tests contains uv.
     path = os.pathsep.join([str(tmp_path / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
     env = {"PATH": path, "PYTHONPATH": ""}
     doctor = run([clone / "onceproof", "doctor", "--json"], tmp_path, env)
@@ -132,11 +132,11 @@ def test_brokers_and_spark_start_with_java_25(tmp_path: Path) -> None:
 
 
 def _python(version: str) -> Path | None:
-    """A Python of this version: on the path, or of pyenv."""
+    """Return a Python of this version from the path or from pyenv."""
     on_path = shutil.which(f"python{version}")
     of_pyenv = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))
     for candidate in [*([Path(on_path)] if on_path else []), *of_pyenv]:
         asked = run([candidate, "-c", "import sys; print(sys.executable)"], Path("/"))
-        if asked.returncode == 0:  # a shim may stand for none
+        if asked.returncode == 0:  # a shim of pyenv may lead to no Python
             return Path(asked.stdout.strip())
     return None

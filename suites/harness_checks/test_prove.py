@@ -1,4 +1,4 @@
-"""`prove` as a user runs it: killed half way, it leaves nothing behind."""
+"""`prove` leaves nothing behind if it is killed half way."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_killed_prove_leaves_no_process_behind(tmp_path: Path) -> None:
         prove.send_signal(signal.SIGKILL)
         prove.wait()
     wait_until(lambda: not processes_of(runs), 10.0, lambda: f"still running: {processes_of(runs)}")
-    # The JVM of Spark names no folder of ours; it is a child of prove like the others.
+    # The command line of Spark's JVM does not name the folder; it is a child of prove like the others.
     wait_until(
         lambda: not any(Path("/proc", pid).exists() for pid in pids),
         10.0,

@@ -1,4 +1,4 @@
-"""Controls and safe modes, repeated beside busy processes: no control and no verdict may depend on luck.
+"""Controls and safe modes, repeated beside busy processes: no control and no verdict may depend on timing.
 
 `pytest suites/harness_checks/test_repeated.py -k controls --times 50` repeats every control 50 times, `-k safe --times 9` makes 108
 runs of the safe modes. The numbers are printed and written to `repeated.json` below --runs after each scenario.
@@ -57,7 +57,7 @@ Repeat = Callable[[Scenario], Sequence[Result]]
 
 @pytest.fixture(scope="module")
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    """With disks that can lose power only where a chosen test needs that: they cost every run processor time."""
+    """A cluster; its disks can lose power only if a selected test needs that, since it costs processor time."""
     loses_power = any("power_loss" in item.name for item in request.session.items)
     options = Options(fuse=loses_power and _can_lose_power(request.config), byteman=True)
     with started_cluster(request.config, options) as started:
@@ -78,7 +78,7 @@ def campaign(request: pytest.FixtureRequest, cluster: Cluster) -> Iterator[Campa
 
 @pytest.fixture(scope="module")
 def busy(request: pytest.FixtureRequest, campaign: Campaign) -> Iterator[Sequence[int]]:
-    """Processes that count for ever (--busy), from after the start of the cluster; they die with this one."""
+    """Processes that count forever (--busy), started after the cluster; they die with this process."""
     with ExitStack() as undo:
         pids = []
         for _ in range(request.config.getoption("--busy")):
@@ -93,19 +93,21 @@ def account(request: pytest.FixtureRequest) -> Callable[[str, Sequence[Result]],
     """Add the numbers of a scenario to repeated.json and print them."""
     path: Path = request.config.getoption("--runs") / "repeated.json"
     busy: int = request.config.getoption("--busy")
-    told: dict[str, Any] = {}
+    scenarios: dict[str, Any] = {}
 
     def add(name: str, results: Sequence[Result]) -> Mapping[str, Any]:
-        told[name] = numbers(results)
-        write_json(path, {"busy_processes": busy, "cores": len(os.sched_getaffinity(0)), "scenarios": told})
-        print(f"\n{name}: {json.dumps(told[name])}")
-        return dict(told[name])
+        scenarios[name] = numbers(results)
+        write_json(
+            path, {"busy_processes": busy, "cores": len(os.sched_getaffinity(0)), "scenarios": scenarios}
+        )
+        print(f"\n{name}: {json.dumps(scenarios[name])}")
+        return dict(scenarios[name])
 
     return add
 
 
 def numbers(results: Sequence[Result]) -> dict[str, Any]:
-    """How the runs of one scenario came out, and why those that are not as expected are not."""
+    """Return the results of the runs of one scenario, with reasons for the unexpected ones."""
     reasons = Counter(text for r in results for text in _reasons(r))
     return {
         "runs": len(results),
@@ -132,7 +134,7 @@ def _reasons(result: Result) -> list[str]:
 
 
 def _also(result: Result) -> Counter[str]:
-    """In how many runs other anomalies were forbidden and found beside what is required."""
+    """Return the forbidden anomalies that were found beside the required ones."""
     return Counter(result.violations - set(result.scenario.requires))
 
 
@@ -140,7 +142,7 @@ def _also(result: Result) -> Counter[str]:
 def repeat(
     request: pytest.FixtureRequest, cluster: Cluster, campaign: Campaign, busy: Sequence[int]
 ) -> Repeat:
-    """Run a scenario as often as --times says, each time with another seed."""
+    """Run a scenario --times times, each time with another seed."""
 
     def run(scenario: Scenario) -> Sequence[Result]:
         if reason := why_not_applicable(scenario, cluster):
@@ -161,19 +163,21 @@ def repeat(
 
 @pytest.mark.control
 @pytest.mark.parametrize("scenario", CONTROLS, ids=lambda s: s.name)
-def test_controls_raise_what_they_must_every_time(
+def test_controls_raise_their_anomaly_every_time(
     repeat: Repeat, account: Callable[[str, Sequence[Result]], Mapping[str, Any]], scenario: Scenario
 ) -> None:
     results = repeat(scenario)
-    told = account(scenario.name, results)
-    assert told["as_expected"] == told["runs"], "\n".join(r.explain() for r in results if not r.as_expected)
+    counts = account(scenario.name, results)
+    assert counts["as_expected"] == counts["runs"], "\n".join(
+        r.explain() for r in results if not r.as_expected
+    )
 
 
 @pytest.mark.parametrize("scenario", SAFE, ids=lambda s: s.name)
 def test_safe_modes_are_never_violated(
     repeat: Repeat, account: Callable[[str, Sequence[Result]], Mapping[str, Any]], scenario: Scenario
 ) -> None:
-    """INCONCLUSIVE is honest on a machine this busy; how often and why is in the numbers."""
+    """INCONCLUSIVE is accepted on a machine this busy; the numbers contain how often and why."""
     results = repeat(scenario)
     account(scenario.name, results)
     violated = [r for r in results if r.verdict is Verdict.VIOLATED]

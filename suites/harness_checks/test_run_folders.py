@@ -1,4 +1,4 @@
-"""Run folders on a real cluster: each run keeps its own part of the brokers' logs, and packing keeps what judging needs."""
+"""Run folders on a real cluster: each run keeps its own part of the brokers' logs, and packed runs can be judged again."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_logs_of_runs_do_not_grow_and_packed_runs_are_judged_as_before(execute: 
         assert len(logs) == 3
         times = [time for log in logs for time in _TIME.findall(log.read_text(errors="replace"))]
         assert times, "brokers log while leaders move"
-        assert min(times) >= _began(result), "of the time before this run nothing is kept"
+        assert min(times) >= _began(result), "no log lines from before this run"
     sizes = [_size(result.run.logs / "cluster") for result in results]
     print(f"\nlogs of {RUNS} runs: {sizes} bytes")
     last = results[-1]
@@ -42,11 +42,11 @@ def test_logs_of_runs_do_not_grow_and_packed_runs_are_judged_as_before(execute: 
     reconciled, judgement = assess(last.run, spark())
     assert judgement.to_json() == stored
     assert reconciled["counts"] == last.reconciled["counts"]
-    assert not last.run.tables.exists(), "made again for this, and removed again"
+    assert not last.run.tables.exists(), "the tables were made for this and removed again"
 
 
 def _began(result: Result) -> str:
-    """When the run began, as brokers write it."""
+    """Return the start of the run in the time format of brokers."""
     wall = datetime.fromisoformat(str(result.run.read_manifest()["clock"]["wall"]))
     return wall.strftime("%Y-%m-%d %H:%M:%S")
 

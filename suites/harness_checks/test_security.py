@@ -1,4 +1,4 @@
-"""TLS and SASL on the lanes of clients, for real: the same promises, and one line for each way of not getting in."""
+"""TLS and SASL on the client lanes of real brokers: the same promises, and a one-line error for each refusal."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
 
 @pytest.fixture(scope="module")
 def one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    """One broker, where no more are needed."""
+    """A cluster of one broker, for tests that need no more."""
     folder = tmp_path_factory.mktemp("one")
     with LocalCluster(folder, brokers=1, combined=True, security="sasl_ssl") as cluster:
         yield cluster
 
 
 def client_config(folder: Path, cluster: LocalCluster, **other: str) -> Path:
-    """With some settings different from those that get in."""
+    """Write the settings of a valid client, with some of them changed."""
     folder.mkdir(parents=True, exist_ok=True)
     settings = {**cluster.client_settings(Lane.CONTROL), **{k.replace("_", "."): v for k, v in other.items()}}
     file = folder / "client.properties"
@@ -67,7 +67,7 @@ def client_config(folder: Path, cluster: LocalCluster, **other: str) -> Path:
 
 
 def refused(cluster: LocalCluster, folder: Path, *more: str | Path) -> str:
-    """The last line that a user sees who does not get in; it has to come soon and with a failure."""
+    """Return the last line that a refused user sees; it has to come soon and with a failure."""
     begun = time.monotonic()
     done = onceproof(
         "prove", "--quick", "--cluster", "existing", "--bootstrap", cluster.bootstrap_servers(Lane.CONTROL),
@@ -94,7 +94,7 @@ def test_a_mode_holds_through_tls(secured: LocalCluster, tmp_path: Path, scenari
 
 
 @pytest.mark.smoke
-def test_who_does_not_get_in_reads_why_in_one_line(one: LocalCluster, tmp_path: Path) -> None:
+def test_a_refused_client_gets_the_reason_in_one_line(one: LocalCluster, tmp_path: Path) -> None:
     wrong = client_config(tmp_path / "wrong", one, sasl_password="not-it")
     assert "refused sasl.username=onceproof: " in (line := refused(one, tmp_path, "--client-config", wrong))
     assert "invalid credentials" in line
@@ -136,7 +136,7 @@ def test_encrypted_requests_cannot_be_held(one: LocalCluster) -> None:
 
 
 @pytest.mark.conformance
-def test_a_cluster_whose_certificate_expires(tmp_path: Path) -> None:
+def test_an_expired_certificate_is_reported(tmp_path: Path) -> None:
     with LocalCluster(tmp_path / "cluster", brokers=1, combined=True, security="ssl") as cluster:
         lanes = [f"{cluster.bootstrap_servers(lane)}".split(":")[0] for lane in Lane]
         expired = certificates.make(tmp_path / "expired", lanes, -1)
@@ -146,7 +146,9 @@ def test_a_cluster_whose_certificate_expires(tmp_path: Path) -> None:
         node.launch()
         config = client_config(tmp_path, cluster, ssl_ca_location=str(expired.authority))
         wait_until(
-            lambda: "is not there" not in (refused(cluster, tmp_path, "--client-config", config)), 100.0, ""
+            lambda: "cannot be reached" not in (refused(cluster, tmp_path, "--client-config", config)),
+            100.0,
+            "",
         )
         line = refused(cluster, tmp_path, "--client-config", config)
         assert line.endswith("its certificate is refused: certificate has expired")
@@ -165,20 +167,20 @@ GUARDED = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS;User:onceproof",
 }
-# In the order in which they are tried: what is missing, and what has to be allowed for it.
+# In the order of the checks: the missing permission, and the rule that grants it.
 RIGHTS = [
     ("create topics", ResourceType.TOPIC, AclOperation.CREATE),
     ("delete topics", ResourceType.TOPIC, AclOperation.DELETE),
     ("use transactional ids", ResourceType.TRANSACTIONAL_ID, AclOperation.WRITE),
     ("write", ResourceType.TOPIC, AclOperation.WRITE),
     ("commit as a group", ResourceType.GROUP, AclOperation.READ),
-    # Who commits offsets of a topic has to be allowed to read it: the error says that it is about the topic.
+    # Committing offsets needs the permission to read the topic; the error names the topic.
     ("commit as a group", ResourceType.TOPIC, AclOperation.READ),
 ]
 
 
 @pytest.mark.conformance
-def test_each_right_that_a_guest_lacks_is_named(tmp_path: Path) -> None:
+def test_each_missing_permission_is_named(tmp_path: Path) -> None:
     with LocalCluster(
         tmp_path, brokers=1, combined=True, security="sasl_plaintext", broker_settings=GUARDED
     ) as cluster:

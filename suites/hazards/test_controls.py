@@ -1,4 +1,4 @@
-"""Controls: the harness has to see what is known to go wrong. A HELD here means that it is blind."""
+"""Controls: the harness has to find known anomalies. HELD here means that it is blind."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from suites.scenarios.matrix import ABORTED_UNCOMMITTED, ACKS1_FAILOVER, HAZARDS
 
 @pytest.mark.smoke
 @pytest.mark.parametrize("scenario", HAZARDS, ids=lambda s: s.hazard)
-def test_the_hazard_is_seen(execute: Execute, scenario: Scenario) -> None:
+def test_the_hazard_is_found(execute: Execute, scenario: Scenario) -> None:
     result = execute(scenario)
     assert result.as_expected, result.explain()
 

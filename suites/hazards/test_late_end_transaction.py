@@ -1,6 +1,6 @@
-"""A late EndTxn ends the transaction after it (KAFKA-17754): aborted records seen, committed ones gone, and nobody told.
+"""A late EndTxn ends the next transaction (KAFKA-17754): aborted records are visible, committed ones gone, without an error.
 
-Each scenario is run five times, each run has a verdict of its own. docs/findings/KAFKA-17754.md tells what this shows.
+Each scenario is run five times, and each run has its own verdict. See docs/findings/KAFKA-17754.md.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def repeat(
     campaign: Campaign,
     record_property: Callable[[str, object], None],
 ) -> Repeat:
-    """Run a scenario five times, each with a seed of its own, then reconcile and judge all of them."""
+    """Run a scenario five times, each with another seed, then reconcile and judge all runs."""
 
     def run(scenario: Scenario) -> Sequence[Result]:
         if reason := why_not_applicable(scenario, cluster):
@@ -76,12 +76,14 @@ def test_a_late_end_breaks_the_next_transaction_and_nobody_is_told(repeat: Repea
         assert not result.judgement.inconclusive, result.explain()
         session, txn = transaction_at_delivery(result, late)
         assert broken_transactions(result) == {txn}, result.explain()
-        assert end_of(result, late, session, txn) is Outcome.ACKED, "its producer was told that it ended"
+        assert end_of(result, late, session, txn) is Outcome.ACKED, (
+            "the library reported to its producer that it ended"
+        )
         assert_silent(result, late)
 
 
 @pytest.mark.parametrize("scenario", [*WITHOUT_HOLD, *(late.in_time for late in LATE)], ids=lambda s: s.name)
-def test_without_the_delay_all_is_well(repeat: Repeat, scenario: Scenario) -> None:
+def test_without_the_delay_the_promises_hold(repeat: Repeat, scenario: Scenario) -> None:
     results = repeat(scenario)
     assert [result.verdict for result in results] == [Verdict.HELD] * TIMES, explained(results)
     for result in results:
@@ -98,7 +100,7 @@ def test_a_new_producer_after_a_timed_out_end_is_the_cure(repeat: Repeat, late: 
         lost = [e for e in events(result, late.worker) if e["event"] == "lost_producer"]
         opened, delivered = step_of_window(result, "open"), step_of_window(result, "heal")
         given_up = [e for e in lost if opened < e["t"] < delivered]
-        assert given_up, "no producer gave up on its transaction: nothing shown"
+        assert given_up, "no producer gave up on its transaction, so the run shows nothing"
         assert "_TIMED_OUT" in given_up[0]["text"]
         session, _ = transaction_at_delivery(result, late)
         assert session > given_up[0]["session"], "the late request met a new producer"
@@ -114,24 +116,24 @@ def test_it_happens_without_aiming(repeat: Repeat, record_property: Callable[[st
     assert hit, explained(results)
 
 
-# --- what the ledger tells ---------------------------------------------------------------------------
+# --- reading the ledger ------------------------------------------------------------------------------
 
 
 def events(result: Result, writer: str) -> list[dict[str, Any]]:
-    """Of a worker, or of the harness itself, in order of time."""
+    """Return the events of a worker, or of the harness itself, in order of time."""
     paths = [p for p in result.run.ledger.glob("*.events") if p.name.split(".")[0] == writer]
     return sorted((e for path in paths for e in read_events(path)), key=lambda e: e["t"])
 
 
 def end_of(result: Result, late: Late, session: int, txn: int) -> Outcome:
-    """What the worker was told when it ended this transaction."""
+    """Return the outcome that the worker recorded for the end of this transaction."""
     ended = [e for e in events(result, late.worker) if (e["event"], e.get("step")) == ("txn", "ended")]
     (outcome,) = (e["outcome"] for e in ended if (e["session"], e["txn"]) == (session, txn))
     return Outcome(outcome)
 
 
 def transaction_at_delivery(result: Result, late: Late) -> tuple[int, int]:
-    """Session and number of the transaction in which the worker was when the late request was delivered."""
+    """Return session and number of the worker's transaction at the delivery of the late request."""
     released = step_of_window(result, "heal")
     begun = [e for e in events(result, late.worker) if e["event"] == "txn" and e["step"] == "begin"]
     last = [e for e in begun if e["t"] < released][-1]
@@ -139,25 +141,25 @@ def transaction_at_delivery(result: Result, late: Late) -> tuple[int, int]:
 
 
 def step_of_window(result: Result, step: str) -> int:
-    """When the only window of the run came to this step."""
+    """Return the time of this step of the run's only window."""
     (t,) = (e["t"] for e in events(result, "harness") if (e["event"], e.get("step")) == ("window", step))
     return int(t)
 
 
 def broken_transactions(result: Result) -> set[int]:
-    """The numbers of those that the forbidden findings name."""
+    """Return the numbers of the transactions that the forbidden findings name."""
     forbidden = [f for f in result.reconciled["findings"] if f["anomaly"] in result.violations]
     return {int(f["evidence"]["txn"]) for f in forbidden if "txn" in (f["evidence"] or {})}
 
 
 def assert_silent(result: Result, late: Late) -> None:
-    """Every end of a transaction and every record was told to be a success, and no producer was lost."""
-    told = events(result, late.worker)
-    ends = [e for e in told if e["event"] == "txn" and e["step"] == "ended"]
+    """Check that the library reported success for every end of a transaction and every record, and lost no producer."""
+    written = events(result, late.worker)
+    ends = [e for e in written if e["event"] == "txn" and e["step"] == "ended"]
     assert ends
     assert {e["outcome"] for e in ends} == {Outcome.ACKED}
     assert all(e["did"] == e["intent"] for e in ends)
-    assert not [e for e in told if e["event"] in ("lost_producer", "error")]
+    assert not [e for e in written if e["event"] in ("lost_producer", "error")]
     assert result.count("acked") == result.count("attempted")
 
 

@@ -1,7 +1,7 @@
-"""librdkafka 5511 and 5456: who sends offsets waits for ever when both coordinators were one broker, and it is gone.
+"""librdkafka 5511 and 5456: sending offsets never returns if one broker was both coordinators and is gone.
 
-The story is in docs/findings/librdkafka-5511.md. Once the library is mended, the first test fails: then the setting in
-harness/clients/librdkafka/translation.py and harness/clients/librdkafka/abandoned_call.py, which keep our pipelines from it, have had their day.
+See docs/findings/librdkafka-5511.md. When the library is fixed, the first test fails: then remove the workarounds, the setting
+in harness/clients/librdkafka/translation.py and harness/clients/librdkafka/abandoned_call.py.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 
 
 def group_of_one_coordinator(cluster: Cluster) -> tuple[str, Node]:
-    """A group whose coordinator is that of the transactions, too; which broker it is."""
+    """Return a group with the same coordinator as the transactional id, and that broker."""
     view = cluster.view()
     of_transactions = wait_until(
         lambda: view.coordinator(ID, transaction=True), 30.0, f"{ID}: no coordinator"
@@ -57,61 +57,61 @@ def group_of_one_coordinator(cluster: Cluster) -> tuple[str, Node]:
 
 
 @contextmanager
-def application(cluster: Cluster, group: str, told: Path, *settings: float) -> Iterator[None]:
-    """Runs as a process of its own: nothing but its end gets it out of the call. `settings`: as it is given them."""
+def application(cluster: Cluster, group: str, log: Path, *settings: float) -> Iterator[None]:
+    """Run the application in a separate process: only its end gets it out of the call. `settings` are its arguments."""
     words = [cluster.bootstrap_servers(Lane.CONSUME), INPUT, OUTPUT, group, ID, *map(str, settings)]
-    process = child_process.spawn([sys.executable, "-m", "suites.support.lost_coordinator", *words], log=told)
+    process = child_process.spawn([sys.executable, "-m", "suites.support.lost_coordinator", *words], log=log)
     try:
         yield
     finally:
         child_process.end(process)
 
 
-def steps(told: Path) -> list[str]:
-    if not told.exists():
+def steps(log: Path) -> list[str]:
+    if not log.exists():
         return []
-    return [line for line in told.read_text().splitlines() if line.startswith((SENDS_OFFSETS, COMMITTED))]
+    return [line for line in log.read_text().splitlines() if line.startswith((SENDS_OFFSETS, COMMITTED))]
 
 
-def committed(told: Path) -> int:
-    return sum(step.startswith(COMMITTED) for step in steps(told))
+def committed(log: Path) -> int:
+    return sum(step.startswith(COMMITTED) for step in steps(log))
 
 
-def test_without_the_cure_it_waits_for_ever(cluster: Cluster, tmp_path: Path) -> None:
+def test_without_the_workaround_sending_offsets_never_returns(cluster: Cluster, tmp_path: Path) -> None:
     group, coordinator = group_of_one_coordinator(cluster)
     assert isinstance(coordinator, Killable)
-    told = tmp_path / "told"
-    with application(cluster, group, told, 0):
-        wait_until(lambda: committed(told) >= 10, 30.0, "it does not work at all")
+    log = tmp_path / "log"
+    with application(cluster, group, log, 0):
+        wait_until(lambda: committed(log) >= 10, 30.0, "it does not work at all")
         coordinator.kill()
-        time.sleep(SEND_OFFSETS_LIMIT_S)  # a transaction may have been past it
-        before = steps(told)
+        time.sleep(SEND_OFFSETS_LIMIT_S)  # a transaction may already have sent its offsets
+        before = steps(log)
         time.sleep(4 * SEND_OFFSETS_LIMIT_S)
-        assert steps(told) == before, "it goes on: is the library mended?"
+        assert steps(log) == before, "it goes on: is the library fixed?"
         assert before[-1].startswith(SENDS_OFFSETS), before[-1]
         coordinator.restart()
         time.sleep(2 * SEND_OFFSETS_LIMIT_S)
-        assert steps(told) == before, "it goes on when the broker is back"
+        assert steps(log) == before, "it goes on when the broker is back"
 
 
-def test_with_idle_connections_closed_it_goes_on(cluster: Cluster, tmp_path: Path) -> None:
+def test_closing_idle_connections_lets_it_go_on(cluster: Cluster, tmp_path: Path) -> None:
     group, coordinator = group_of_one_coordinator(cluster)
     assert isinstance(coordinator, Killable)
-    told = tmp_path / "told"
-    with application(cluster, group, told, TRANSACTIONAL["connections.max.idle.ms"]):
-        wait_until(lambda: committed(told) >= 10, 30.0, "it does not work at all")
+    log = tmp_path / "log"
+    with application(cluster, group, log, TRANSACTIONAL["connections.max.idle.ms"]):
+        wait_until(lambda: committed(log) >= 10, 30.0, "it does not work at all")
         coordinator.kill()
-        before = committed(told)
-        wait_until(lambda: committed(told) >= before + 10, GOES_ON_LIMIT_S, "it does not go on")
+        before = committed(log)
+        wait_until(lambda: committed(log) >= before + 10, GOES_ON_LIMIT_S, "it does not go on")
 
 
-def test_who_gives_the_call_up_goes_on_with_a_new_producer(cluster: Cluster, tmp_path: Path) -> None:
+def test_an_application_that_gives_up_goes_on_with_a_new_producer(cluster: Cluster, tmp_path: Path) -> None:
     group, coordinator = group_of_one_coordinator(cluster)
     assert isinstance(coordinator, Killable)
-    told = tmp_path / "told"
-    with application(cluster, group, told, 0, SEND_OFFSETS_LIMIT_S + 1.0):
-        wait_until(lambda: committed(told) >= 10, 30.0, "it does not work at all")
+    log = tmp_path / "log"
+    with application(cluster, group, log, 0, SEND_OFFSETS_LIMIT_S + 1.0):
+        wait_until(lambda: committed(log) >= 10, 30.0, "it does not work at all")
         coordinator.kill()
-        before = committed(told)
-        wait_until(lambda: GAVE_UP in told.read_text(), GOES_ON_LIMIT_S, "it does not give up")
-        wait_until(lambda: committed(told) >= before + 10, GOES_ON_LIMIT_S, "it does not go on")
+        before = committed(log)
+        wait_until(lambda: GAVE_UP in log.read_text(), GOES_ON_LIMIT_S, "it does not give up")
+        wait_until(lambda: committed(log) >= before + 10, GOES_ON_LIMIT_S, "it does not go on")

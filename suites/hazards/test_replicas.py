@@ -1,4 +1,4 @@
-"""Where a lost record still lies: the run looks into the replicas' own logs before its topic is deleted."""
+"""Lost records that are still in a replica: the run searches the replicas' logs before its topic is deleted."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from suites.scenarios.matrix import ACKS1_FAILOVER
 
 @dataclass(frozen=True)
 class KillForGood(Kill):
-    """Nobody starts it again in this run, so its log stays as it was when it died."""
+    """A kill without a restart in this run, so that the log stays as it was."""
 
     @contextmanager
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
@@ -47,47 +47,47 @@ class KillForGood(Kill):
 
 @dataclass(frozen=True)
 class SeverTheDoomed(Sever):
-    """Healing of a node that is dead by then cannot be measured."""
+    """A cut of a node that is dead at the end, so that its healing cannot be measured."""
 
     def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
         return Healing(True, "mended; the node behind it is dead")
 
 
-def told(result: Result) -> list[Mapping[str, Any]]:
+def searched(result: Result) -> list[Mapping[str, Any]]:
     events = read_events(result.run.ledger / "harness.events")
     return [event for event in events if event["event"] == "replicas"]
 
 
 def killed(result: Result) -> str:
-    """Whom the kill hit."""
+    """Return the node that was killed."""
     windows = result.reconciled["coverage"]["windows"]
     return str(next(w["nodes"][0] for w in windows if w["fault"] == "kill"))
 
 
 @pytest.fixture
 def whole_again(cluster: Cluster) -> Iterator[None]:
-    """Other tests share the cluster."""
+    """Restart the killed node at the end: other tests share the cluster."""
     yield
     for node in cluster.nodes():
         if isinstance(node, Killable):
             node.restart()
 
 
-def test_a_leader_that_stays_down_still_holds_what_it_alone_had(execute: Execute, whole_again: None) -> None:
+def test_a_leader_that_stays_down_still_has_the_lost_record(execute: Execute, whole_again: None) -> None:
     schedule = overlapping(
         once(SeverTheDoomed(shape="replication"), on=leader_of(0), after_s=0.5, hold_s=4.0),
         once(KillForGood(), on=leader_of(0), after_s=3.0, hold_s=1.5),
     )
     result = execute(replace(ACKS1_FAILOVER, name="replicas-leader_stays_down", schedule=schedule))
     assert result.as_expected, result.explain()
-    events, victim = told(result), killed(result)
+    events, victim = searched(result), killed(result)
     assert 0 < len(events) <= lost_record_search.MOST_SUSPECTS
     for event in events:
         assert event["holders"] == [victim], event
         assert len(event["looked"]) == 3, event
         assert event["ends"][victim] > event["offset"], event
         assert replica_events.classify(event) == f"in the log of {victim}, not read"
-    # It is the very record that the finders call lost, and explain says where it is.
+    # It is the record that the finders report as lost, and explain names its place.
     lost = [f["messages"][0] for f in result.reconciled["findings"] if f["anomaly"] == "lost"]
     assert lost
     first = Journals(result.run).name(MessageIdentity(events[0]["session"], events[0]["seq"]))
@@ -99,13 +99,13 @@ def test_a_leader_that_stays_down_still_holds_what_it_alone_had(execute: Execute
 def test_a_leader_that_comes_back_has_truncated_it(execute: Execute) -> None:
     result = execute(replace(ACKS1_FAILOVER, name="replicas-leader_returns"))
     assert result.as_expected, result.explain()
-    events = told(result)
+    events = searched(result)
     assert 0 < len(events) <= lost_record_search.MOST_SUSPECTS
     assert {replica_events.classify(event) for event in events} == {replica_events.IN_NO_LOG}, events
     assert all(len(event["looked"]) == 3 for event in events)
 
 
-# --- our reader of segment files against Kafka's own ------------------------------------------------
+# --- the reader of segment files compared with Kafka's own ------------------------------------------
 
 _BATCH = re.compile(
     r"^baseOffset: (\d+) lastOffset: (\d+) .*partitionLeaderEpoch: (\d+) .*position: (\d+) .* size: (\d+) "
@@ -113,7 +113,7 @@ _BATCH = re.compile(
 
 
 def dumped(segment: Path) -> list[tuple[int, ...]]:
-    """First and last offset, leader epoch, position and size of each batch, as DumpLogSegments tells them."""
+    """Return first and last offset, leader epoch, position and size of each batch, as DumpLogSegments prints them."""
     jars = ":".join(f"{folder}/*" for folder in (kafka_libs(), kafka_tools()))
     command = [str(java()), "-cp", jars, "org.apache.kafka.tools.DumpLogSegments", "--files", str(segment)]
     text = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout

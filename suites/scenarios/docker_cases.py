@@ -1,4 +1,4 @@
-"""Brokers in containers that get less than they want: the faults that control groups make possible. Pure data."""
+"""Brokers in containers with limited resources: the faults that control groups make possible. Pure data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.targets import leader_of
 
 
 def throttled(mode: Mode, harm: str) -> Scenario:
-    """Kafka waits for an fsync only if told to, and reads from the disk only what is not in memory."""
+    """Return a scenario of a throttled disk. Kafka waits for an fsync only if configured to, and reads mostly from memory."""
     fault = SlowDisk(harm=harm, rate_kb_s=256)
     return Scenario(
         name=f"{mode}-{fault}",

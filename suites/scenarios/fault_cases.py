@@ -1,4 +1,4 @@
-"""The fault family under load: each fault on whom it hurts, in each mode that it concerns. Pure data."""
+"""All faults under load: each fault on the nodes where it matters, in each mode that it concerns. Pure data."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ TRANSACTIONAL = (Mode.EXACTLY_ONCE,)
 class Case:
     schedule: Schedule
     modes: tuple[Mode, ...] = ACKED
-    settings: Mapping[str, Any] = field(default_factory=dict)  # of the scenario
+    settings: Mapping[str, Any] = field(default_factory=dict)  # further fields of the scenario
 
 
 def _held(fault: Any, on: Any, hold_s: float = 1.5) -> Schedule:
@@ -127,13 +127,13 @@ CASES: Mapping[str, Case] = {
     ),
 }
 
-# What no mode can survive, by design: the harness has to see it. Both faults measure that records which others had are gone.
-# Their offsets are given to other records, and readers that had read beyond the new end go back, or miss what is written there.
+# Faults that no mode survives, by design: the harness has to find the loss. Both measure that records are gone which other
+# clients had read. Other records get their offsets, and readers that had read beyond the new end go back or miss records.
 TRUNCATED = ("offset_conflict", "rewound", "skipped", "undelivered")
 CONTROLS = (
     Scenario(
         name="control-power_loss-everywhere", mode=Mode.AT_LEAST_ONCE, expected=Verdict.VIOLATED, requires={"lost": 1},
-        # The positions of the group are lost as well.
+        # The committed offsets of the group are lost as well.
         tolerates=(*TRUNCATED, "overcommitted"),
         control=True, schedule=_held(PowerLoss(), every_broker(), 1.0),
     ),
@@ -146,7 +146,7 @@ CONTROLS = (
 
 
 def scenarios() -> Iterator[Scenario]:
-    """Each fault in each mode that it concerns; all have to be HELD."""
+    """Yield each fault in each mode that it concerns; all have to be HELD."""
     for name, case in CASES.items():
         for mode in case.modes:
             yield Scenario(name=f"{mode}-{name}", mode=mode, schedule=case.schedule, **case.settings)

@@ -1,7 +1,7 @@
 """Scenarios of a late EndTxn (KAFKA-17754, docs/findings/KAFKA-17754.md). Pure data.
 
-The request that ends one transaction arrives in the middle of a later one, when the client library has long asked again
-and told its user that all is well.
+The request that ends one transaction arrives in the middle of a later one, long after the client library has asked again and
+has reported success.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from harness.targets import Target, transaction_coordinator
 from harness.workers.breakpoints import Moment
 
 GIVES_UP_MS = 3000  # the library asks again when it had no answer for so long; its default is 60 s
-# The application gives up first, takes a new producer for what comes next, and never lets the library ask again.
+# The application gives up first, uses a new producer for the next transaction, and never lets the library ask again.
 CURED = TransactionSettings(topics=2, end_limit_s=1.5)
 CURED_CLIENT: Mapping[str, int] = {"socket.timeout.ms": 30000}
 UNCURED_CLIENT: Mapping[str, int] = {"socket.timeout.ms": GIVES_UP_MS}
@@ -66,7 +66,7 @@ PIPELINE = replace(
 
 @dataclass(frozen=True)
 class Late:
-    """Which end is late, in which transaction it arrives, and what that does: named in advance."""
+    """A late end: the end that is late, the transaction in which it arrives, and the expected anomaly."""
 
     name: str
     base: Scenario
@@ -94,14 +94,14 @@ class Late:
 
     @property
     def in_time(self) -> Scenario:
-        """Held just as well, and delivered while the client still waits for the answer."""
+        """Return the scenario in which the held end is delivered while the client still waits for the answer."""
         return replace(
             self.base, name=f"late_end-{self.name}-in_time", schedule=self._schedule("", GIVES_UP_MS / 6000)
         )
 
     @property
     def cured(self) -> Scenario:
-        """Just as late, but behind a new producer with the same transactional id."""
+        """Return the scenario in which the end is just as late, but comes after a new producer with the same transactional id."""
         return replace(
             self.base,
             name=f"late_end-{self.name}-cured",
@@ -148,10 +148,9 @@ LATE = (
 
 WITHOUT_HOLD = (replace(SMALL, name="no_late_end"), replace(PIPELINE, name="no_late_end-pipeline"))
 
-# Nobody is aimed at: ends are held for longer than the client waits, whichever they are, and arrive wherever the load is then.
-# Transactions take their time, as in an application that works on each record. The client is impatient, so that there are many
-# late requests in little time. It is no control: a run in which no late end hit anything is HELD, and the harness is not blind
-# for that.
+# Without aiming: any ends are held for longer than the client waits, and arrive in whatever transaction is open then.
+# Transactions are slow, as in an application that works on each record. The client's timeouts are short, so that there are many
+# late requests in a short time. This is not a control: a run in which no late end did harm is HELD.
 RANDOM = replace(
     SMALL,
     name="late_end-random",

@@ -1,7 +1,7 @@
 """The scenarios of `prove`: every mode crossed with every fault, and the controls. Pure data.
 
-A control shows that the harness sees: it has to be VIOLATED, by the anomaly that it names. Runs without faults show that
-it raises no false alarm: they have to be HELD.
+A control shows that the harness is not blind: it has to be VIOLATED, by the anomaly that it names. Runs without faults show
+that there are no false alarms: they have to be HELD.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from harness.targets import every_broker, leader_of
 MODES = (Mode.AT_MOST_ONCE, Mode.AT_LEAST_ONCE, Mode.EXACTLY_ONCE)
 
 KILL_LEADER = once(Kill(), on=leader_of(0), after_s=0.5, hold_s=1.0)
-# The leader dies with records that it never read. With acks=0 they count as acked and are lost, whatever the moment.
+# The leader dies with records that it never read. With acks=0 they count as acked and are lost, whatever the timing.
 KILL_LEADER_UNREAD = once(Kill(unread=1000), on=leader_of(0), after_s=0.5, hold_s=1.0)
 SEVER_LEADER = once(Sever(), on=leader_of(0), after_s=0.5, hold_s=1.5)
 SLOW_DISK_OF_LEADER = once(SlowDisk(delay_ms=50), on=leader_of(0), after_s=0.5, hold_s=2.5)
@@ -28,10 +28,10 @@ LOST = {"lost": 1}
 
 
 def crossed(mode: Mode, fault: str) -> Scenario:
-    """A mode under a fault; it has to be HELD. At-most-once under a kill has to lose records, which it may and counts.
+    """Return a mode under a fault; it has to be HELD. At-most-once under a kill has to lose records, which are allowed and counted.
 
-    Nothing is required of at-most-once under the other faults: how much a cut costs depends on when the client turns to the
-    new leader, and a slow disk need not cost anything.
+    Under the other faults at-most-once need not lose any: the losses of a cut depend on when the client switches to the new
+    leader, and a slow disk may lose nothing.
     """
     if (mode, fault) == (Mode.AT_MOST_ONCE, "kill-leader"):
         return Scenario(name=f"{mode}-{fault}", mode=mode, schedule=KILL_LEADER_UNREAD, requires=LOST)
@@ -42,8 +42,8 @@ def fault_free(mode: Mode) -> Scenario:
     return Scenario(name=f"{mode}-none", mode=mode, control=True, produce_s=3.0)
 
 
-# At-least-once with acks=0 counts as acked what only left the client. Its readers are right: those of at-most-once would lose
-# records as well, by a rebalance, and that would be another anomaly.
+# At-least-once with acks=0 counts records as acked that only left the client. Its readers are correct: readers of at-most-once
+# would lose records as well, by a rebalance, and that would be another anomaly.
 ACKS0_LOSS = Scenario(
     name="control-acks0_loss",
     mode=Mode.AT_LEAST_ONCE,
@@ -54,8 +54,8 @@ ACKS0_LOSS = Scenario(
     schedule=KILL_LEADER_UNREAD,
     producers=ProducerSettings(records_per_s=3000, extra={"acks": "0", "retries": 0}),
 )
-# acks=1 while no follower can fetch from the leader, which is then killed: what it acked meanwhile dies with it. Its offsets
-# are given to other records afterwards.
+# acks=1 while no follower can fetch from the leader, which is then killed: the records that it acked meanwhile are lost. Other
+# records get their offsets afterwards.
 ACKS1_FAILOVER = Scenario(
     name="control-acks1_failover",
     mode=Mode.AT_LEAST_ONCE,
@@ -70,8 +70,8 @@ ACKS1_FAILOVER = Scenario(
     ),
     producers=ProducerSettings(extra={"acks": "1"}),
 )
-# Answers get lost for three times as long as the client waits for one, so it sends again what is written already. A copy may
-# be written behind later records.
+# Answers are lost for three times as long as the client waits for one, so it sends records again that are already written. A
+# copy may be written behind later records.
 RETRY_DUPLICATES = Scenario(
     name="control-retry_duplicates",
     mode=Mode.AT_LEAST_ONCE,
@@ -84,8 +84,8 @@ RETRY_DUPLICATES = Scenario(
     schedule=once(Sever(shape="answers"), on=every_broker(), after_s=0.5, hold_s=3.0),
     producers=ProducerSettings(extra={"socket.timeout.ms": 1000, "request.timeout.ms": 1000}),
 )
-# The readers were promised read_committed and are configured otherwise. Aborted records are flushed before the abort, and the
-# group reads to the end of the log, so each of them is read, some before their transaction ends.
+# The run is judged as read_committed, but the readers are configured otherwise. Aborted records are flushed before the abort,
+# and the group reads to the end of the log, so each of them is read, some before their transaction ends.
 ABORTED_UNCOMMITTED = Scenario(
     name="control-aborted_uncommitted",
     mode=Mode.EXACTLY_ONCE,
@@ -108,5 +108,5 @@ FULL = (
 
 
 def seeded(scenarios: tuple[Scenario, ...], seed: int) -> list[Scenario]:
-    """The same scenarios with another seed, each with its own."""
+    """Return the scenarios with seeds derived from `seed`, a different one for each."""
     return [replace(s, seed=seed * 100 + number) for number, s in enumerate(scenarios)]

@@ -80,8 +80,8 @@ ON_PIPELINES: Mapping[str, Schedule] = {
     "fence": _held(at(Moment.AFTER_PRODUCE, FenceProducer()), copier(1)),
     "reassign": _held(Reassign(), leader_of(0)),
 }
-# The end of a transaction comes late, and the library would try again by itself: that is KAFKA-17754, and breaks promises
-# (suites/hazards/test_late_end_transaction.py). Who gives up before it does, and makes a new producer, is safe.
+# The end of a transaction is late and the library would retry: that is KAFKA-17754, and breaks promises
+# (suites/hazards/test_late_end_transaction.py). An application that gives up sooner and opens a new producer is safe.
 CURED = TransactionSettings(end_limit_s=2.0)  # less than the client's socket.timeout.ms
 POISONED = PipelineSettings(poison_share=0.05)
 MODEST = ProducerSettings(
@@ -109,7 +109,7 @@ PIPELINES = tuple(
     for workload in ("transactional_copy", "dead_letters")
     for fault in ON_PIPELINES
 )
-_BETWEEN = {  # the one thing is done, the other is not
+_BETWEEN = {  # one of commit and send is done, the other is not
     Mode.AT_LEAST_ONCE: Moment.AFTER_PRODUCE,
     Mode.AT_MOST_ONCE: Moment.AFTER_COMMIT,
 }
@@ -121,7 +121,7 @@ WEAKER_PIPELINES = tuple(
 )
 
 
-# --- the wrong ones that people write ----------------------------------------------------------------
+# --- common mistakes ---------------------------------------------------------------------------------
 
 
 def _wrong(
@@ -140,19 +140,19 @@ def _wrong(
 
 
 WRONG = (
-    # The output is committed, the position is not: the next member makes the output again.
+    # The output is committed, the position is not: the next member sends the output again.
     _wrong(Pipeline.OFFSETS_BY_CONSUMER, f"kill-{Moment.AFTER_COMMIT}"),
     # The broker cannot know that these offsets come from a member that has lost its partitions.
     _wrong(
         Pipeline.NO_GROUP_METADATA,
         "zombie-after_produce",
-        producer_extra={"transaction.timeout.ms": 300_000},  # its transaction is open for all that time
-        # Another member has its partitions, and has made the same output, when it goes on.
+        producer_extra={"transaction.timeout.ms": 300_000},  # its transaction stays open for all that time
+        # When it resumes, another member has its partitions and has sent the same output.
         schedule=_held(at(Moment.AFTER_PRODUCE, PauseWorker(until_overtaken=True)), copier(1)),
     ),
 )
 
-# Each life has another id, so that nobody ends what the one before left open: nothing is wrong, and nothing moves.
+# Each session has another id and does not end the transaction of the one before: nothing is violated, but readers are blocked.
 _KILLED = pipeline("kill-after_produce")
 RANDOM_IDS = replace(
     _KILLED,
@@ -171,7 +171,7 @@ ON_TRANSACTIONS: Mapping[str, Schedule] = {
     "none": NO_FAULTS,
     "kill-after_produce": _held(at(Moment.AFTER_PRODUCE, worker="producer-1"), producer(1)),
     "kill-during_commit": _held(at(Moment.DURING_COMMIT, worker="producer-1"), producer(1)),
-    # So long that the coordinator has given its transaction up when it goes on.
+    # So long that the coordinator has aborted its transaction when it resumes.
     "zombie-after_produce": _held(
         at(Moment.AFTER_PRODUCE, PauseWorker(), "producer-1"),
         producer(1),
@@ -205,7 +205,7 @@ def transactions(fault: str) -> Scenario:
     )
 
 
-# Nothing of a transaction that timed out may be seen; the coordinator looks for them every 10 s.
+# No record of a timed-out transaction may be visible; the coordinator checks for them every 10 s.
 TIMED_OUT = Scenario(
     name="transactional_produce-timed_out",
     mode=Mode.EXACTLY_ONCE,
@@ -227,7 +227,7 @@ TRANSACTIONS = (*(transactions(fault) for fault in ON_TRANSACTIONS), TIMED_OUT, 
 # --- groups --------------------------------------------------------------------------------------------
 
 SHORT = {"session.timeout.ms": 6000, "max.poll.interval.ms": 6000}
-BROKERS_FOR_GROUPS = {  # what members of the consumer protocol cannot choose themselves
+BROKERS_FOR_GROUPS = {  # settings that members of the consumer protocol cannot choose themselves
     "group.consumer.session.timeout.ms": "6000",
     "group.consumer.min.session.timeout.ms": "6000",
     "group.consumer.heartbeat.interval.ms": "1000",
@@ -254,7 +254,7 @@ GROUPS: Mapping[str, Group] = {
         {"group.protocol": "consumer", "max.poll.interval.ms": 6000}, auto_commit=True
     ),
 }
-# It dies with records in its hands, a while after it got them: ten times as long as the library waits between two commits.
+# It dies with unprocessed records, some time after it got them: ten times the commit interval of the library.
 _IN_ITS_HANDS = AtMoment(
     KillWorker().describe(), moment=Moment.BEFORE_WORK.value, worker="consumer-1", wait_s=2.0
 )
@@ -303,7 +303,7 @@ def _wrong_group(name: str, right: Scenario, *anomalies: str, **wrong: Any) -> S
 
 _DYING, _DYING_AUTO = (group(kind, f"kill-{Moment.BEFORE_WORK}") for kind in ("range", "auto_commit"))
 WRONG_GROUPS = (
-    # Committed, and then worked on: who dies in between leaves records that nobody ever works on.
+    # Committed before the work: if the member dies in between, the records are never processed.
     _wrong_group(
         "commit_first",
         _DYING,
@@ -314,7 +314,7 @@ WRONG_GROUPS = (
         judged_as=Mode.AT_LEAST_ONCE,
         producers=ProducerSettings(extra={"acks": "all", "retries": 100}),
     ),
-    # The library's own default: what it hands over is stored, and soon committed, whether it was worked on or not.
+    # The library's own default: polled records are stored, and soon committed, whether they were processed or not.
     _wrong_group(
         "stored_when_given",
         _DYING_AUTO,
@@ -322,7 +322,7 @@ WRONG_GROUPS = (
         tolerates=(
             "overcommitted",
             "skipped",
-        ),  # of its last commits nothing is known, of others there may be
+        ),  # its last commits are unknown, other ones may be known
         consumers=replace(
             _DYING_AUTO.consumers, extra={**_DYING_AUTO.consumers.extra, "enable.auto.offset.store": True}
         ),
@@ -331,7 +331,7 @@ WRONG_GROUPS = (
 
 # --- the soak -------------------------------------------------------------------------------------------
 
-# Everything that ends, moves or fences a transaction or a member, one after the other.
+# Everything that ends, moves or fences a transaction or a member, in sequence.
 _ROUND = sequence(
     *(
         ON_PIPELINES[name]
@@ -345,14 +345,14 @@ _ROUND = sequence(
 )  # fmt: skip
 
 
-_PERIOD_S = 150.0  # longer than a round, so that all catch up with the input before the next
+_PERIOD_S = 150.0  # longer than a round, so that all members catch up with the input before the next
 
 
 def soak(minutes: float) -> Scenario:
-    """Small transactions of many members, as many as two cores do; at least so many minutes of rounds of faults.
+    """Return a scenario with small transactions of many members, as many as two cores can do, and rounds of faults.
 
-    One transaction takes a member 80 ms and the brokers 14 to 19 ms of a processor, so that two cores do 80 to 100 of them in
-    a second with nothing else to do, and about half of that as a pipeline that reads, is observed and is recorded.
+    The rounds last at least `minutes`. One transaction takes a member 80 ms and the brokers 14 to 19 ms of a processor. So two idle
+    cores do 80 to 100 transactions a second, and about half of that in a pipeline that reads, is observed and is recorded.
     """
     return Scenario(
         name="soak-exactly_once",

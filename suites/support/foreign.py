@@ -1,4 +1,4 @@
-"""Brokers that are not Apache's: franz-go's kfake, built from the module in suites/support/other_broker, in a process of its own."""
+"""Brokers that are not Apache's: franz-go's kfake, built from suites/support/other_broker and run in a separate process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BINARY = "other-broker"
 
 
 def trouble() -> str | None:
-    """Why it cannot be built here; None: it can."""
+    """Return the reason why it cannot be built here, or None if it can."""
     found = find_go()
     if found is None:
         return "no Go on the path"
@@ -32,7 +32,7 @@ def trouble() -> str | None:
 
 
 def other_broker() -> Path:
-    """The program, built once; go.sum has the hashes of all that it is built from."""
+    """Return the program, built once; go.sum has the hashes of all its modules."""
     sources = b"".join((MODULE / name).read_bytes() for name in ("main.go", "go.mod", "go.sum"))
     return provide("other-broker", hashlib.sha256(sources).hexdigest()[:12], _build, whole=_whole) / _BINARY
 
@@ -60,7 +60,7 @@ def _whole(folder: Path) -> bool:
 
 @contextmanager
 def running(*words: str) -> Iterator[str]:
-    """Start it with these options; its bootstrap servers. It ends with the test, also when that is killed."""
+    """Start it with these options and yield its bootstrap servers. It ends with the test, even if that is killed."""
     with subprocess.Popen(
         [other_broker(), *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:

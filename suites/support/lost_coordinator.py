@@ -1,7 +1,7 @@
-"""A small application by the client library alone: transactions with offsets, one after the other. Tells each step in a line.
+"""A small application with the client library alone: transactions with offsets in sequence. Prints each step in a line.
 
-`python -m suites.support.lost_coordinator BOOTSTRAP INPUT OUTPUT GROUP TRANSACTIONAL_ID IDLE_MS [GIVES_UP_AFTER_S]`, of
-suites/hazards/test_lost_coordinator.py.
+Used by suites/hazards/test_lost_coordinator.py as
+`python -m suites.support.lost_coordinator BOOTSTRAP INPUT OUTPUT GROUP TRANSACTIONAL_ID IDLE_MS [GIVES_UP_AFTER_S]`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def main(
         send = partial(producer.send_offsets_to_transaction, offsets, member, SEND_OFFSETS_LIMIT_S)
         if not call_or_give_up(send, patience_s):
             print(GAVE_UP, number, flush=True)
-            producer = opened(spec)  # which ends what the other one has left open, and fences it
+            producer = opened(spec)  # ends the open transaction of the earlier producer, and fences it
             continue
         producer.commit_transaction(30)
         print(COMMITTED, number, flush=True)

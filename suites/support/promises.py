@@ -1,4 +1,4 @@
-"""What several suites ask of a run."""
+"""Assertions about runs that several suites share."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from harness.contracts import Verdict
 
 
 def keeps_its_effects(result: Result) -> None:
-    """A pipeline kept its promise, and enough was looked at to say so."""
+    """Check that a pipeline kept its promise, and that enough was compared to know it."""
     assert result.verdict is Verdict.HELD, result.explain()
     assert result.reconciled["compared"]["missing_effect"] > 0
     assert not result.judgement.stalled, result.explain()

@@ -1,4 +1,4 @@
-"""A cluster and a campaign for tests, from pytest's options. conftest.py has them for all tests; a suite may want its own."""
+"""A cluster and a campaign for tests, from pytest's options. conftest.py has them for all tests; a suite may have its own."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ PYTEST = "pytest suites -k {name} --seed {seed}"
 def chosen(
     config: pytest.Config, options: Options | None = None, settings: Mapping[str, str] = {}, **fixed: Any
 ) -> Choice:
-    """The cluster that pytest's options name, laid out as a suite needs it; `fixed`: what the suite itself chooses."""
+    """Return the cluster of pytest's options, with the layout that a suite needs; `fixed` are choices of the suite itself."""
     from harness.cluster_options import Choice
     from harness.clusters.base.options import PLAIN
 
     choice = replace(Choice.of(config.getoption, options=options or PLAIN, settings=settings), **fixed)
-    # The brokers of a cluster that runs already are as they are; what they cannot do is skipped with the reason.
+    # The brokers of an existing cluster cannot be changed; tests that they do not support are skipped with the reason.
     return replace(choice, options=PLAIN, settings={}) if choice.cluster == "existing" else choice
 
 
 def needs_byteman(items: Sequence[pytest.Item]) -> bool:
-    """Whether one of these tests breaks disks by Byteman: by its marker, its scenario, or a fault's name in its own."""
+    """Return True if one of these tests breaks disks by Byteman: by its marker, its scenario, or a fault in its name."""
     from harness.cluster_options import by_byteman, faults_by_byteman
     from harness.scenario import Scenario
 
@@ -59,7 +59,7 @@ def started_cluster(
     byteman: bool = False,
     **fixed: Any,
 ) -> Iterator[Cluster]:
-    """A real cluster, with Byteman in its brokers if a test needs it; what crashed sessions left is swept first."""
+    """Start a real cluster, with Byteman in its brokers if a test needs it, after sweeping leftovers of crashed sessions."""
     from harness.cluster_options import running, with_byteman
     from harness.clusters.external.undo import undo_left
     from harness.processes import ownership
@@ -76,7 +76,7 @@ def started_cluster(
 
 @contextmanager
 def started_campaign(config: pytest.Config, cluster: Cluster, command: str = "") -> Iterator[Campaign]:
-    """`command` repeats one of its runs; {name} and {seed} stand for the run's. Empty: `prove`, for what that has, or pytest."""
+    """Start a campaign. `command` repeats a run, with placeholders {name} and {seed}; empty: `prove` or, if it lacks it, pytest."""
     from harness.campaign import Campaign
     from harness.provision.versions import versions
     from suites.scenarios import matrix

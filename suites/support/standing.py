@@ -1,7 +1,7 @@
-"""A cluster that stands by itself, as an operator's does: a process apart, which tests reach by its files alone.
+"""An independent cluster, like an operator's: a separate process, which tests reach only by its files.
 
 `python -m suites.support.standing FOLDER` starts one with TLS and SASL, writes client.properties and powers.toml into the folder,
-prints its bootstrap servers and stays until its stdin ends. `… FOLDER ACT NODE` is what the powers run.
+prints its bootstrap servers and runs until its stdin ends. The commands of the powers are `… FOLDER ACT NODE`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Standing:
         return (self.folder / "password").read_text(encoding="ascii")
 
     def words(self) -> list[str]:
-        """Of a command line that uses it, without its powers."""
+        """Return the words of a command line that uses the cluster, without its powers."""
         return [
             "--cluster", "existing", "--bootstrap", self.bootstrap, "--client-config", str(self.client_config)
         ]  # fmt: skip
@@ -57,7 +57,7 @@ class Standing:
 
 @contextmanager
 def standing(folder: Path) -> Iterator[Standing]:
-    """One that runs in a process of its own; it ends with the test, and also when that is killed."""
+    """Start a cluster in a separate process; it ends with the test, even if that is killed."""
     with subprocess.Popen(
         [sys.executable, "-m", "suites.support.standing", str(folder)],
         stdin=subprocess.PIPE,
@@ -86,13 +86,13 @@ def serve(folder: Path) -> None:
         _write_files(
             folder, {str(key): str(value) for key, value in cluster.client_settings(Lane.CONTROL).items()}
         )
-        threading.Thread(target=_restart_when_told, args=(server, cluster), daemon=True).start()
+        threading.Thread(target=_restart_on_request, args=(server, cluster), daemon=True).start()
         print(cluster.bootstrap_servers(Lane.CONTROL), flush=True)
         sys.stdin.read()
 
 
 def _write_files(folder: Path, settings: dict[str, str]) -> None:
-    """As a user has them: the password is in a file of its own, which client.properties names."""
+    """Write the files as a user has them: client.properties names a file with the password."""
     (folder / "password").touch(mode=0o600)
     (folder / "password").write_text(settings.pop("sasl.password"), encoding="ascii")
     settings["sasl.password"] = "${file:password}"
@@ -104,8 +104,8 @@ def _write_files(folder: Path, settings: dict[str, str]) -> None:
     (folder / "powers.toml").write_text("[powers]\nlimit_s = 120\n" + "".join(acts), encoding="utf-8")
 
 
-def _restart_when_told(server: socket.socket, cluster: LocalCluster) -> None:
-    """Only start it, as an operator's command does: whether it comes back is seen from outside."""
+def _restart_on_request(server: socket.socket, cluster: LocalCluster) -> None:
+    """Only start a node, as an operator's command does: the caller checks that it has rejoined."""
     while True:
         connection, _ = server.accept()
         with connection, connection.makefile("rw", encoding="utf-8") as lines:

@@ -1,4 +1,4 @@
-"""What clusters with ZooKeeper have to stand, whatever their servers run as: schedules, faults and how each is checked."""
+"""Schedules, faults and checks for clusters with ZooKeeper, whatever their servers run as."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from harness.waiting import wait_until
 from suites.scenarios.matrix import MODES
 from suites.support.arena import TOPIC, BareArena
 
-# A broker's session is 3 s: with a quorum, a dead leader's partitions were led elsewhere long before.
+# A broker's session is 3 s: with a quorum, another broker would have led a dead leader's partitions long before.
 NO_ELECTION_S = 10.0
 ELECTION_LIMIT_S = 30.0
 
@@ -52,7 +52,7 @@ _QUICK = (Mode.EXACTLY_ONCE, "kill-zookeeper_leader")
 
 
 def pairs(in_ci: pytest.MarkDecorator) -> Iterator[object]:
-    """Every mode crossed with every kill; one of them belongs to CI."""
+    """Yield every mode crossed with every kill; one of them belongs to CI."""
     for name in SCHEDULES:
         for mode in MODES:
             mark = in_ci if (mode, name) == _QUICK else pytest.mark.conformance
@@ -71,16 +71,16 @@ FAULTS: tuple[tuple[Fault, Target], ...] = (
 
 
 def check_contract(cluster: WithZooKeeper, logs: Path) -> Mapping[str, object]:
-    """Of a started one, which is stopped; what it told of its start."""
-    told = cluster.describe()
-    print(f"\nready after {told['steps_s']}, {told['rss_mb']} MB")
-    assert told["steps_s"]["ensemble_serves"] < told["steps_s"]["ready"]
+    """Check a started cluster, which is stopped; return the measurements of its start."""
+    described = cluster.describe()
+    print(f"\nready after {described['steps_s']}, {described['rss_mb']} MB")
+    assert described["steps_s"]["ensemble_serves"] < described["steps_s"]["ready"]
     assert [node.name for node in cluster.nodes()] == [
-        *(f"broker-{n + 1}" for n in range(told["brokers"])),
-        *(f"zookeeper-{n + 1}" for n in range(told["zookeepers"])),
+        *(f"broker-{n + 1}" for n in range(described["brokers"])),
+        *(f"zookeeper-{n + 1}" for n in range(described["zookeepers"])),
     ]
     check_cluster(cluster, logs)
-    return {"steps_s": told["steps_s"], "rss_mb": told["rss_mb"]}
+    return {"steps_s": described["steps_s"], "rss_mb": described["rss_mb"]}
 
 
 def check_promise(execute: Execute, cluster: Cluster, mode: Mode, name: str) -> None:
@@ -105,7 +105,7 @@ def check_bites_and_heals(arena: BareArena, fault: Fault, target: Target) -> Non
 
 
 def check_nothing_passes_cuts(arena: BareArena) -> None:
-    """With all links of a server cut it serves nobody: none of its traffic takes another way."""
+    """Check that a server with all links cut does not serve: none of its traffic takes another way."""
     victim = zookeeper_leader().pick(arena)[0]
     assert isinstance(victim, Severable)
     assert isinstance(victim, ZooKeeperServer)
@@ -116,7 +116,7 @@ def check_nothing_passes_cuts(arena: BareArena) -> None:
 
 
 def check_one_way_cuts(arena: BareArena, direction: Direction) -> None:
-    """On the links between servers: what is cut is cut that way, at one that leads and at one that does not."""
+    """Check that cuts between servers affect only their direction, at the leader and at a follower."""
     leader, follower = zookeeper_leader().pick(arena)[0], other_zookeepers().pick(arena)[0]
     fault = Sever("replication", direction)
     for victim in (leader, follower):
@@ -127,7 +127,7 @@ def check_one_way_cuts(arena: BareArena, direction: Direction) -> None:
 
 
 def check_no_elections_without_quorum(arena: BareArena) -> None:
-    """With two of three servers down a dead leader stays the leader; once they are back another one is elected."""
+    """Check that with two of three servers down a dead leader stays the leader, and that another one is elected later."""
     leader = leader_of(0).pick(arena)[0]
     assert isinstance(leader, Killable)
     view = arena.cluster.view()
@@ -146,10 +146,10 @@ def check_no_elections_without_quorum(arena: BareArena) -> None:
                 assert elected() is None
                 time.sleep(0.2)
         back = time.monotonic()
-        new = wait_until(elected, ELECTION_LIMIT_S, f"nobody leads instead of {leader.name}")
+        new = wait_until(elected, ELECTION_LIMIT_S, f"no broker has replaced the leader {leader.name}")
         took_s = time.monotonic() - back
         print(
-            f"\n{bite.proof}; nobody was elected for {NO_ELECTION_S:g} s, {new} {took_s:.1f} s after they were back"
+            f"\n{bite.proof}; no election for {NO_ELECTION_S:g} s, {new} elected {took_s:.1f} s after they were back"
         )
     assert Kill().healed(arena, [leader]).healed
     assert list(arena.cluster.residue()) == []

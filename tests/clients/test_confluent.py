@@ -79,7 +79,7 @@ def test_any_other_commit_error_is_unknown(name: str) -> None:
         ({}, Outcome.UNKNOWN),
     ],
 )
-def test_the_end_of_a_transaction(kind: dict[str, bool], outcome: Outcome) -> None:
+def test_errors_at_the_end_of_a_transaction_become_outcomes(kind: dict[str, bool], outcome: Outcome) -> None:
     assert translation.transaction_outcome(error("_TIMED_OUT", **kind)) is outcome
 
 
@@ -92,7 +92,7 @@ def test_the_end_of_a_transaction(kind: dict[str, bool], outcome: Outcome) -> No
         (Mode.EXACTLY_ONCE, "all", True),
     ],
 )
-def test_settings_of_the_modes(mode: Mode, acks: str, idempotent: bool) -> None:
+def test_each_mode_has_its_settings(mode: Mode, acks: str, idempotent: bool) -> None:
     settings = translation.producer_settings(ProducerSpec("b:1", "t", mode))
     assert settings["acks"] == acks
     assert settings["enable.idempotence"] is idempotent
@@ -118,7 +118,7 @@ def test_a_group_member_commits_by_itself_only() -> None:
 
 
 def test_the_final_reader_compares_the_checksums_of_batches() -> None:
-    """TRUST T9. Others do not: what they are given is compared with the log."""
+    """TRUST T9. Other readers do not: their records are compared with the log."""
     spec = ConsumerSpec("b:1", "t", 1, Mode.AT_LEAST_ONCE, "read_committed", assign={0: 0})
     assert "check.crcs" not in translation.consumer_settings(spec)
     assert translation.consumer_settings(replace(spec, check_crcs=True))["check.crcs"] is True
@@ -144,7 +144,7 @@ def test_the_final_reader_opens_readers_that_compare_them(tmp_path: Path) -> Non
 
 
 class _Moved:
-    """A library that asks the old leader the first times."""
+    """A library that asks the old leader the first few times."""
 
     def __init__(self, times: int, code: int = KafkaError.NOT_LEADER_FOR_PARTITION) -> None:
         self.left, self.code = times, code
@@ -168,12 +168,12 @@ def test_bounds_are_asked_again_after_a_failover() -> None:
 
 
 @pytest.mark.parametrize("library", [_Moved(1, KafkaError.TOPIC_AUTHORIZATION_FAILED), _Moved(1000)])
-def test_bounds_that_cannot_be_had_are_an_error(library: _Moved) -> None:
+def test_bounds_that_are_not_answered_raise(library: _Moved) -> None:
     with pytest.raises(KafkaException):
         _consumer_of(library).bounds(0, 0.3)
 
 
-def test_it_tells_the_versions_that_are_loaded() -> None:
-    told = confluent.Confluent().versions()
-    assert told["confluent-kafka"] == metadata.version("confluent-kafka")
-    assert told["librdkafka"].count(".") == 2
+def test_it_reports_the_loaded_versions() -> None:
+    versions = confluent.Confluent().versions()
+    assert versions["confluent-kafka"] == metadata.version("confluent-kafka")
+    assert versions["librdkafka"].count(".") == 2

@@ -1,4 +1,4 @@
-"""A `prove` that is interrupted, or that meets an error of ours, still reports the runs that were done."""
+"""A `prove` that is interrupted or hits an internal error still reports the completed runs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Cluster(FakeCluster):
 
 @pytest.fixture
 def prove(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
-    """Run scenarios whose runs are samples; `happens` is called before each and may raise."""
+    """Run scenarios with prepared runs; `happens` is called before each and may raise."""
     samples = sample_runs(tmp_path / "samples", broken=["exactly_once-kill-leader"])
     held = [run for run in samples if "once-" in run.run_id and "exactly" not in run.run_id]
     broken = [run for run in samples if "exactly_once-kill" in run.run_id]
@@ -97,21 +97,21 @@ def raising(at: int, error: BaseException) -> Callable[[int], None]:
     return happens
 
 
-def test_an_interruption_reports_what_was_done(  # TRUST R7
+def test_an_interruption_reports_the_completed_runs(  # TRUST R7
     prove: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(KeyboardInterrupt):
         prove(raising(3, KeyboardInterrupt("SIGTERM")))
-    told = json.loads(capsys.readouterr().out)
-    assert [row["verdict"] for row in told["runs"]] == ["HELD"] * 3
-    assert (told["ended"], told["planned"]) == ("interrupted", 5)
+    summary = json.loads(capsys.readouterr().out)
+    assert [row["verdict"] for row in summary["runs"]] == ["HELD"] * 3
+    assert (summary["ended"], summary["planned"]) == ("interrupted", 5)
     report = json.loads((tmp_path / "runs/report.json").read_text())
     assert (report["ended"], len(report["runs"])) == ("interrupted", 3)
     assert "interrupted after 3 of 5 runs; 3 in the report" in (tmp_path / "runs/report.html").read_text()
 
 
 class Archive:
-    """Spark's class archive in the making; notes what was printed when it was waited for."""
+    """Spark's class archive in the making; records the output at the time it is waited for."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
         self.capsys, self.calls, self.printed = capsys, list[str](), ""
@@ -159,25 +159,25 @@ def test_an_interruption_while_results_are_awaited_reports_all_runs(  # TRUST R7
     monkeypatch.setattr(_run_and_report.Proof, "_await", interrupted)
     with pytest.raises(KeyboardInterrupt):
         prove()
-    told = json.loads(capsys.readouterr().out)
-    assert (len(told["runs"]), told["ended"]) == (5, "interrupted")
+    summary = json.loads(capsys.readouterr().out)
+    assert (len(summary["runs"]), summary["ended"]) == (5, "interrupted")
 
 
-def test_an_error_of_ours_in_one_run_lets_the_others_go_on(  # TRUST R7
+def test_an_internal_error_in_one_run_does_not_stop_the_others(  # TRUST R7
     prove: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(ZeroDivisionError, match="ours"):
         prove(raising(1, cast(ValueError, _Ours("ours"))))
-    told = json.loads(capsys.readouterr().out)
-    assert (len(told["runs"]), told["ended"]) == (5, "complete")
-    assert told["errors"] == ["s1: an error of onceproof: _Ours: ours"]
+    summary = json.loads(capsys.readouterr().out)
+    assert (len(summary["runs"]), summary["ended"]) == (5, "complete")
+    assert summary["errors"] == ["s1: an error of onceproof: _Ours: ours"]
 
 
 class _Ours(ZeroDivisionError, ValueError):
-    """Something that nobody foresaw."""
+    """An unexpected error."""
 
 
-def test_a_violated_promise_outweighs_an_error_of_ours(  # TRUST R7
+def test_a_violated_promise_outweighs_an_internal_error(  # TRUST R7
     prove: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert prove(raising(1, _Ours("ours")), violated=True) == 1
@@ -189,14 +189,14 @@ def test_an_interruption_outweighs_a_violated_promise(prove: Callable[..., int])
         prove(raising(2, KeyboardInterrupt()), violated=True)
 
 
-def test_after_an_error_of_ours_a_cluster_that_does_not_answer_ends_the_campaign(
+def test_after_an_internal_error_a_cluster_that_does_not_answer_ends_the_campaign(
     prove: Callable[..., int], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Cluster, "registered_brokers", lambda self: [])
     with pytest.raises(_Ours):
         prove(raising(1, _Ours("ours")))
-    told = json.loads(capsys.readouterr().out)
-    assert (len(told["runs"]), told["ended"]) == (2, "failed")
+    summary = json.loads(capsys.readouterr().out)
+    assert (len(summary["runs"]), summary["ended"]) == (2, "failed")
 
 
 def test_a_run_that_cannot_be_reconciled_is_named_and_the_others_are_reported(  # TRUST R7
@@ -209,24 +209,24 @@ def test_a_run_that_cannot_be_reconciled_is_named_and_the_others_are_reported(  
             raise LedgerError(f"{run.path}: damaged")
 
     assert prove(reconciles=reconciles) == 3
-    told = json.loads(capsys.readouterr().out)
-    assert [row["verdict"] for row in told["runs"]].count("INCONCLUSIVE") == 2
-    assert len(told["runs"]) == 5
-    assert all("not reconciled: " in text and "damaged" in text for text in told["errors"])
-    assert len(told["errors"]) == 2
+    summary = json.loads(capsys.readouterr().out)
+    assert [row["verdict"] for row in summary["runs"]].count("INCONCLUSIVE") == 2
+    assert len(summary["runs"]) == 5
+    assert all("not reconciled: " in text and "damaged" in text for text in summary["errors"])
+    assert len(summary["errors"]) == 2
 
 
-def test_a_cluster_that_breaks_away_does_not_hide_the_runs_that_were_done(  # TRUST R7
+def test_a_failing_cluster_does_not_hide_the_completed_runs(  # TRUST R7
     prove: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(ClusterError, match="no broker answers"):
         prove(raising(2, ClusterError("no broker answers")))
-    told = json.loads(capsys.readouterr().out)
-    assert (len(told["runs"]), told["ended"], told["errors"]) == (2, "failed", ["no broker answers"])
+    summary = json.loads(capsys.readouterr().out)
+    assert (len(summary["runs"]), summary["ended"], summary["errors"]) == (2, "failed", ["no broker answers"])
 
 
 @pytest.mark.parametrize("words", [("--json",), ()], ids=["json", "table"])
-def test_skipped_scenarios_are_told_with_their_reasons(
+def test_skipped_scenarios_are_reported_with_their_reasons(
     prove: Callable[..., int],
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -238,11 +238,11 @@ def test_skipped_scenarios_are_told_with_their_reasons(
     assert prove(scenarios=[*SCENARIOS, severed], kind="existing", words=words) == 0, (
         "skipped is not a failure"
     )
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     if words:
-        summary = json.loads(told)
+        summary = json.loads(output)
         assert summary["planned"] == len(summary["runs"]) == 5
         assert [each["scenario"] for each in summary["skipped"]] == ["at_least_once-sever-leader"]
         assert summary["skipped"][0]["reason"].startswith("sever on leader needs a power that no node")
     else:
-        assert "skipped at_least_once-sever-leader: sever on leader needs a power" in told
+        assert "skipped at_least_once-sever-leader: sever on leader needs a power" in output

@@ -1,4 +1,4 @@
-"""`prove` says where it cannot write before it starts anything. TRUST section 5."""
+"""`prove` reports folders that it cannot write before it starts anything. TRUST section 5."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from harness.provision import background_archive
 @pytest.fixture(autouse=True)
 def _nothing_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
     def fetched(*_: object) -> None:
-        raise AssertionError("something was fetched before the places were checked")
+        raise AssertionError("something was fetched before the folders were checked")
 
     monkeypatch.setattr(provision, "ensure_all", fetched)
 
 
 def refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     assert main(words) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert len(told.err.splitlines()) == 1, told.err
-    return told.err
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert len(output.err.splitlines()) == 1, output.err
+    return output.err
 
 
 @pytest.mark.parametrize("command", [["prove", "--quick"], ["matrix", "--kafka", "4.3.1"]])
@@ -54,7 +54,7 @@ def test_a_name_that_is_not_utf_8_is_refused(tmp_path: Path, capsys: pytest.Capt
 
 
 @pytest.mark.parametrize("report", ["/proc/report.html", "{file}/report.html", "{folder}", "{folder}/x.json"])
-def test_a_report_that_cannot_be_written_is_said_before_hours_of_runs(
+def test_a_report_that_cannot_be_written_is_refused_before_the_runs(
     report: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").touch()
@@ -64,7 +64,7 @@ def test_a_report_that_cannot_be_written_is_said_before_hours_of_runs(
 
 
 @pytest.mark.parametrize("cluster", [None, "existing"])
-def test_preparing_begins_spark_s_archive_when_all_else_is_there(
+def test_preparing_begins_spark_s_archive_after_everything_else(
     cluster: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps: list[str] = []

@@ -1,4 +1,4 @@
-"""`sweep`: what it refuses, what it shows before it deletes on a cluster that others use, and what it never deletes."""
+"""`sweep`: what it refuses, lists before deleting on a shared cluster, and never deletes."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _sweep(*words: str) -> int:
     "prefix",
     ["", "o", "_", "-", "---", "a-", "ab-", "__c", "__consumer-", "_ab-", "onceproof", "o.-_-", "a b-", "*"],
 )
-def test_a_prefix_that_could_be_the_beginning_of_anything_is_refused(
+def test_a_prefix_that_could_match_unrelated_names_is_refused(
     admin: FakeAdmin, capsys: pytest.CaptureFixture[str], prefix: str
 ) -> None:
     assert _sweep(f"--prefix={prefix}", "--yes") == 2
@@ -100,13 +100,13 @@ def test_without_a_terminal_it_lists_and_deletes_nothing(
     admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert _sweep() == 2
-    told = capsys.readouterr()
-    assert [line.strip() for line in told.out.splitlines() if line.startswith("  ")] == [
+    output = capsys.readouterr()
+    assert [line.strip() for line in output.out.splitlines() if line.startswith("  ")] == [
         "onceproof-a",
         "onceproof-a-group",
         "onceproof-b",
     ]
-    assert "--yes" in told.err
+    assert "--yes" in output.err
     assert admin.deleted == []
 
 
@@ -114,7 +114,7 @@ def test_without_a_terminal_it_lists_and_deletes_nothing(
 @pytest.mark.parametrize(
     ("answer", "agreed"), [("y", True), ("yes", True), ("", False), ("n", False), ("no", False)]
 )
-def test_at_a_terminal_it_asks(
+def test_at_a_terminal_it_asks_before_deleting(
     admin: FakeAdmin, monkeypatch: pytest.MonkeyPatch, answer: str, agreed: bool
 ) -> None:
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
@@ -124,7 +124,7 @@ def test_at_a_terminal_it_asks(
 
 
 # TRUST D4
-def test_internal_topics_and_names_of_others_are_never_deleted(
+def test_internal_topics_and_unrelated_names_are_never_deleted(
     admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert _sweep("--yes") == 0
@@ -147,9 +147,9 @@ def test_a_runs_folder_that_does_not_exist_is_named(
 ) -> None:
     (tmp_path / "file").touch()
     assert main(["sweep", "--runs", what]) == 2
-    told = capsys.readouterr()
-    assert told.err.startswith(f"onceproof: --runs {what}: ")
-    assert told.out == ""
+    output = capsys.readouterr()
+    assert output.err.startswith(f"onceproof: --runs {what}: ")
+    assert output.out == ""
 
 
 def test_without_a_runs_folder_there_is_nothing_to_sweep(

@@ -378,7 +378,7 @@ def _not_ours(root: Path) -> Path:
     ("make", "line"),
     [
         (_empty, "no run folder is in it"),
-        (_two, "holds 2 runs; name one, such as "),
+        (_two, "contains 2 runs; name one, e.g. "),
         (_not_json, "not JSON"),
         (_not_ours, "not the manifest of a run"),
     ],

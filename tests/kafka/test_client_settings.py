@@ -1,4 +1,4 @@
-"""Settings of librdkafka by any of their names: what the harness says of a session is what the client does."""
+"""Settings of librdkafka by any of their names: the recorded properties of a session are those of the client."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_an_alias_is_the_setting_itself() -> None:
 
 @pytest.mark.parametrize("alias", sorted(ALIASES))
 def test_both_names_are_known_to_the_client_and_mean_the_same(alias: str) -> None:
-    """What the library says about a value that no setting of this kind can have names the same kind of setting."""
+    """For an invalid value the library reports the same error for both names."""
     value = {"metadata.broker.list": "h:1", "bootstrap.servers": "h:1"}.get(
         alias, "PLAIN" if "sasl" in alias else "none"
     )
@@ -66,13 +66,13 @@ def test_values_are_read_as_the_client_reads_them(
     assert tuple(promised(mode, extra).values()) == event
 
 
-def test_one_setting_with_two_values_is_one_clear_line() -> None:
+def test_one_setting_with_two_values_is_a_one_line_error() -> None:
     with pytest.raises(
         ValueError, match=r"acks=all and request\.required\.acks=1 are one setting; give it once"
     ):
         ProducerSettings(extra={"acks": "all", "request.required.acks": "1"})
     assert canonical({"acks": "1", "request.required.acks": 1}, "x") == {"acks": 1}
-    with pytest.raises(ValueError, match=r"enable\.idempotence=perhaps: true or false"):
+    with pytest.raises(ValueError, match=r"enable\.idempotence=perhaps: use true or false"):
         ProducerSettings(extra={"enable.idempotence": "perhaps"})
 
 

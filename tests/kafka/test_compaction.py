@@ -31,8 +31,8 @@ class FakeAdmin:
                 )
             else:
                 policy = self.policies.get(resource.name)
-                told = {} if policy is None else {"cleanup.policy": SimpleNamespace(value=policy)}
-                answers[resource].set_result(told)
+                config = {} if policy is None else {"cleanup.policy": SimpleNamespace(value=policy)}
+                answers[resource].set_result(config)
         return answers
 
 

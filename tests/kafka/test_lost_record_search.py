@@ -1,4 +1,4 @@
-"""The look into replicas' logs: who is a suspect, who holds it, and that nothing of it can fail a run."""
+"""The search of replicas' logs: suspects, the replicas that have them, and that it never fails a run."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_messages_are_found_at_their_offsets_in_all_segments(
     assert (held.start, held.end) == (10, 31)
 
 
-def test_identity_is_all_of_it_and_intact(tmp_path: Path) -> None:
+def test_only_an_intact_message_with_the_whole_identity_is_found(tmp_path: Path) -> None:
     one = messages(1)[0]
     damaged = bytearray(one.payload)
     damaged[100] ^= 1
@@ -126,23 +126,23 @@ def test_the_end_is_behind_the_last_whole_batch(tmp_path: Path) -> None:
     for cut in (1, 30, len(last) - 1):
         segment(tmp_path, 0, whole, last[:cut])
         assert search(tmp_path, []).end == 2
-    segment(tmp_path, 0, whole, last, b"\0" * 5000)  # set aside by the broker
+    segment(tmp_path, 0, whole, last, b"\0" * 5000)  # preallocated by the broker
     assert search(tmp_path, []).end == 4
     segment(tmp_path, 4)  # a new segment without records
     assert search(tmp_path, []).end == 4
 
 
-def test_compressed_batches_are_unpacked_or_said_to_be_unreadable(tmp_path: Path) -> None:
+def test_compressed_batches_are_decompressed_or_raise(tmp_path: Path) -> None:
     one, other = messages(2)
     segment(tmp_path, 0, batch(0, [other.payload, one.payload], codec=1))
     assert search(tmp_path, [want(one)]).found == {want(one): [1]}
-    segment(tmp_path, 0, batch(0, [one.payload], codec=4))  # says zstd and is not
+    segment(tmp_path, 0, batch(0, [one.payload], codec=4))  # marked as zstd but not compressed
     with pytest.raises(ClusterError, match="compressed with zstd, which cannot be read here"):
         search(tmp_path, [want(one)])
 
 
-def test_logs_that_are_none_are_errors(tmp_path: Path) -> None:
-    with pytest.raises(ClusterError, match="there is no segment"):
+def test_unreadable_segments_raise(tmp_path: Path) -> None:
+    with pytest.raises(ClusterError, match="contains no segment"):
         search(tmp_path, [])
     segment(tmp_path, 0, batch(0, [b"old"], magic=1))
     with pytest.raises(ClusterError, match="a batch of format 1 for offset 0"):
@@ -158,7 +158,7 @@ def test_logs_that_are_none_are_errors(tmp_path: Path) -> None:
 
 
 def lossy(root: Path, *gone: int, **session: Any) -> LiteralRun:
-    """Ten messages to partition 0 and ten to 1 by session 1; those with these numbers are not in the log."""
+    """A run with ten messages to partition 0 and ten to 1 by session 1; messages `gone` are not in the log."""
     run = LiteralRun(root)
     run.session(1, **session)
     run.write(1, 10, 0)
@@ -184,17 +184,17 @@ def test_a_damaged_copy_is_no_copy(tmp_path: Path) -> None:
     assert [s.seq for s in suspects(run.finish())] == [4]
 
 
-def test_with_acks_0_no_offset_is_believed(tmp_path: Path) -> None:
+def test_with_acks_0_offsets_are_ignored(tmp_path: Path) -> None:
     assert list(suspects(lossy(tmp_path, 3, acks="0").finish())) == [Suspect(1, 3, 0, 0, -1)]
 
 
-def test_what_retention_took_is_no_suspect(tmp_path: Path) -> None:
+def test_a_record_deleted_by_retention_is_no_suspect(tmp_path: Path) -> None:
     run = lossy(tmp_path, 0, 1, 5)
     run.bounds[0] = (2, 10, 10)
     assert [s.seq for s in suspects(run.finish())] == [5]
 
 
-def test_a_log_that_was_not_read_to_its_end_accuses_nobody(tmp_path: Path) -> None:
+def test_a_log_that_was_not_read_to_its_end_has_no_suspects(tmp_path: Path) -> None:
     run = lossy(tmp_path, 3)
     run.reads["read_uncommitted"] = False
     assert list(suspects(run.finish())) == []
@@ -211,11 +211,11 @@ def test_suspects_are_spread_over_partitions_and_within_them() -> None:
     assert spread([], 20) == []
 
 
-# --- the look itself ---
+# --- the search itself ---
 
 
 class Brokers:
-    """Just the power that is asked for."""
+    """A cluster with only the power that the search needs."""
 
     def __init__(self, root: Path, error: Exception | None = None) -> None:
         self.root, self.error = root, error
@@ -233,14 +233,14 @@ def examine(run: RunDir, cluster: Any) -> tuple[int, list[dict[str, Any]]]:
 
 
 def replicas(run: RunDir, root: Path, **held: Sequence[int]) -> Brokers:
-    """Logs of partition 0 with these of the messages of session 1, in order of their numbers."""
+    """Make logs of partition 0 with these messages of session 1, in order of their numbers."""
     made = Builder(run_number(run.run_id), 1, 128).build(0, [-1] * 10, [0] * 10, 1000)
     for name, numbers in held.items():
         segment(root / name / "orders-0", 0, *(batch(n, [made[n].payload]) for n in numbers))
     return Brokers(root)
 
 
-def test_the_holder_is_named(tmp_path: Path) -> None:
+def test_the_replica_that_has_the_record_is_named(tmp_path: Path) -> None:
     run = lossy(tmp_path, 3).finish()
     cluster = replicas(run, tmp_path / "disks", old=range(5), new=[0, 1, 2, 4, 5])
     assert isinstance(cluster, ReplicaLogs)
@@ -254,7 +254,7 @@ def test_the_holder_is_named(tmp_path: Path) -> None:
     assert classify(events[0]) == "in the log of old, not read"
 
 
-def test_held_by_nobody(tmp_path: Path) -> None:
+def test_a_record_in_no_replica_is_reported(tmp_path: Path) -> None:
     run = lossy(tmp_path, 3, 7).finish()
     count, events = examine(run, replicas(run, tmp_path / "disks", one=[0, 1, 2], two=[0]))
     assert count == 2
@@ -268,11 +268,11 @@ def test_one_log_that_cannot_be_read_leaves_the_question_open(tmp_path: Path) ->
     segment(tmp_path / "disks" / "two" / "orders-0", 0, batch(0, [b"?"], codec=4))
     _, events = examine(run, cluster)
     assert (events[0]["looked"], events[0]["missed"]) == (["one"], ["two"])
-    assert "note: two could not be told: compressed with zstd" in events[0]["detail"]
+    assert "note: two could not be searched: compressed with zstd" in events[0]["detail"]
     assert classify(events[0]) == NOT_LOOKED_AT
 
 
-def test_the_time_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_search_stops_at_its_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lost_record_search, "LIMIT_S", -1.0)
     run = lossy(tmp_path, 3).finish()
     _, events = examine(run, replicas(run, tmp_path / "disks", one=range(5)))
@@ -280,10 +280,10 @@ def test_the_time_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert "the limit of -1 s for all replicas has passed" in events[0]["detail"]
 
 
-def test_no_folder_means_not_looked_at(tmp_path: Path) -> None:
+def test_without_a_folder_nothing_is_searched(tmp_path: Path) -> None:
     _, events = examine(lossy(tmp_path, 3).finish(), Brokers(tmp_path / "empty"))
     assert classify(events[0]) == NOT_LOOKED_AT
-    assert events[0]["detail"] == "note: there is no replica folder of its partition"
+    assert events[0]["detail"] == "note: its partition has no replica folder"
 
 
 @pytest.mark.parametrize("error", [UsageError("no such topic"), RuntimeError("a bug")], ids=type)
@@ -295,7 +295,7 @@ def test_an_error_of_the_cluster_becomes_a_note(tmp_path: Path, error: Exception
     assert count == (0 if isinstance(error, RuntimeError) else 1)
 
 
-def test_a_run_without_suspects_asks_nobody(tmp_path: Path) -> None:
+def test_a_run_without_suspects_asks_no_broker(tmp_path: Path) -> None:
     assert examine(lossy(tmp_path).finish(), Brokers(tmp_path, RuntimeError("asked"))) == (0, [])
 
 
@@ -310,7 +310,7 @@ def test_a_local_cluster_has_the_power(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("event", "told"),
+    ("event", "expected"),
     [
         (None, NOT_LOOKED_AT),
         ({"holders": [], "looked": []}, NOT_LOOKED_AT),
@@ -319,5 +319,5 @@ def test_a_local_cluster_has_the_power(tmp_path: Path) -> None:
         ({"holders": ["a", "b"], "looked": ["a", "b"], "missed": ["c"]}, "in the log of a, b, not read"),
     ],
 )
-def test_the_class_of_a_loss(event: Mapping[str, Any] | None, told: str) -> None:
-    assert classify(event) == told
+def test_a_loss_is_classified_by_its_replicas(event: Mapping[str, Any] | None, expected: str) -> None:
+    assert classify(event) == expected

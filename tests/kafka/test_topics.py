@@ -16,7 +16,7 @@ LATE, DONE, REFUSED = KafkaError._TIMED_OUT, KafkaError.UNKNOWN_TOPIC_OR_PART, K
 
 
 def answers(*codes: int | None) -> Callable[[], Future[Any]]:
-    """A request that is answered with these errors, one after the other; None: done."""
+    """Return a request that is answered with these errors in sequence; None: done."""
     left = list(codes)
 
     def ask() -> Future[Any]:

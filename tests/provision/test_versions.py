@@ -120,8 +120,8 @@ def test_the_matrix_combines_brokers_clients_and_modes(capsys: pytest.CaptureFix
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["--mode", "always"], "--mode always: there are at_most_once, at_least_once"),
-        (["--fault", "none"], "--fault none: there are kill-leader, sever-leader"),
+        (["--mode", "always"], "--mode always: unknown; choose from at_most_once, at_least_once"),
+        (["--fault", "none"], "--fault none: unknown; choose from kill-leader, sever-leader"),
     ],
 )
 def test_the_matrix_names_unknown_values(
@@ -137,4 +137,4 @@ def test_the_matrix_names_unknown_values(
 def test_the_matrix_needs_a_version(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["matrix", "--kafka", " ,"])
-    assert "at least one is needed" in capsys.readouterr().err
+    assert "give at least one value" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The cache folder and the tools that fill it: whole or not at all, also when killed or started twice."""
+"""The cache folder and the tools that fill it: complete or absent, even if killed or started twice."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def executable(path: Path, script: str) -> Path:
 
 
 def builder(code: str) -> subprocess.Popen[str]:
-    """Another process that runs `code` with the cache module at hand."""
+    """Start another process that runs `code` with the cache module imported."""
     return subprocess.Popen(
         [
             sys.executable,
@@ -76,11 +76,11 @@ def test_a_cache_folder_that_others_can_write_is_refused(own_cache: Path, mode: 
         lambda: cache.place_of("thing", "1"),
         lambda: cache.log_file("thing"),
     ):
-        with pytest.raises(SetupError) as told:
+        with pytest.raises(SetupError) as raised:
             use()
-        assert f"chmod -R go-w {own_cache}" in str(told.value)
-        assert "ONCEPROOF_CACHE" in str(told.value)
-        assert "\n" not in str(told.value)
+        assert f"chmod -R go-w {own_cache}" in str(raised.value)
+        assert "ONCEPROOF_CACHE" in str(raised.value)
+        assert "\n" not in str(raised.value)
     own_cache.chmod(0o755)
     assert cache.cache_dir() == own_cache
 
@@ -111,7 +111,7 @@ def test_a_cache_folder_that_others_can_replace_is_refused(own_cache: Path, tmp_
     tmp_path.chmod(0o777)
     with pytest.raises(SetupError, match=f"chmod o-w {tmp_path}"):
         cache.cache_dir()
-    tmp_path.chmod(0o1777)  # as /tmp: nobody can rename what is of others
+    tmp_path.chmod(0o1777)  # as /tmp: no user can rename the files of another
     assert cache.cache_dir() == own_cache
 
 
@@ -160,7 +160,7 @@ def test_the_launcher_runs_no_uv_from_a_cache_folder_that_others_can_write(
     assert not (tmp_path / "was-run").exists()
 
 
-def test_a_thing_is_built_once_and_then_only_found(own_cache: Path) -> None:
+def test_a_thing_is_built_once_and_then_reused(own_cache: Path) -> None:
     built = []
 
     def build(into: Path) -> None:
@@ -196,7 +196,7 @@ def test_a_thing_that_is_no_longer_whole_is_built_again() -> None:
     assert [file.name for file in place.iterdir()] == ["a"]
 
 
-def test_a_build_that_gives_too_little_is_an_error(own_cache: Path) -> None:
+def test_an_incomplete_build_is_an_error(own_cache: Path) -> None:
     with pytest.raises(SetupError, match="not complete"):
         cache.provide("thing", "1", lambda into: None, whole=lambda folder: (folder / "a").is_file())
     assert not (own_cache / "thing" / "1").exists()
@@ -229,7 +229,7 @@ def test_a_killed_build_is_done_again_and_its_leftovers_removed(own_cache: Path)
     assert list((own_cache / "thing").iterdir()) == [place]
 
 
-def test_a_cache_that_cannot_be_made_is_one_clear_line(
+def test_a_cache_that_cannot_be_created_is_a_one_line_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()
@@ -238,7 +238,7 @@ def test_a_cache_that_cannot_be_made_is_one_clear_line(
         cache.provide("thing", "1", lambda into: None)
 
 
-def test_progress_says_what_and_how_long() -> None:
+def test_progress_names_the_step_and_its_duration() -> None:
     said: list[str] = []
     with cache.timed("fetching it", said.append):
         pass
@@ -248,7 +248,7 @@ def test_progress_says_what_and_how_long() -> None:
 # Tools.
 
 
-def test_a_failing_tool_is_quoted_with_its_last_words_and_its_log(tmp_path: Path) -> None:
+def test_a_failing_tool_is_reported_with_its_last_line_and_its_log(tmp_path: Path) -> None:
     fetch = executable(tmp_path / "fetch", "echo beginning; echo 'no route to host' >&2; echo; exit 3")
     with pytest.raises(SetupError, match=r"^fetch: no route to host \(log: .*thing\.log\)$"):
         external_tool.run([fetch], log="thing")

@@ -1,4 +1,4 @@
-"""The process that commands run in: its limits, its cache folder, the folders that it is given."""
+"""The process that commands run in: its limits, its cache folder, and the folders of its options."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_the_limit_of_open_files_is_raised_up_to_the_hard_one() -> None:
 
 # TRUST R5
 @pytest.mark.parametrize("command", ["prove", "judge", "reconcile"])
-def test_a_hard_limit_that_is_too_low_is_one_line(command: str, tmp_path: Path) -> None:
+def test_a_hard_limit_that_is_too_low_is_a_one_line_error(command: str, tmp_path: Path) -> None:
     from harness.ledger.literal_run import LiteralRun
 
     words = {"prove": ["--quick", "--runs", str(tmp_path)]}.get(command, [])
@@ -128,13 +128,13 @@ def test_every_command_has_the_same_relative_cache(monkeypatch: pytest.MonkeyPat
         (["-e", "list"], False),
     ],
 )
-def test_tox_installs_nothing_when_it_is_only_asked(words: list[str], asks: bool) -> None:
+def test_tox_installs_nothing_if_it_only_prints(words: list[str], asks: bool) -> None:
     assert tox.only_asks(words) is asks
 
 
 # TRUST R8
 @pytest.mark.parametrize("word", ["--version", "-l"])
-def test_asking_tox_makes_no_cache(word: str, tmp_path: Path) -> None:
+def test_printing_by_tox_creates_no_cache(word: str, tmp_path: Path) -> None:
     ended = subprocess.run(
         [sys.executable, "-P", "-m", "harness.cli", "tox", word],
         env={**os.environ, "PYTHONPATH": str(ROOT), "ONCEPROOF_CACHE": str(tmp_path / "cache")},
@@ -149,7 +149,7 @@ def test_asking_tox_makes_no_cache(word: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("locale", ["C", "POSIX", ""])
-def test_java_gets_a_locale_with_all_letters(locale: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_java_gets_a_utf_8_locale(locale: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LC_CTYPE", raising=False)
     monkeypatch.delenv("LANG", raising=False)
     monkeypatch.setenv("LC_ALL", locale)
@@ -157,7 +157,7 @@ def test_java_gets_a_locale_with_all_letters(locale: str, monkeypatch: pytest.Mo
     assert os.environ["LC_ALL"] == "C.UTF-8"
 
 
-def test_a_python_that_is_too_old_is_one_line() -> None:
+def test_a_python_that_is_too_old_is_a_one_line_error() -> None:
     code = "import sys; sys.version_info = (3, 10, 2); import harness"
     ended = subprocess.run(
         [sys.executable, "-P", "-c", code],

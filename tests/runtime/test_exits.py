@@ -1,4 +1,4 @@
-"""Exit codes: 1 is a verdict and nothing else; whatever goes wrong is one line on stderr. TRUST R1."""
+"""Exit codes: 1 is only ever a verdict; every error is one line on stderr. TRUST R1."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_an_error_in_a_thread_is_not_a_success(
         (KeyboardInterrupt(), 130, "interrupted"),
     ],
 )  # fmt: skip
-def test_what_users_can_act_on_has_no_trace(
+def test_an_error_that_users_can_act_on_has_no_trace(
     error: BaseException,
     code: int,
     said: str,
@@ -134,12 +134,12 @@ def test_a_full_disk_names_the_folder_and_the_remedy(
 def test_nothing_but_a_verdict_ends_with_0_or_1(
     error: BaseException, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A broken pipe to a broker or to Spark's JVM is not a reader of stdout that has left."""
+    """A broken pipe to a broker or to Spark's JVM is not a closed stdout."""
     assert ended_with(error, monkeypatch) == 70
 
 
 class JavaError(Exception):
-    """As py4j raises it: its text is the trace of Java, over many lines."""
+    """An error like py4j's: its text is the trace of Java, over many lines."""
 
     __module__ = "py4j.protocol"
 
@@ -163,7 +163,7 @@ def test_an_error_of_spark_is_its_first_line(
 
 
 # TRUST R3
-def test_a_full_scratch_disk_of_spark_is_not_an_error_of_ours(
+def test_a_full_scratch_disk_of_spark_is_not_an_internal_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert ended_with(JavaError("java.io.IOException: No space left on device"), monkeypatch) == 2
@@ -190,7 +190,7 @@ def test_output_that_cannot_be_written_is_not_a_success() -> None:
     assert len(ended.stderr.splitlines()) == 1, ended.stderr
 
 
-def test_a_reader_that_left_is_no_error_and_no_verdict() -> None:
+def test_a_closed_stdout_is_no_error_and_no_verdict() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     try:
@@ -200,7 +200,7 @@ def test_a_reader_that_left_is_no_error_and_no_verdict() -> None:
     assert (ended.returncode, ended.stderr) == (exits.STDOUT_CLOSED, "")
 
 
-def test_threads_at_work_do_not_change_the_code() -> None:
+def test_running_threads_do_not_change_the_code() -> None:
     code = (
         "import atexit, threading, time\nfrom harness.runtime import exits\natexit.register(print, 'cleaned up')\n"
         "threading.Thread(target=time.sleep, args=(60,)).start()\nprint('done')\nexits.leave(3)"

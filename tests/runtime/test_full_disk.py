@@ -1,4 +1,4 @@
-"""A disk that gets full during a run: one line with the folder and the remedy; what was written stays. TRUST R3."""
+"""A disk that fills up during a run: one line with the folder and the remedy; written records stay. TRUST R3."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ def run_until_full(tmp_path: Path, runs: Path) -> tuple[RunDir, list[str]]:
 
 
 @pytest.mark.spark
-def test_a_run_on_a_full_disk_ends_in_one_line_and_keeps_what_it_has(
+def test_a_run_on_a_full_disk_ends_with_one_line_and_keeps_its_records(
     small_disk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run, said = run_until_full(tmp_path, small_disk)
     events = [e for path in sorted(run.ledger.glob("*.events")) for e in journal.read_events(path)]
     errors = [e["text"] for e in events if e["event"] == "error" and e["writer"] == "harness"]
-    assert errors, "what went wrong is in the ledger although the disk was full"
+    assert errors, "the error is in the ledger although the disk was full"
     assert any("space" in line for line in said), said
     assert not list(run.path.glob(".manifest*")), "no half file is left"
     assert sum(f.stat().st_size for f in run.ledger.glob("*.deliveries")) > 0
@@ -81,12 +81,12 @@ def test_a_run_on_a_full_disk_ends_in_one_line_and_keeps_what_it_has(
 
     fill(small_disk)
     assert main(["reconcile", str(run.path)]) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    line = told.err.splitlines()[-1]
+    output = capsys.readouterr()
+    assert output.out == ""
+    line = output.err.splitlines()[-1]
     assert line.startswith(f"onceproof: {small_disk}")
     assert "no space left on device (0.0 MiB free); free some disk space" in line
-    assert "Traceback" not in told.err
+    assert "Traceback" not in output.err
     assert {path: path.read_bytes() for path in run.ledger.iterdir()} == before
     assert not run.verdict.exists()
 
@@ -95,7 +95,7 @@ def test_a_run_on_a_full_disk_ends_in_one_line_and_keeps_what_it_has(
     assert not list(small_disk.glob("*report*"))
 
 
-def test_a_run_that_cannot_begin_is_one_line(small_disk: Path, tmp_path: Path) -> None:
+def test_a_run_that_cannot_begin_is_a_one_line_error(small_disk: Path, tmp_path: Path) -> None:
     fill(small_disk)
     with MemoryCluster(tmp_path / "cluster") as cluster, pytest.raises((NoRoom, OSError)) as raised:
         execute(replace(SCENARIO, name="never"), cluster, small_disk)
@@ -109,7 +109,7 @@ def write_many(book: journal.Ledger) -> None:
 
 
 def test_events_find_room_on_a_full_disk(small_disk: Path) -> None:
-    """Healing is written down before it is done: without room for that, a fault would stay."""
+    """Healing is recorded before it is done: without room for that, a fault would stay."""
     other = journal.Ledger(small_disk, "other")
     with journal.Ledger(small_disk, "harness", reserve_bytes=1 << 20) as kept:
         fill(small_disk)
@@ -122,7 +122,7 @@ def test_events_find_room_on_a_full_disk(small_disk: Path) -> None:
         sum(1 for _ in journal.read_events(small_disk / "harness.events")) == 1001
     )  # the last one closes it
     assert all(e["event"] == "step" for e in journal.read_events(small_disk / "other.events")), "no half line"
-    assert (small_disk / "harness.events").stat().st_blocks * 512 < 1 << 18, "what was not used is given back"
+    assert (small_disk / "harness.events").stat().st_blocks * 512 < 1 << 18, "the unused part is freed"
 
 
 def test_a_manifest_that_cannot_be_replaced_stays(small_disk: Path) -> None:

@@ -1,4 +1,4 @@
-"""Signals that end a command: SIGTERM and SIGHUP act like Ctrl-C, and what is being undone is finished first."""
+"""Signals that end a command: SIGTERM and SIGHUP act like Ctrl-C, and undoing is finished first."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from harness.runtime import signals
 from tests.fake_arena import FakeCluster
 
 ROOT = Path(__file__).resolve().parents[2]
-# A fault that is held for a minute, by an injector with a made-up arena; undoing it takes a second.
+# A fault that is held for a minute, by an injector without an arena; undoing it takes a second.
 HOLDER = """
 import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # pytest may run in the background, where it is ignored,
@@ -150,7 +150,7 @@ def test_stopping_a_cluster_is_not_interrupted() -> None:  # TRUST R2
     assert done == ["used", "node 0 stopped", "node 1 stopped", "node 2 stopped"]
 
 
-def test_a_terminal_that_has_gone_away_fails_nothing(monkeypatch: pytest.MonkeyPatch) -> None:  # TRUST R2
+def test_a_closed_terminal_is_not_an_error(monkeypatch: pytest.MonkeyPatch) -> None:  # TRUST R2
     class Gone(io.StringIO):
         def isatty(self) -> bool:
             return True
@@ -160,7 +160,7 @@ def test_a_terminal_that_has_gone_away_fails_nothing(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(sys, "stderr", Gone())
     progress = Progress(1)
-    progress.tell("s", "undoing kill on broker-2 …")
+    progress.show("s", "undoing kill on broker-2 …")
     progress.note("undone")
     progress.close()
 
@@ -182,7 +182,7 @@ def test_a_held_fault_is_undone_before_the_process_ends(  # TRUST R2
         wait_for(holder.stdout, "pause bit")
         for number in numbers:
             holder.send_signal(number)
-            time.sleep(0.1)  # so that each arrives by itself, the later ones while the fault is undone
+            time.sleep(0.1)  # so that each arrives separately, the later ones while the fault is undone
         output, errors = holder.communicate(timeout=30)
     assert output == "undoing pause on broker-1 …\npause off\nundone\n"
     assert holder.returncode == 130

@@ -92,7 +92,7 @@ def test_progress_escapes_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", stderr)
     progress = Progress(1)
     progress.begin(1, EVIL)
-    progress.tell(EVIL, EVIL)
+    progress.show(EVIL, EVIL)
     progress.note(EVIL)
     written = stderr.getvalue()
     assert written.count("\n") == 2

@@ -1,4 +1,4 @@
-"""The numbers of repeated runs: how many are as required, what was found, and why others are not."""
+"""The numbers of repeated runs: how many are as expected, their findings, and the reasons of the others."""
 
 from __future__ import annotations
 
@@ -23,36 +23,36 @@ CONTROL = Scenario(
 
 
 def result(scenario: Scenario, **changes: Any) -> Result:
-    told = reconciled(**changes)
+    outcome = reconciled(**changes)
     settings = Settings(
         scenario.expected, 1, requires=scenario.requires, tolerates=frozenset(scenario.tolerates)
     )
-    return Result(RunDir(Path("runs/a/1")), scenario, told, judge(told, scenario.guarantee, settings))
+    return Result(RunDir(Path("runs/a/1")), scenario, outcome, judge(outcome, scenario.guarantee, settings))
 
 
-def test_controls_are_counted_with_what_they_found() -> None:
-    told = numbers(
+def test_controls_are_counted_with_their_findings() -> None:
+    counts = numbers(
         [
             result(CONTROL, counts={"lost": 7}),
             result(CONTROL, counts={"lost": 3, "phantom": 1}),
             result(CONTROL, counts={"lost": 5}, windows=[WINDOW | {"bit": False, "proof": "nothing"}]),
         ]
     )
-    assert (told["runs"], told["as_expected"], told["verdicts"]) == (3, 2, {"VIOLATED": 3})
-    assert (told["found"], told["also"]) == ({"lost": [3, 7]}, {"phantom": 1})
-    assert told["reasons"] == {"fault window 0 (kill) did not bite: nothing": 1}
-    assert told["run_dirs"] == ["runs/a/1"]
+    assert (counts["runs"], counts["as_expected"], counts["verdicts"]) == (3, 2, {"VIOLATED": 3})
+    assert (counts["found"], counts["also"]) == ({"lost": [3, 7]}, {"phantom": 1})
+    assert counts["reasons"] == {"fault window 0 (kill) did not bite: nothing": 1}
+    assert counts["run_dirs"] == ["runs/a/1"]
 
 
 def test_doubts_of_safe_runs_are_counted_by_reason() -> None:
     safe = Scenario(name="safe", mode=Mode.IDEMPOTENT)
-    told = numbers([result(safe), result(safe, drained=False), result(safe, counts={"lost": 2})])
-    assert told["verdicts"] == {"HELD": 1, "INCONCLUSIVE": 1, "VIOLATED": 1}
-    assert told["reasons"]["lost 2"] == 1
-    assert any("not drained" in reason for reason in told["reasons"])
+    counts = numbers([result(safe), result(safe, drained=False), result(safe, counts={"lost": 2})])
+    assert counts["verdicts"] == {"HELD": 1, "INCONCLUSIVE": 1, "VIOLATED": 1}
+    assert counts["reasons"]["lost 2"] == 1
+    assert any("not drained" in reason for reason in counts["reasons"])
 
 
-def test_every_control_of_the_suites_is_repeated_and_names_what_it_must_raise() -> None:
+def test_every_control_of_the_suites_is_repeated_and_names_its_anomaly() -> None:
     assert len({s.name for s in CONTROLS}) == len(CONTROLS) == 14
     assert all(s.requires for s in CONTROLS)
     assert len({s.name for s in SAFE}) == 12

@@ -1,4 +1,4 @@
-"""How worker processes end: as the harness wants, by themselves, or by a signal from outside. TRUST T10, E12."""
+"""Ends of worker processes: as the harness wants, by themselves, or by a signal from outside. TRUST T10, E12."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Place:
             lambda: (out.exists() and "ready" in out.read_text()) or not made.running(), 30, "not ready"
         )
 
-    def told(self, kind: str) -> list[dict[str, Any]]:
+    def recorded(self, kind: str) -> list[dict[str, Any]]:
         return [e for e in journal.read_events(self.run.ledger / "harness.events") if e["event"] == kind]
 
 
@@ -79,8 +79,8 @@ def test_a_worker_that_the_harness_kills_is_no_error(place: Place) -> None:
     (place.run.ledger / "consumer-1.0.deliveries").write_bytes(b"x" * 50)
     made.kill()
     made.check()
-    assert place.told("error") == []
-    [started, killed] = place.told("worker")
+    assert place.recorded("error") == []
+    [started, killed] = place.recorded("worker")
     assert (started["state"], started["writes_as"], started["role"]) == (
         "started",
         "consumer-1.0",
@@ -107,8 +107,8 @@ def test_a_signal_from_outside_is_an_error_when_checked(
         made.check()
     with pytest.raises(OnceproofError):
         made.check()
-    assert [number.name in e["text"] for e in place.told("error")] == [True], "once"
-    assert [e["state"] for e in place.told("worker")] == ["started", "failed"]
+    assert [number.name in e["text"] for e in place.recorded("error")] == [True], "once"
+    assert [e["state"] for e in place.recorded("worker")] == ["started", "failed"]
 
 
 def test_a_signal_from_outside_is_an_error_at_the_end(place: Place) -> None:
@@ -116,31 +116,31 @@ def test_a_signal_from_outside_is_an_error_at_the_end(place: Place) -> None:
     end_from_outside(made, signal.SIGKILL)
     made.ask_to_stop()
     made.wait(5)
-    assert len(place.told("error")) == 1
+    assert len(place.recorded("error")) == 1
 
 
-def test_a_signal_from_outside_is_an_error_when_nothing_asks_any_more(place: Place) -> None:
+def test_a_signal_from_outside_is_an_error_without_a_further_check(place: Place) -> None:
     made = place.start()
     end_from_outside(made, signal.SIGKILL)
     with Workers([made]):
         pass
-    assert len(place.told("error")) == 1
+    assert len(place.recorded("error")) == 1
 
 
 def test_a_fault_does_not_hide_a_signal_from_outside(place: Place) -> None:
-    """kill_worker finds the worker dead already, and starts it again."""
+    """kill_worker finds the worker already dead, and restarts it."""
     made = place.start()
     end_from_outside(made, signal.SIGKILL)
     made.kill()
     made.restart()
     place.wait_ready(made, 1)
     made.check()
-    assert len(place.told("error")) == 1
-    assert [(e["state"], e["writes_as"]) for e in place.told("worker")] == [
+    assert len(place.recorded("error")) == 1
+    assert [(e["state"], e["writes_as"]) for e in place.recorded("worker")] == [
         ("started", "consumer-1.0"), ("failed", "consumer-1.0"), ("started", "consumer-1.1"),
     ]  # fmt: skip
     made.kill()
-    assert len(place.told("error")) == 1
+    assert len(place.recorded("error")) == 1
 
 
 def test_a_worker_that_is_asked_to_stop_ends_without_an_error(place: Place) -> None:
@@ -148,27 +148,27 @@ def test_a_worker_that_is_asked_to_stop_ends_without_an_error(place: Place) -> N
     made.ask_to_stop()
     made.wait(30)
     made.check()
-    assert place.told("error") == []
-    assert place.told("worker")[-1]["state"] == "ended"
+    assert place.recorded("error") == []
+    assert place.recorded("worker")[-1]["state"] == "ended"
 
 
-def test_a_worker_that_somebody_else_asks_to_stop_is_an_error(place: Place) -> None:
-    """SIGTERM from outside: it ends in an orderly way, only too early."""
+def test_a_stop_request_from_outside_is_an_error(place: Place) -> None:
+    """SIGTERM from outside: the worker ends in an orderly way, but too early."""
     made = place.start(OBEYS)
     end_from_outside(made, signal.SIGTERM)
     with pytest.raises(OnceproofError, match="worker consumer-1 stopped before onceproof asked it to"):
         made.check()
-    assert len(place.told("error")) == 1
+    assert len(place.recorded("error")) == 1
 
 
 def test_a_final_reader_ends_by_itself(place: Place) -> None:
     made = place.start(READY, role="final_reader")
     made.wait(30)
     made.check()
-    assert place.told("error") == []
+    assert place.recorded("error") == []
 
 
-def test_a_worker_that_fails_says_why(place: Place) -> None:
+def test_a_failed_worker_reports_its_reason(place: Place) -> None:
     made = place.start("import sys; sys.exit('no such lie')")
     made.wait(30)
     with pytest.raises(
@@ -178,7 +178,7 @@ def test_a_worker_that_fails_says_why(place: Place) -> None:
 
 
 @pytest.mark.parametrize("said", ["w.events: cannot append to the ledger (No space left on device)", ""])
-def test_a_worker_that_cannot_write_its_ledger_says_so_by_its_code(said: str, place: Place) -> None:
+def test_a_worker_that_cannot_write_its_ledger_reports_it_by_its_exit_code(said: str, place: Place) -> None:
     made = place.start(f"import sys; print({said!r}, file=sys.stderr); sys.exit({main.NO_LEDGER})")
     made.wait(30)
     with pytest.raises(
@@ -189,7 +189,7 @@ def test_a_worker_that_cannot_write_its_ledger_says_so_by_its_code(said: str, pl
 
 @pytest.mark.parametrize("output", ["out", "/dev/full"])
 def test_a_worker_on_a_full_disk_ends_with_its_reason(output: str, tmp_path: Path) -> None:
-    """TRUST R3: also when its events, and even its output, take nothing."""
+    """TRUST R3: even if neither its events nor its output can be written."""
     (tmp_path / "r.0.events").symlink_to("/dev/full")
     spec = {
         "client": "confluent", "role": "final_reader", "name": "r", "writer": "r.0", "ledger": str(tmp_path),
@@ -215,9 +215,7 @@ def test_two_workers_with_one_number_are_refused(place: Place) -> None:
         Workers([Worker(spec, place.run, place.events) for spec in specs])
 
 
-def test_the_first_error_is_not_hidden_by_a_ledger_that_is_full(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_ledger_does_not_hide_the_first_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Breaks:
         def __init__(self, *_: object) -> None:
             return

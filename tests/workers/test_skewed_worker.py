@@ -1,4 +1,4 @@
-"""Wrong clocks of real workers on mock brokers: records are stamped wrongly, and all else goes on as before."""
+"""Wrong clocks of real workers on mock brokers: record timestamps are wrong, and everything else works as before."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClockArena]:
 
 
 def newest_record_is_off_by_s(arena: ClockArena) -> float:
-    """How far the time of a record that is written now is from the time at which it is written."""
-    # What was stamped before lingers for 20 ms in the producer's queue, and would count as written now.
+    """Return the difference between a new record's timestamp and the real time."""
+    # Records with earlier timestamps stay in the producer's queue for 20 ms and would count as new.
     time.sleep(0.5)
     reader = Consumer(
         {"bootstrap.servers": arena.cluster.bootstrap_servers(Lane.CONTROL), "group.id": "onceproof-looker"}
@@ -95,7 +95,7 @@ def newest_record_is_off_by_s(arena: ClockArena) -> float:
 
 @needs_faketime
 @pytest.mark.parametrize("fault", [SkewClock(60.0), SkewClock(-7200.0)], ids=str)
-def test_records_are_stamped_wrongly_and_the_work_goes_on(arena: ClockArena, fault: SkewClock) -> None:
+def test_record_timestamps_are_wrong_and_the_work_goes_on(arena: ClockArena, fault: SkewClock) -> None:
     assert isinstance(arena.worker, Skewable)
     assert abs(newest_record_is_off_by_s(arena)) < 2.0, "nothing was done yet"
     with fault.hold(arena, [arena.worker]) as bite:
@@ -128,27 +128,27 @@ def test_the_ledger_keeps_the_right_time(arena: ClockArena) -> None:
         assert 0 < now_ns - times_ns.max() < 10 * 10**9
         assert (np.diff(times_ns) >= 0).all()
         arena.worker.restart()
-        wait_until(lambda: _tells(arena.worker), 20.0, "it does not tell its time")
+        wait_until(lambda: _reports_clock(arena.worker), 20.0, "the worker does not report its clock")
         assert arena.worker.clock_offset_s() == pytest.approx(3000.0, abs=0.5), "it outlives a restart"
     assert SkewClock().healed(arena, [arena.worker]).healed
 
 
 @needs_faketime
-def test_who_is_stopped_or_gone_does_not_tell_its_time(
+def test_a_paused_or_dead_worker_does_not_report_its_clock(
     arena: ClockArena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.workers.skewed_worker._TOLD_WITHIN_S", 1.0)
+    monkeypatch.setattr("harness.workers.skewed_worker._SHOWN_WITHIN_S", 1.0)
     arena.worker.pause()
     time.sleep(1.2)
-    with pytest.raises(ClusterError, match="producer-1 does not tell its time"):
+    with pytest.raises(ClusterError, match="producer-1 does not report its clock"):
         arena.worker.clock_offset_s()
     arena.worker.resume()
-    wait_until(lambda: _tells(arena.worker), 10.0, "it does not tell its time")
+    wait_until(lambda: _reports_clock(arena.worker), 10.0, "the worker does not report its clock")
     arena.worker.kill()
-    with pytest.raises(ClusterError, match="producer-1 does not tell its time"):
+    with pytest.raises(ClusterError, match="producer-1 does not report its clock"):
         arena.worker.clock_offset_s()
     arena.worker.restart()
-    wait_until(lambda: _tells(arena.worker), 20.0, "it does not tell its time")
+    wait_until(lambda: _reports_clock(arena.worker), 20.0, "the worker does not report its clock")
 
 
 _WAITS = """
@@ -184,8 +184,8 @@ waits = {
     "consume": lambda: consumer.consume(9, 0.3),
     "list_topics": no_answer,
 }
-told = {name: took(act) for name, act in waits.items()}
-print(json.dumps({"wall": fake_clock.wall_minus_monotonic_s(), **told}))
+took_s = {name: took(act) for name, act in waits.items()}
+print(json.dumps({"wall": fake_clock.wall_minus_monotonic_s(), **took_s}))
 """
 
 
@@ -197,12 +197,12 @@ def test_waits_last_as_long_as_on_a_right_clock(tmp_path: Path, offset_s: float)
     words = [str(word) for word in clock.under([sys.executable, "-c", _WAITS])]
     root = Path(__file__).resolve().parents[2]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True, cwd=root)
-    told = json.loads(done.stdout.splitlines()[-1])
-    assert told.pop("wall") - fake_clock.wall_minus_monotonic_s() == pytest.approx(offset_s, abs=0.5)
-    assert {name: round(s, 2) for name, s in told.items() if not 0.28 < s < 2.0} == {}
+    took_s = json.loads(done.stdout.splitlines()[-1])
+    assert took_s.pop("wall") - fake_clock.wall_minus_monotonic_s() == pytest.approx(offset_s, abs=0.5)
+    assert {name: round(s, 2) for name, s in took_s.items() if not 0.28 < s < 2.0} == {}
 
 
-def test_only_workers_whose_clock_is_set_are_started_under_one() -> None:
+def test_only_workers_whose_clock_is_set_run_with_a_fake_clock() -> None:
     schedule = overlapping(
         once(SkewClock(), on=producer(2)), once(SkewClock(), on=leader_of()), once(Kill(), on=consumer(1))
     )
@@ -211,7 +211,7 @@ def test_only_workers_whose_clock_is_set_are_started_under_one() -> None:
     assert not hasattr(Worker, "skew_clock"), "else every worker would count as one whose clock can be set"
 
 
-def _tells(worker: ClockedWorker) -> bool:
+def _reports_clock(worker: ClockedWorker) -> bool:
     try:
         worker.clock_offset_s()
     except ClusterError:

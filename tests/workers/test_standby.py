@@ -1,4 +1,4 @@
-"""Standby processes do what they are ordered to, are replaced when they have ended, and leave nothing behind."""
+"""Standby processes carry out their orders, are replaced if they have ended, and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def filled(standby: Standby) -> None:
 
 
 def broken_order(folder: Path) -> tuple[Path, Path]:
-    """A specification whose worker fails with one line, and the file for that line."""
+    """Return a specification whose worker fails with one line, and the file for that line."""
     (folder / "r.0.events").symlink_to("/dev/full")
     spec = {
         "client": "confluent", "role": "final_reader", "name": "r", "writer": "r.0", "ledger": str(folder),
@@ -46,7 +46,7 @@ def test_no_process_is_ready_at_first(standby: Standby, tmp_path: Path) -> None:
     assert standby.begin(tmp_path / "spec.json", tmp_path / "out", {}) is None
 
 
-def test_a_process_does_what_its_order_says(standby: Standby, tmp_path: Path) -> None:
+def test_a_process_carries_out_its_order(standby: Standby, tmp_path: Path) -> None:
     standby._take()
     filled(standby)
     spec, log = broken_order(tmp_path)
@@ -56,7 +56,7 @@ def test_a_process_does_what_its_order_says(standby: Standby, tmp_path: Path) ->
     assert "cannot append to the ledger" in log.read_text()
 
 
-def test_a_process_that_has_ended_is_passed_over(standby: Standby, tmp_path: Path) -> None:
+def test_an_ended_process_is_skipped(standby: Standby, tmp_path: Path) -> None:
     standby._take()
     filled(standby)
     dead = standby._ready[0]

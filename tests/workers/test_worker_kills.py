@@ -23,7 +23,7 @@ from harness.workers.pool import Worker, Workers
 from harness.workloads.produce_consume import ProduceConsume
 
 KILLS = 20  # by default; --times N makes it N
-KILLS_A_RUN = 100  # mock brokers delete what is beyond some megabytes of a partition
+KILLS_A_RUN = 100  # mock brokers delete records beyond some megabytes of a partition
 PRODUCERS = 4  # at a time
 SCENARIO = Scenario(
     name="kills",
@@ -45,7 +45,7 @@ def _has_acked(one: Worker, more_than: int) -> bool:
 
 
 def _kill_again_and_again(one: Worker, kills: int, moments: random.Random) -> None:
-    """Start it, wait for its first ack, kill it some moments later, so many times."""
+    """Start the worker, wait for its first ack and kill it soon after, `kills` times."""
     for _ in range(kills):
         before = one.counters().acked
         one.restart()
@@ -58,7 +58,7 @@ def _kill_again_and_again(one: Worker, kills: int, moments: random.Random) -> No
 def test_killed_producers_leave_no_record_without_its_attempt(
     tmp_path: Path, memory: MemoryCluster, request: pytest.FixtureRequest
 ) -> None:
-    """No record is in the log without its attempt, no acked one is missing or stands elsewhere; whatever was killed when."""
+    """Whenever producers are killed: every record in the log has its attempt, and every acked record is at its offset."""
     left = request.config.getoption("--times") or KILLS
     moments = random.Random(11)
     while left:
@@ -108,13 +108,13 @@ def _kill_and_compare(tmp_path: Path, memory: MemoryCluster, kills: int, moments
         logged = rows[rows["session"] == session]
         assert len(logged) > 0, f"session {session}: nothing in the log"
         assert logged["seq"].max() < len(attempts), f"session {session}: in the log but never attempted"
-        # No acked record is missing, and each stands at the place it was told.
+        # No acked record is missing, and each is at the position of its ack.
         acked = np.flatnonzero(attempts["outcome"] == Outcome.ACKED)
         assert len(acked) > 0
         place = np.full((len(attempts), 2), -1, dtype=np.int64)
         place[logged["seq"]] = np.column_stack([logged["partition"], logged["offset"]])
-        told = np.column_stack([attempts["told_partition"][acked], attempts["offset"][acked]])
-        wrong = np.flatnonzero((place[acked] != told).any(axis=1))
+        acked_at = np.column_stack([attempts["told_partition"][acked], attempts["offset"][acked]])
+        wrong = np.flatnonzero((place[acked] != acked_at).any(axis=1))
         assert not len(wrong), f"session {session}: message {acked[wrong[0]]} is not where it was acked"
         acked_in_all += len(acked)
     print(f"{kills} kills, {acked_in_all} acked records, {len(rows)} in the log")

@@ -1,4 +1,4 @@
-"""What clients need to get in reaches a worker, and nothing that is kept or shown."""
+"""Security settings reach a worker, but nothing that is stored or shown."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_secret_is_in_no_file_argument_or_environment(tmp_path: Path) -> None:
             "bootstrap": "nowhere.invalid:1",
         }
         events = EventLog(run.ledger / "harness.events", "harness")
-        # The address among the secrets: only a worker that got them finds the brokers.
+        # The address is among the secrets: only a worker that got them finds the brokers.
         secrets = {"bootstrap.servers": memory.bootstrap_servers(Lane.PRODUCE), "sasl.password": SECRET}
         worker = Worker(spec, run, events, secrets)
         try:

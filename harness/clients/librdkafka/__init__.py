@@ -1,1 +1,1 @@
-"""What clients of librdkafka share: settings and outcomes by mode, and calls that may never return."""
+"""Shared by clients of librdkafka: settings and outcomes by mode, and calls that may never return."""

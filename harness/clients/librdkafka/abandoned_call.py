@@ -1,4 +1,4 @@
-"""Calls that may never return, whatever limit they are given: they are made elsewhere, and given up."""
+"""Make a call that may never return, whatever limit it is given: in another thread, and give it up after a limit."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from collections.abc import Callable
 
 
 def call_or_give_up(call: Callable[[], object], limit_s: float) -> bool:
-    """Whether it has returned in time; what it raises is raised here.
+    """Return True if the call returns in time, False if not. An exception of the call is raised here.
 
-    One that is given up goes on in a thread that nobody waits for, not even the end of the process. Whatever it holds is to
-    be left to it: make a new one.
+    A call that is given up goes on in a daemon thread. Do not use the objects that it uses any more: make new ones.
     """
     ended: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
 

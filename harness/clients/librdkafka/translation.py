@@ -1,4 +1,4 @@
-"""librdkafka: its settings for each mode, and its errors as outcomes."""
+"""Translate for librdkafka: modes to its settings, and its errors to outcomes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from confluent_kafka import KafkaError, KafkaException
 from harness.contracts import ConsumerSpec, Mode, Outcome, ProducerSpec
 from harness.kafka.client_settings import canonical
 
-# A record that fails with one of these fails in the same way whenever it is sent, so no earlier try of the
-# library can have been written. Everything else may hide a try that was: unknown (E1).
+# A record that fails with one of these errors fails in the same way at each try, so no earlier try of the library can have
+# been written. With any other error an earlier try may have been written: unknown (E1).
 CERTAINLY_NOT_WRITTEN = frozenset(
     {
         KafkaError.MSG_SIZE_TOO_LARGE,
@@ -26,14 +26,14 @@ CERTAINLY_NOT_WRITTEN = frozenset(
         KafkaError._INVALID_ARG,
     }
 )
-# The group does not know the member or its generation any more: the broker refused, nothing was stored.
+# The group no longer knows the member or its generation: the broker refused, nothing was stored.
 COMMIT_REFUSED = frozenset(
     {
         KafkaError.ILLEGAL_GENERATION,
         KafkaError.UNKNOWN_MEMBER_ID,
         KafkaError.REBALANCE_IN_PROGRESS,
         KafkaError.FENCED_INSTANCE_ID,
-        getattr(KafkaError, "STALE_MEMBER_EPOCH", 113),  # older libraries have no name for it
+        getattr(KafkaError, "STALE_MEMBER_EPOCH", 113),  # older libraries lack the name
         KafkaError._NO_OFFSET,
     }
 )
@@ -63,10 +63,10 @@ MODES: Mapping[Mode, Mapping[str, Any]] = {
 }
 TRANSACTIONAL: Mapping[str, Any] = {
     "transaction.timeout.ms": 30000,
-    # librdkafka 2.16 waits for ever to send offsets, whatever limit it is given, when the broker that coordinated the group
-    # and the transactions is gone: docs/findings/librdkafka-5511.md. It looks again when a connection changes its state,
-    # so idle ones are closed; only after socket.timeout.ms, so that no request in flight is cut off by it. Where that is not
-    # enough, the call is given up (harness.clients.librdkafka.abandoned_call).
+    # librdkafka 2.16 waits forever to send offsets, whatever limit it is given, if the broker that coordinated the group and
+    # the transactions is gone: docs/findings/librdkafka-5511.md. It retries when a connection changes its state, so idle
+    # connections are closed, but only after socket.timeout.ms, so that no request in flight is cut off. If that is not enough,
+    # the call is given up (harness.clients.librdkafka.abandoned_call).
     "connections.max.idle.ms": 5000,
 }
 CONSUMER: Mapping[str, Any] = {
@@ -81,7 +81,7 @@ CONSUMER: Mapping[str, Any] = {
 }
 AUTO_COMMIT: Mapping[str, Any] = {
     "enable.auto.commit": True,
-    "enable.auto.offset.store": False,  # else what was handed over counts as worked on
+    "enable.auto.offset.store": False,  # else records count as processed as soon as they are polled
     "auto.commit.interval.ms": 200,
 }
 SET_BY_THE_GROUP = (
@@ -92,7 +92,7 @@ SET_BY_THE_GROUP = (
 
 @contextmanager
 def unmixed() -> Iterator[None]:
-    """A fatal error that the library meets while it calls us back comes out as a SystemError with the error as its cause."""
+    """Raise the KafkaException behind a SystemError: the library wraps fatal errors that happen during a callback."""
     try:
         yield
     except SystemError as mixed:
@@ -101,20 +101,20 @@ def unmixed() -> Iterator[None]:
         raise
 
 
-def told(error: KafkaError) -> str:
-    """By its name, which stays the same, and in words."""
+def described(error: KafkaError) -> str:
+    """Return the name of the error, which is stable, and its text."""
     return f"{error.name()}: {error.str()}"
 
 
 def send_outcome(error: KafkaError | None) -> Outcome:
-    """What a delivery report says about a record."""
+    """Return the outcome of a delivery report."""
     if error is None:
         return Outcome.ACKED
     return Outcome.REJECTED if error.code() in CERTAINLY_NOT_WRITTEN else Outcome.UNKNOWN
 
 
 def transaction_outcome(error: KafkaError | None) -> Outcome:
-    """What the end of a transaction says: REJECTED means that it has to be, and still can be, aborted."""
+    """Return the outcome of a transaction's end: REJECTED means that it has to be, and still can be, aborted."""
     if error is None:
         return Outcome.ACKED
     if error.txn_requires_abort() and not error.fatal():
@@ -123,14 +123,14 @@ def transaction_outcome(error: KafkaError | None) -> Outcome:
 
 
 def commit_outcome(error: KafkaError | None) -> Outcome:
-    """What became of a group's commit."""
+    """Return the outcome of a group's commit."""
     if error is None:
         return Outcome.ACKED
     return Outcome.REJECTED if error.code() in COMMIT_REFUSED else Outcome.UNKNOWN
 
 
 def producer_settings(spec: ProducerSpec) -> dict[str, Any]:
-    """All settings of the library for a producer, the mode's and the caller's."""
+    """Return all settings of the library for a producer, those of the mode and of the caller."""
     settings = {
         **COMMON,
         **PRODUCER,
@@ -144,12 +144,12 @@ def producer_settings(spec: ProducerSpec) -> dict[str, Any]:
 
 
 def consumer_settings(spec: ConsumerSpec) -> dict[str, Any]:
-    """All settings of the library for a consumer."""
+    """Return all settings of the library for a consumer."""
     settings = {**COMMON, **CONSUMER, "bootstrap.servers": spec.bootstrap, **spec.security}
     settings["isolation.level"] = spec.isolation
     settings["group.id"] = (
         spec.group or "onceproof-unused"
-    )  # the library wants one even for assignment by hand
+    )  # the library needs one even for manual assignment
     if spec.check_crcs:
         settings["check.crcs"] = True
     if spec.auto_commit:

@@ -1,4 +1,4 @@
-"""Host and port in one text, also with IPv6: `kafka-1:9092`, `[::1]:9092`, `[fe80::1%eth0]:9092`."""
+"""Addresses as text, also with IPv6: `kafka-1:9092`, `[::1]:9092`, `[fe80::1%eth0]:9092`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _FORM = "HOST:PORT or [IPV6]:PORT, several with a comma between them"
 
 
 def shown(address: Address) -> str:
-    """The text of an address; an IPv6 address is in brackets, so that its port can be told apart."""
+    """Return the text of an address; an IPv6 address is in brackets, to separate it from its port."""
     host, port = address[0], int(address[1])
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def parse(text: str, option: str) -> Address:
-    """The host, without brackets, and the port. Raises UsageError, in the name of `option`."""
+    """Return the host, without brackets, and the port. Raises UsageError, which names `option`."""
     text = text.strip()
     host, _, port = text.rpartition(":")
     if text.startswith("["):
@@ -34,7 +34,7 @@ def parse(text: str, option: str) -> Address:
 
 
 def parse_list(texts: str, option: str) -> list[Address]:
-    """All addresses of a list with commas."""
+    """Return all addresses of a comma-separated list."""
     return [parse(text, option) for text in texts.split(",")]
 
 

@@ -1,7 +1,7 @@
-"""What operators and their proofs ask of a broker and the client library cannot, or only from a cache that is old.
+"""Admin requests that the client library cannot send, or answers from an outdated cache.
 
-Raw requests, as in harness.kafka.protocol.raw_client. Elections and reassignments go to any broker, which hands them to the controller;
-questions for offsets go to the leader.
+Raw requests, as in harness.kafka.protocol.raw_client. Elections and reassignments go to any broker, which passes them on to
+the controller; requests for offsets go to the leader.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ALTER_USER_SCRAM_CREDENTIALS = Api("AlterUserScramCredentials", 51, 0, 0, flexib
 def reassign(
     address: Address, topic: str, replicas: Mapping[int, Sequence[int]], timeout_s: float
 ) -> dict[int, str]:
-    """Ask for these replicas, in this order; what was refused, by partition. It goes on after the answer."""
+    """Ask for these replicas, in this order; return the refusals by partition. The work goes on after the answer."""
 
     def body(version: int) -> Writer:
         made = ALTER_PARTITION_REASSIGNMENTS.writer(version).put("i", _millis(timeout_s))
@@ -43,7 +43,7 @@ def reassign(
 def elect(
     address: Address, topic: str, partitions: Sequence[int], unclean: bool, timeout_s: float
 ) -> dict[int, str]:
-    """Elect the preferred leaders, or with `unclean` any that lives; what was refused, by partition."""
+    """Elect the preferred leaders, or with `unclean` any live replica; return the refusals by partition."""
 
     def body(version: int) -> Writer:
         made = ELECT_LEADERS.writer(version).put("b", unclean)
@@ -58,12 +58,12 @@ def elect(
 
 
 def parse_refused(answer: bytes, *, overall_text: bool) -> dict[int, str]:
-    """Partitions with an error, of an answer in a flexible version; an error of all of them is raised."""
+    """Return the partitions with an error, from an answer in a flexible version; raise an error of the whole request."""
     return _refused(ALTER_PARTITION_REASSIGNMENTS.reader(0, answer), overall_text=overall_text)
 
 
 def _refused(reader: Reader, *, overall_text: bool) -> dict[int, str]:
-    """Both answers are built alike."""
+    """Read the refusals; both requests have answers of the same structure."""
     reader.take("i")  # throttle time
     error = reader.take("h")
     text = reader.text() if overall_text else None
@@ -71,9 +71,9 @@ def _refused(reader: Reader, *, overall_text: bool) -> dict[int, str]:
         raise WireError(f"refused for all partitions: {text or f'error {error}'}")
 
     def partition() -> tuple[int, int, str | None]:
-        told = reader.take("i"), reader.take("h"), reader.text()
+        found = reader.take("i"), reader.take("h"), reader.text()
         reader.end()
-        return told
+        return found
 
     def topic() -> tuple[tuple[int, int, str | None], ...]:
         reader.text()
@@ -88,7 +88,7 @@ def _refused(reader: Reader, *, overall_text: bool) -> dict[int, str]:
 def offsets(
     address: Address, topic: str, partitions: Sequence[int], which: int, timeout_s: float
 ) -> dict[int, int]:
-    """Where the logs begin (EARLIEST) or how far consumers can read (LATEST), as this leader reports."""
+    """Return the log starts (EARLIEST) or the ends that consumers can read (LATEST), as this leader reports."""
 
     def body(version: int) -> Writer:
         made = LIST_OFFSETS.writer(version).put("i", -1)
@@ -121,7 +121,7 @@ def _offsets(reader: Reader, version: int) -> dict[int, int]:
             reader.take("i")  # the leader's epoch
         reader.end()
         if error:
-            raise WireError(f"offsets of partition {index} were not told: error {error}")
+            raise WireError(f"the leader did not report the offsets of partition {index}: error {error}")
         return index, offset
 
     def topic() -> dict[int, int]:
@@ -134,7 +134,7 @@ def _offsets(reader: Reader, version: int) -> dict[int, int]:
 
 
 def end_of_epoch(address: Address, topic: str, partition: int, epoch: int, timeout_s: float) -> int:
-    """Where the log of this leader stood when `epoch` ended: its first offset that belongs to a later one."""
+    """Return the end of this leader's log when `epoch` ended: its first offset that belongs to a later epoch."""
 
     def body(version: int) -> Writer:
         made = OFFSET_FOR_LEADER_EPOCH.writer(version)
@@ -158,13 +158,15 @@ def _end_of_epoch(reader: Reader) -> int:
     reader.take("i"), reader.count(), reader.text(), reader.count()  # throttle time, one topic, one partition
     error, partition = reader.take("h"), reader.take("i")
     if error:
-        raise WireError(f"the end of an epoch of partition {partition} was not told: error {error}")
+        raise WireError(
+            f"the leader did not report the end of the epoch of partition {partition}: error {error}"
+        )
     reader.take("i")  # the latest epoch up to the one asked for
     return int(reader.take("q"))
 
 
 def make_user(address: Address, user: str, password: str, mechanism: str, timeout_s: float) -> None:
-    """Let a user in by SCRAM. Only what the broker has to keep is sent, never the password."""
+    """Create a SCRAM user. Only the salted hash that the broker keeps is sent, never the password."""
     salt, kind = secrets.token_bytes(24), digest(mechanism)
     made = salted(kind, password, salt, _SCRAM_ITERATIONS)
     one = (
@@ -174,13 +176,13 @@ def make_user(address: Address, user: str, password: str, mechanism: str, timeou
         + compact_bytes(made)
         + b"\0"
     )
-    body = compact_array([]) + compact_array([one]) + b"\0"  # nobody is deleted
+    body = compact_array([]) + compact_array([one]) + b"\0"  # no user is deleted
     _version, reader = call(address, ALTER_USER_SCRAM_CREDENTIALS, lambda _: body, timeout_s)
     reader.take("i")  # throttle time
     reader.varint(), reader.compact_string()  # one user
     error, text = reader.take("h"), reader.compact_string()
     if error:
-        raise WireError(f"user {user} cannot be made: {text or f'error {error}'}")
+        raise WireError(f"user {user} cannot be created: {text or f'error {error}'}")
 
 
 def _millis(seconds: float) -> int:

@@ -1,4 +1,4 @@
-"""One request to one chosen server, on a connection that agrees on the version first."""
+"""Send one request to one chosen server, on a connection that negotiates the version first."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _MAX_ANSWER_BYTES = 64 * 1024 * 1024
 
 
 class UnansweredError(WireError):
-    """Connected and asked, but no answer came within the limit."""
+    """The request was sent, but no answer came within the limit."""
 
 
 class ClosedError(WireError):
-    """Refused, or closed before the answer was complete: nobody is there."""
+    """The connection was refused, or closed before the answer was complete: no server is there."""
 
 
 class UnsupportedError(WireError):
-    """The server does not offer the request, or no version of it that is known here. Asking again changes nothing."""
+    """The server does not offer the request in a version known here. Retrying does not help."""
 
     def __init__(self, text: str, api: str) -> None:
         super().__init__(text)
@@ -43,7 +43,7 @@ class UnsupportedError(WireError):
 
 @dataclass(frozen=True)
 class Api:
-    """A request that is known here in the versions `first` to `last`; from `flexible` on they are flexible."""
+    """A request, with the versions `first` to `last` that are known here; versions from `flexible` on are flexible."""
 
     name: str
     key: int
@@ -55,13 +55,13 @@ class Api:
         return Writer(flexible=version >= self.flexible)
 
     def reader(self, version: int, answer: bytes) -> Reader:
-        """Of an answer, after its header."""
+        """Return a reader of an answer, positioned after its header."""
         reader = Reader(answer, flexible=version >= self.flexible)
         reader.end()
         return reader
 
     def best(self, offered: Mapping[int, tuple[int, int]], place: str) -> int:
-        """The highest version that both sides know."""
+        """Return the highest version that both sides know."""
         lowest, highest = offered.get(self.key, (0, -1))
         version = min(self.last, highest)
         if version < max(self.first, lowest):
@@ -74,7 +74,7 @@ class Api:
 
 
 def request(api: int, version: int, body: bytes, *, flexible: bool = False, correlation: int = 1) -> bytes:
-    """A whole request with its size in front."""
+    """Return a complete request, with its size in front."""
     header = (
         struct.pack(">hhi", api, version, correlation) + string(_CLIENT_ID) + (b"\0" if flexible else b"")
     )
@@ -82,7 +82,7 @@ def request(api: int, version: int, body: bytes, *, flexible: bool = False, corr
 
 
 def ask(address: Address, message: bytes, timeout_s: float) -> bytes:
-    """Send one request on a connection of its own; the answer without its size and correlation id."""
+    """Send one request on a new connection; return the answer without its size and correlation id."""
     return _connected(address, timeout_s, lambda exchange: exchange(message))
 
 
@@ -93,10 +93,10 @@ def call(
     timeout_s: float,
     most: int | None = None,
 ) -> tuple[int, Reader]:
-    """Ask in the highest version that both sides know, `most` at most; the version, and the answer after its header.
+    """Send a request in the highest version that both sides know, `most` at most.
 
-    The server says on the same connection what it offers, so a server of another version that took the place of the
-    one before is asked in its own way. Raises UnsupportedError when there is no common version.
+    Returns the version, and a reader of the answer after its header. The server reports its versions on the same connection,
+    so an upgraded server gets a version that it knows. Raises UnsupportedError if there is no common version.
     """
 
     def talk(exchange: Callable[[bytes], bytes]) -> tuple[int, Reader]:
@@ -110,12 +110,12 @@ def call(
 
 
 def offered(address: Address, timeout_s: float) -> dict[int, tuple[int, int]]:
-    """The requests that this server offers: lowest and highest version by the request's key."""
+    """Return the requests that this server offers: lowest and highest version by API key."""
     return _connected(address, timeout_s, _offered)
 
 
 def _offered(exchange: Callable[[bytes], bytes]) -> dict[int, tuple[int, int]]:
-    """Version 0 is understood by every server since Kafka 0.10; one that has dropped it answers with what it has."""
+    """Ask by version 0, which every server since Kafka 0.10 knows; a server without it answers with its own versions."""
     error, ranges = parse_offered(exchange(request(API_VERSIONS, 0, b"")))
     if error == _UNSUPPORTED_VERSION and API_VERSIONS in ranges:
         version = ranges[API_VERSIONS][0]
@@ -125,12 +125,12 @@ def _offered(exchange: Callable[[bytes], bytes]) -> dict[int, tuple[int, int]]:
         answer = exchange(request(API_VERSIONS, version, bytes(body), flexible=version >= 3))
         error, ranges = parse_offered(answer, flexible=version >= 3)
     if error:
-        raise WireError(f"the server does not say which requests it offers: error {error}")
+        raise WireError(f"the server does not report which requests it offers: error {error}")
     return ranges
 
 
 def parse_offered(answer: bytes, *, flexible: bool = False) -> tuple[int, dict[int, tuple[int, int]]]:
-    """The error, and the lowest and highest version by the request's key. The header of this answer has no tags."""
+    """Return the error, and the lowest and highest version by API key. The header of this answer has no tags."""
     reader = Reader(answer, flexible=flexible)
 
     def one() -> tuple[int, tuple[int, int]]:
@@ -143,9 +143,9 @@ def parse_offered(answer: bytes, *, flexible: bool = False) -> tuple[int, dict[i
 
 
 def connect(address: Address, timeout_s: float) -> socket.socket:
-    """A connection on which questions can be asked: encrypted and authenticated, where the address says so.
+    """Return a connection that is ready for requests: encrypted and authenticated if the address has security settings.
 
-    Raises OSError like a plain connect, and RefusedError when one side does not accept the other.
+    Raises OSError like a plain connect, and RefusedError if one side does not accept the other.
     """
     deadline = time.monotonic() + timeout_s
     place, security = shown(address), security_of(address)
@@ -182,7 +182,7 @@ def _connected(address: Address, timeout_s: float, talk: Callable[[Callable[[byt
     except TimeoutError:
         raise UnansweredError(f"{place} did not answer within {timeout_s:g} s") from None
     except OSError as error:
-        raise ClosedError(f"{place} is not there: {error}") from error
+        raise ClosedError(f"{place} cannot be reached: {error}") from error
 
 
 def _exchange(connection: socket.socket, message: bytes, deadline: float, place: str) -> bytes:

@@ -16,9 +16,9 @@ class WireError(ClusterError):
 
 
 class Reader:
-    """Takes an answer apart, field by field.
+    """Reads an answer field by field.
 
-    `text`, `items` and `end` read what the version has; the other methods read one encoding, whatever the version.
+    `text`, `items` and `end` read the encoding of the version; the other methods read one encoding, whatever the version.
     """
 
     def __init__(self, data: bytes, *, flexible: bool = False) -> None:
@@ -31,7 +31,7 @@ class Reader:
             (value,) = struct.unpack_from(">" + form, self._data, self._at)
         except struct.error:
             raise WireError(
-                "the answer ends too early: it is not of the version that was asked for"
+                "the answer ends too early: it does not have the version that was requested"
             ) from None
         self._at += struct.calcsize(">" + form)
         return value
@@ -43,11 +43,11 @@ class Reader:
         return self.compact_array(item) if self._flexible else self.array(item)
 
     def count(self) -> int:
-        """The number of items of an array, which follow."""
+        """Read the number of items of an array, which follow."""
         return self.varint() - 1 if self._flexible else int(self.take("i"))
 
     def end(self) -> None:
-        """The end of a structure."""
+        """Read the end of a structure."""
         if self._flexible:
             self.tags()
 
@@ -87,7 +87,7 @@ class Reader:
 
 
 class Writer:
-    """Puts the body of a request together."""
+    """Builds the body of a request."""
 
     def __init__(self, *, flexible: bool = False) -> None:
         self._flexible = flexible
@@ -106,7 +106,7 @@ class Writer:
         return self
 
     def data(self, raw: bytes) -> Writer:
-        """Bytes with their length."""
+        """Append bytes with their length."""
         size = _varint(len(raw) + 1) if self._flexible else struct.pack(">i", len(raw))
         self._parts.append(size + raw)
         return self
@@ -119,7 +119,7 @@ class Writer:
         return self
 
     def end(self) -> Writer:
-        """The end of a structure."""
+        """Append the end of a structure."""
         if self._flexible:
             self._parts.append(b"\0")
         return self
@@ -129,13 +129,13 @@ class Writer:
 
 
 def string(text: str | bytes) -> bytes:
-    """A string of versions that are not flexible."""
+    """Encode a string for versions that are not flexible."""
     raw = text if isinstance(text, bytes) else text.encode()
     return struct.pack(">h", len(raw)) + raw
 
 
 def compact_text(text: str) -> bytes:
-    """A string of flexible versions."""
+    """Encode a string for flexible versions."""
     return _varint(len(text.encode()) + 1) + text.encode()
 
 
@@ -144,7 +144,7 @@ def compact_bytes(raw: bytes) -> bytes:
 
 
 def compact_array(items: Iterable[bytes]) -> bytes:
-    """An array of flexible versions."""
+    """Encode an array for flexible versions."""
     made = list(items)
     return _varint(len(made) + 1) + b"".join(made)
 

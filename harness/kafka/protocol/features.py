@@ -1,4 +1,4 @@
-"""The features of a cluster: which levels each server supports, and which ones are finalized, that is, in use.
+"""The features of a cluster: the levels that each server supports, and the finalized levels, which are in use.
 
 Raw requests, as in harness.kafka.protocol.raw_client. The levels decide which records and requests the servers use among themselves, so
 that servers of several versions get along; `metadata.version` is one of them.
@@ -18,7 +18,7 @@ METADATA_VERSION = "metadata.version"
 _API_VERSIONS = 18
 UPDATE_FEATURES = Api("UpdateFeatures", 57, 1, 1, flexible=0)
 _UPGRADE = 1
-# Version 3 leaves out features whose lowest level is 0, and version 4 is not there before Kafka 3.9.
+# Version 3 leaves out features whose lowest level is 0; version 4 does not exist before Kafka 3.9.
 _VERSIONS = (4, 3)
 _UNSUPPORTED_VERSION = 35
 
@@ -26,12 +26,12 @@ _UNSUPPORTED_VERSION = 35
 @dataclass(frozen=True)
 class Features:
     supported: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # lowest and highest level
-    finalized: Mapping[str, int] = field(default_factory=dict)  # level; 0 and not there are the same
-    epoch: int = -1  # of what is finalized
+    finalized: Mapping[str, int] = field(default_factory=dict)  # level; 0 and absent are the same
+    epoch: int = -1  # of the finalized levels
 
 
 def features(address: Address, timeout_s: float) -> Features:
-    """What this very server supports, and what it holds for finalized."""
+    """Return the levels that this server supports, and those that it considers finalized."""
     body = compact_text("onceproof") + compact_text("1") + b"\0"
     for version in _VERSIONS:
         answer = ask(address, request(_API_VERSIONS, version, body, flexible=True), timeout_s)
@@ -39,7 +39,7 @@ def features(address: Address, timeout_s: float) -> Features:
         if error == 0:
             return parse_features(answer)
         if error != _UNSUPPORTED_VERSION:
-            raise WireError(f"{shown(address)} does not tell its features: error {error}")
+            raise WireError(f"{shown(address)} does not report its features: error {error}")
     raise WireError(f"{shown(address)} is too old to have features")
 
 
@@ -72,13 +72,13 @@ def parse_features(answer: bytes) -> Features:
 
 
 def _levels(reader: Reader) -> tuple[str, int, int]:
-    told = reader.compact_string() or "", reader.take("h"), reader.take("h")
+    found = reader.compact_string() or "", reader.take("h"), reader.take("h")
     reader.tags()
-    return told
+    return found
 
 
 def raise_features(address: Address, levels: Mapping[str, int], timeout_s: float) -> None:
-    """Finalize these levels, all or none; WireError says which one was refused and why. Any broker passes it on."""
+    """Finalize these levels, all or none; any broker passes the request on. WireError names a refused level and the reason."""
     updates = [
         compact_text(name) + struct.pack(">hb", level, _UPGRADE) + b"\0" for name, level in levels.items()
     ]
@@ -90,7 +90,7 @@ def raise_features(address: Address, levels: Mapping[str, int], timeout_s: float
 
 
 def parse_refusal(answer: bytes) -> str:
-    """Why it was refused; empty: it was not."""
+    """Return the reason of a refusal; empty if the request was accepted."""
     return _refusal(UPDATE_FEATURES.reader(1, answer))
 
 

@@ -1,4 +1,4 @@
-"""Reading from one chosen broker: a single Fetch over a plain socket (harness.kafka.protocol.raw_client has the rest)."""
+"""Read from one chosen broker by a single Fetch (harness.kafka.protocol.raw_client has the other requests)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ FETCH = Api("Fetch", 1, 4, 11, flexible=12)
 
 
 def fetch(address: Address, topic: str, partition: int, offset: int, timeout_s: float) -> int:
-    """Read from `offset` on at this very broker: how many bytes came. At least one whole batch, if there is one."""
+    """Read from `offset` on at this broker; return the number of bytes: at least one whole batch, if there is one."""
 
     def body(version: int) -> Writer:
         made = FETCH.writer(version)

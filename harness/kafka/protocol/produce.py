@@ -1,4 +1,4 @@
-"""Appending one record at one chosen broker."""
+"""Append one record at one chosen broker."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Appended:
 
 
 def produce(address: Address, topic: str, partition: int, value: bytes, timeout_s: float) -> int:
-    """Append one record with acks=all at this very broker; its offset."""
+    """Append one record with acks=all at this broker; return its offset."""
     return append(address, topic, partition, value, timeout_s).offset
 
 
 def append(address: Address, topic: str, partition: int, value: bytes, timeout_s: float) -> Appended:
-    """Append one record with acks=all at this very broker; its offset, and the time by the broker's clock."""
+    """Append one record with acks=all at this broker; return its offset, and the time by the broker's clock."""
     batch = record_batch(value, int(time.time() * 1000))
 
     def body(version: int) -> Writer:
@@ -44,7 +44,7 @@ def append(address: Address, topic: str, partition: int, value: bytes, timeout_s
 
     # One topic, one partition: whatever follows is not read.
     if reader.count() < 1 or reader.text() is None or reader.count() < 1:
-        raise WireError(f"{shown(address)} says nothing about a record for {topic}-{partition}")
+        raise WireError(f"{shown(address)} did not answer for a record of {topic}-{partition}")
     _index, error = reader.take("i"), int(reader.take("h"))
     appended = Appended(int(reader.take("q")), int(reader.take("q")))
     if error:
@@ -53,7 +53,7 @@ def append(address: Address, topic: str, partition: int, value: bytes, timeout_s
 
 
 def record_batch(value: bytes, timestamp_ms: int) -> bytes:
-    """A batch (magic 2) with one record that has no key and no headers; `value` of up to 50 bytes."""
+    """Return a batch (magic 2) with one record without key and headers; `value` has up to 50 bytes."""
     if len(value) > 50:  # so that every length below fits one byte of a zigzag varint
         raise ValueError(f"a probe's value has at most 50 bytes, not {len(value)}")
     record = b"\0\0\0\x01" + bytes([len(value) * 2]) + value + b"\0"
@@ -64,7 +64,7 @@ def record_batch(value: bytes, timestamp_ms: int) -> bytes:
 
 
 def crc32c(data: bytes) -> int:
-    """The checksum of record batches (Castagnoli); bit by bit, which is enough for a probe."""
+    """Return the checksum of record batches (Castagnoli), computed bit by bit: fast enough for a probe."""
     crc = 0xFFFFFFFF
     for byte in data:
         crc ^= byte

@@ -1,4 +1,4 @@
-"""The raw question for the producers that are active in partitions: who has a transaction open there, and from where on."""
+"""The raw request for the active producers of partitions: their open transactions and the first offset of each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class OpenTransaction:
 def open_transactions(
     address: Address, topic: str, partitions: Sequence[int], timeout_s: float
 ) -> list[OpenTransaction]:
-    """As the leader of these partitions tells."""
+    """Return the open transactions in these partitions, as their leader reports."""
     asked = compact_array(struct.pack(">i", partition) for partition in partitions)
     body = compact_array([compact_text(topic) + asked + b"\0"]) + b"\0"
     _version, reader = call(address, DESCRIBE_PRODUCERS, lambda _: body, timeout_s)
@@ -54,7 +54,9 @@ def _producers(reader: Reader) -> list[OpenTransaction]:
         active = reader.compact_array(producer)
         reader.tags()
         if error:
-            raise WireError(f"producers of partition {number} were not told: {text or f'error {error}'}")
+            raise WireError(
+                f"the leader did not list the producers of partition {number}: {text or f'error {error}'}"
+            )
         return [OpenTransaction(number, *one) for one in active if one[2] != _NONE]
 
     def topic() -> tuple[list[OpenTransaction], ...]:

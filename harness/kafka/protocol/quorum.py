@@ -1,4 +1,4 @@
-"""What a KRaft server says about the quorum of controllers."""
+"""The quorum of controllers, as a KRaft server describes it."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ _QUORUM_BODY = b"\x02" + bytes([len(_QUORUM_TOPIC) + 1]) + _QUORUM_TOPIC + b"\x0
 
 @dataclass(frozen=True)
 class Quorum:
-    error: int  # 6: the one asked is not the leader
+    error: int  # 6: the server that was asked is not the leader
     leader: int
     leader_epoch: int
 
 
 def describe_quorum(address: Address, timeout_s: float) -> Quorum:
-    """What this very controller says about the quorum's leader; only the leader itself knows for sure."""
+    """Return the quorum as this controller sees it; only the leader itself knows for sure."""
     _version, reader = call(address, DESCRIBE_QUORUM, lambda _: _QUORUM_BODY, timeout_s, most=0)
     return _quorum(reader)
 
 
 def quorum_leader_time_ms(address: Address, timeout_s: float) -> int:
-    """The wall clock of the controller that is asked; only the leader of the quorum reports it."""
+    """Return the wall clock of the controller that is asked; only the leader of the quorum reports it."""
     leader, caught_up = _ask_voters(address, timeout_s)
     return caught_up[leader]
 
 
 def quorum_voters(address: Address, timeout_s: float) -> tuple[int, ...]:
-    """The ids of the controllers that vote; a broker that is asked passes it on to the one that leads."""
+    """Return the ids of the voting controllers; a broker passes the request on to the leader."""
     return tuple(_ask_voters(address, timeout_s)[1])
 
 
@@ -41,7 +41,7 @@ def parse_quorum(answer: bytes) -> Quorum:
 
 
 def parse_leader_time(answer: bytes) -> int:
-    """A leader gives the present as the time when it was last in step with itself (version 1: the first with it)."""
+    """Return the leader's clock: the time at which the leader was last in step with itself (since version 1)."""
     leader, caught_up = _voters(DESCRIBE_QUORUM.reader(1, answer))
     return caught_up[leader]
 
@@ -52,10 +52,10 @@ def _ask_voters(address: Address, timeout_s: float) -> tuple[int, dict[int, int]
 
 
 def _voters(reader: Reader, version: int = 1) -> tuple[int, dict[int, int]]:
-    """The leader, and when each voter was last in step with it (-1 in version 0, which does not say)."""
+    """Return the leader, and the time at which each voter was last in step with it (-1: not in version 0)."""
     quorum = _quorum(reader)
     if quorum.error:
-        raise WireError(f"it does not lead the quorum, so it does not tell its time: error {quorum.error}")
+        raise WireError(f"it does not lead the quorum, so it does not report its time: error {quorum.error}")
     reader.take("q")  # high watermark
 
     def voter() -> tuple[int, int]:

@@ -1,8 +1,8 @@
-"""A tiny raw Kafka client: one question to one chosen server over a socket of its own, with a limit.
+"""A small raw Kafka client: one request to one chosen server over a new connection, with a time limit.
 
-Client libraries answer metadata from any broker, also from one that was cut off and has an old view; here the
-caller chooses whom to ask. Only what the harness needs. Versions are negotiated with the server that is asked, so any
-server that speaks the protocol will do.
+Client libraries take metadata from any broker, even from one that was cut off and has an old view; here the caller chooses
+the broker. It has only the requests that the harness needs. Versions are negotiated with the server, so any server that speaks
+the protocol will do.
 """
 
 from __future__ import annotations
@@ -54,25 +54,25 @@ class Partition:
     index: int
     error: int
     leader: int  # -1: none
-    leader_epoch: int  # -1: the server is too old to say
+    leader_epoch: int  # -1: the server is too old to report it
     replicas: tuple[int, ...]
     in_sync: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Metadata:
-    brokers: frozenset[int]  # those that the answering broker considers alive
-    topics: dict[str, tuple[Partition, ...]]  # without those that it does not know
-    controller: int = -1  # right with ZooKeeper, made up by KRaft; -1: none is known
+    brokers: frozenset[int]  # that the answering broker considers alive
+    topics: dict[str, tuple[Partition, ...]]  # without topics that the broker does not know
+    controller: int = -1  # the active one with ZooKeeper, a random broker with KRaft; -1: unknown
 
 
 def api_versions(address: Address, timeout_s: float) -> None:
-    """The cheapest question that any server answers; raises WireError when none comes back."""
+    """Send the cheapest request that any server answers; raise WireError if no answer comes."""
     ask(address, request(API_VERSIONS, 0, b""), timeout_s)
 
 
 def metadata(address: Address, topics: Sequence[str], timeout_s: float) -> Metadata:
-    """What this very broker knows about its peers and about `topics`."""
+    """Return what this broker knows about its peers and about `topics`."""
 
     def body(version: int) -> Writer:
         made = METADATA.writer(version)
@@ -84,7 +84,7 @@ def metadata(address: Address, topics: Sequence[str], timeout_s: float) -> Metad
 
         made.items(topics, one)
         if version >= 4:
-            made.put("b", 0)  # no topic is created by asking
+            made.put("b", 0)  # the request creates no topic
         if 8 <= version <= 10:
             made.put("b", 0)
         if version >= 8:
@@ -137,18 +137,18 @@ def _metadata(reader: Reader, version: int) -> Metadata:
 
 
 def coordinator_error(address: Address, key: str, *, transaction: bool, timeout_s: float) -> int:
-    """0 once there is a coordinator for the group or transactional id; the first asking makes its topic."""
+    """Return 0 once the group or transactional id has a coordinator; the first request creates the coordinator's topic."""
     return _find_coordinator(address, key, transaction=transaction, timeout_s=timeout_s)[0]
 
 
 def coordinator(address: Address, key: str, *, transaction: bool, timeout_s: float) -> int | None:
-    """The id of the broker that coordinates the group or transactional id; None while there is none."""
+    """Return the id of the broker that coordinates the group or transactional id; None while there is none."""
     error, node = _find_coordinator(address, key, transaction=transaction, timeout_s=timeout_s)
     return None if error else node
 
 
 def _find_coordinator(address: Address, key: str, *, transaction: bool, timeout_s: float) -> tuple[int, int]:
-    """The error, 0 if there is none, and the id of the broker."""
+    """Return the error, 0 if there is none, and the id of the broker."""
 
     def body(version: int) -> Writer:
         made = FIND_COORDINATOR.writer(version)

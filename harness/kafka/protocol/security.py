@@ -1,6 +1,6 @@
-"""How a raw client gets in: TLS, and who it is by SASL (PLAIN, SCRAM-SHA-256, SCRAM-SHA-512).
+"""TLS and SASL (PLAIN, SCRAM-SHA-256, SCRAM-SHA-512) of the raw client.
 
-Everything comes from the settings that the client library gets too, so that there is one place where a secret is.
+All values come from the settings that the client library gets too, so that a secret is in one place only.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _SASL_HANDSHAKE, _SASL_AUTHENTICATE = 17, 36
 _SCRAM = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 MECHANISMS = ("PLAIN", *_SCRAM)
 
-# Asks on the connection that is to be authenticated: api key, version, body; gives the answer's body.
+# Sends a request on the connection that is being authenticated: api key, version, body; returns the answer's body.
 Exchange = Callable[[int, int, bytes], bytes]
 
 
 class RefusedError(ClusterError):
-    """The server or this client refused the other one. Asking again changes nothing."""
+    """The server or this client refused the other one. Retrying does not help."""
 
 
 class CertificateError(RefusedError):
@@ -41,20 +41,20 @@ class AuthenticationError(RefusedError):
 
 @dataclass(frozen=True)
 class Security:
-    """What a client needs besides an address, as settings of librdkafka. Never shown: it holds secrets."""
+    """The security settings of a client, by librdkafka's names. Never shown: they contain secrets."""
 
     settings: Mapping[str, Any] = field(repr=False)
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Security | None:
-        """None: anybody gets in."""
+        """Return the security of these settings; None for plaintext."""
         protocol = str(settings.get("security.protocol", "plaintext")).lower()
         if protocol not in PROTOCOLS:
-            raise UsageError(f"security.protocol={protocol}: there are {', '.join(PROTOCOLS)}")
+            raise UsageError(f"security.protocol={protocol}: unknown; choose one of {', '.join(PROTOCOLS)}")
         found = cls(dict(settings))
         if found.sasl and found.mechanism not in MECHANISMS:
             raise UsageError(
-                f"sasl.mechanism={found.mechanism}: the harness itself speaks {', '.join(MECHANISMS)}"
+                f"sasl.mechanism={found.mechanism}: not supported; choose one of {', '.join(MECHANISMS)}"
             )
         return None if protocol == "plaintext" else found
 
@@ -76,24 +76,26 @@ class Security:
 
     @cached_property
     def context(self) -> ssl.SSLContext:
-        """Made once: reading the certificates of authorities for each question would be dear."""
-        told = self.settings
+        """The TLS context, made once: reading the CA certificates for each request would be slow."""
+        given = self.settings
         try:
             made = ssl.create_default_context(
-                cafile=told.get("ssl.ca.location"), cadata=told.get("ssl.ca.pem")
+                cafile=given.get("ssl.ca.location"), cadata=given.get("ssl.ca.pem")
             )
-            if certificate := told.get("ssl.certificate.location"):
-                made.load_cert_chain(certificate, told.get("ssl.key.location"), told.get("ssl.key.password"))
+            if certificate := given.get("ssl.certificate.location"):
+                made.load_cert_chain(
+                    certificate, given.get("ssl.key.location"), given.get("ssl.key.password")
+                )
         except OSError as error:
             raise UsageError(f"the files of ssl.* cannot be read: {error}") from error
-        if told.get("ssl.endpoint.identification.algorithm", "https") == "none":
+        if given.get("ssl.endpoint.identification.algorithm", "https") == "none":
             made.check_hostname = False
-        if str(told.get("enable.ssl.certificate.verification", "true")).lower() == "false":
+        if str(given.get("enable.ssl.certificate.verification", "true")).lower() == "false":
             made.check_hostname, made.verify_mode = False, ssl.CERT_NONE
         return made
 
     def authenticate(self, place: str, exchange: Exchange) -> None:
-        """Say who we are on a connection where nothing was asked yet."""
+        """Authenticate on a new connection, before the first request."""
         user, password = (
             str(self.settings.get("sasl.username", "")),
             str(self.settings.get("sasl.password", "")),
@@ -103,14 +105,14 @@ class Security:
             raise AuthenticationError(f"{place} does not offer sasl.mechanism={self.mechanism}")
 
         def say(words: bytes) -> bytes:
-            told = exchange(_SASL_AUTHENTICATE, 0, struct.pack(">i", len(words)) + words)
-            error, size = struct.unpack_from(">hh", told)
+            answer = exchange(_SASL_AUTHENTICATE, 0, struct.pack(">i", len(words)) + words)
+            error, size = struct.unpack_from(">hh", answer)
             at = 4 + max(0, size)
             if error:
-                why = told[4:at].decode(errors="replace") or f"error {error}"
+                why = answer[4:at].decode(errors="replace") or f"error {error}"
                 raise AuthenticationError(f"{place} refused sasl.username={user}: {why}")
-            (size,) = struct.unpack_from(">i", told, at)
-            return told[at + 4 : at + 4 + size]
+            (size,) = struct.unpack_from(">i", answer, at)
+            return answer[at + 4 : at + 4 + size]
 
         if self.mechanism == "PLAIN":
             say(f"\0{user}\0{password}".encode())
@@ -119,7 +121,7 @@ class Security:
 
 
 class Secured(tuple[str, int]):
-    """An address that is a host and a port, as everywhere, and also knows how a client gets in there."""
+    """An address, host and port as everywhere, that also has the security settings of its server."""
 
     security: Security
 
@@ -137,25 +139,25 @@ def security_of(address: tuple[str, int]) -> Security | None:
 
 
 def salted(kind: str, password: str, salt: bytes, iterations: int) -> bytes:
-    """What a server keeps in place of a password (RFC 5802)."""
+    """Return the hash that a server keeps in place of a password (RFC 5802)."""
     return hashlib.pbkdf2_hmac(kind, password.encode(), salt, iterations)
 
 
 def digest(mechanism: str) -> str:
-    """The hash of a SCRAM mechanism, by its name in hashlib."""
+    """Return the hash of a SCRAM mechanism, by its name in hashlib."""
     return _SCRAM[mechanism]
 
 
 def _scram(kind: str, user: str, password: str, say: Callable[[bytes], bytes], place: str) -> None:
-    """The client's side of RFC 5802; the server has to prove as well that it knows the password."""
+    """Authenticate as a client of RFC 5802; the server has to prove that it knows the password, too."""
     nonce = secrets.token_hex(16)
     first = f"n={user.replace('=', '=3D').replace(',', '=2C')},r={nonce}"
     answer = say(f"n,,{first}".encode()).decode()
-    told = dict(part.split("=", 1) for part in answer.split(","))
-    if not told["r"].startswith(nonce):
-        raise AuthenticationError(f"{place} answers SCRAM with a nonce of somebody else")
-    key = salted(kind, password, base64.b64decode(told["s"]), int(told["i"]))
-    without_proof = f"c=biws,r={told['r']}"
+    parts = dict(part.split("=", 1) for part in answer.split(","))
+    if not parts["r"].startswith(nonce):
+        raise AuthenticationError(f"{place} answers SCRAM with the nonce of another client")
+    key = salted(kind, password, base64.b64decode(parts["s"]), int(parts["i"]))
+    without_proof = f"c=biws,r={parts['r']}"
     signed = f"{first},{answer},{without_proof}".encode()
     client_key = hmac.digest(key, b"Client Key", kind)
     signature = hmac.digest(hashlib.new(kind, client_key).digest(), signed, kind)

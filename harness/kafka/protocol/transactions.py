@@ -1,4 +1,4 @@
-"""The raw request by which a producer takes over a transactional id, to the coordinator of the id."""
+"""InitProducerId: the raw request by which a producer takes over a transactional id, sent to its coordinator."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ INIT_PRODUCER_ID = Api("InitProducerId", 22, 0, 4, flexible=2)
 
 @dataclass(frozen=True)
 class ProducerIdentity:
-    """What a coordinator gave; with an error other than 0 nothing."""
+    """The coordinator's answer; the ids are valid only if `error` is 0."""
 
     error: int
     producer_id: int
@@ -22,7 +22,7 @@ class ProducerIdentity:
 def init_producer_id(
     address: Address, transactional_id: str, lasts_ms: int, timeout_s: float
 ) -> ProducerIdentity:
-    """Become the producer of the id. Whoever was it before is fenced, and its open transaction is aborted.
+    """Take over the transactional id. The producer that had it is fenced, and its open transaction is aborted.
 
     `lasts_ms` is the transaction timeout that the id has from then on.
     """
@@ -30,7 +30,7 @@ def init_producer_id(
     def body(version: int) -> Writer:
         made = INIT_PRODUCER_ID.writer(version).text(transactional_id).put("i", lasts_ms)
         if version >= 3:
-            made.put("qh", -1, -1)  # the id has no earlier producer that is ours
+            made.put("qh", -1, -1)  # this client had no producer with this id before
         return made.end()
 
     _version, reader = call(address, INIT_PRODUCER_ID, body, timeout_s)

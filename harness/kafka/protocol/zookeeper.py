@@ -1,7 +1,7 @@
-"""A tiny raw ZooKeeper client: questions to one chosen server over a plain socket, with a limit (as in harness.kafka.protocol.raw_client).
+"""A small raw ZooKeeper client: requests to one chosen server over a plain socket, with a time limit.
 
-Three ports are spoken to. Clients: four letter words, and sessions. Other servers of the ensemble: the port on which they
-vote, and the one on which they follow a leader; there we are a server without a vote, which changes nothing.
+It uses three ports: the client port with four-letter words and sessions, the election port, and the port on which servers
+follow a leader. On the last two it poses as a server without a vote, which changes nothing.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ from dataclasses import dataclass
 
 from harness.kafka.protocol.raw_client import Address, ClosedError, UnansweredError, WireError
 
-# Asked for by sessions; the ensemble ends them when nothing was heard for as long.
+# Session timeout: the ensemble ends a session that was silent for as long.
 _SESSION_MS = 3000
 _CREATE2, _EXISTS, _GET_DATA = 15, 3, 4
 _NO_NODE = -101
 _EPHEMERAL = 1
 _ANYONE = struct.pack(">ii", 1, 31)  # one entry with all permissions
-_CONFIG = "/zookeeper/config"  # always there, and long enough to be worth a measurement of bytes
+_CONFIG = "/zookeeper/config"  # always exists, and is long enough for measuring throughput
 _ELECTION_PROTOCOL = -65536
 _LOOKING, _OBSERVERINFO, _LEADERINFO, _LEARNER_PROTOCOL = 0, 16, 17, 0x10000
-# Ids of servers that are in no ensemble; each connection has its own, as a second one with the same ends the first.
+# Ids of servers outside the ensemble; each connection has its own, since a second one with the same id ends the first.
 _STRANGERS = itertools.count(1_000_000 + os.getpid() * 1000)
 ARE_YOU_OK = b"ruok"
-NONSENSE = b"\xff" * 24  # on any of the ports: no length, no protocol and no packet begins like this
+NONSENSE = b"\xff" * 24  # invalid on all three ports: no length, protocol or packet begins like this
 
 
 class MuteError(ClosedError):
-    """Closed in order without a word: nobody is there, or the answer was lost, after which a server closes."""
+    """The server closed the connection without an answer: no server is there, or its answer was lost."""
 
 
 @dataclass(frozen=True)
 class ServerStanding:
-    """What a server says about itself."""
+    """The state that a server reports of itself."""
 
-    mode: str  # leader, follower; empty: it serves nobody for the moment
-    epoch: int  # of the leader under which its last change was made; -1: not told
+    mode: str  # leader, follower; empty: it does not serve at the moment
+    epoch: int  # of the leader under which its last change was made; -1: not reported
 
 
 def standing(address: Address, timeout_s: float) -> ServerStanding:
@@ -54,29 +54,29 @@ def parse_standing(text: str) -> ServerStanding:
 
 
 def are_you_ok(address: Address, timeout_s: float) -> None:
-    """The cheapest question, also without a quorum; raises WireError when no answer comes."""
+    """Send the cheapest request, which works without a quorum too; raise WireError if no answer comes."""
     four_letters(address, ARE_YOU_OK.decode(), timeout_s)
 
 
 def four_letters(address: Address, word: str, timeout_s: float) -> str:
-    """The answer to one of the words that the server was told to allow; the server closes after it."""
+    """Return the answer to a four-letter word that the server allows; the server closes the connection after it."""
     with _Connection(address, timeout_s) as connection:
         connection.send(word.encode())
         answer = connection.receive_all()
     if not answer:
-        raise MuteError(f"{connection.place} is not there: it closed without an answer to {word}")
+        raise MuteError(f"{connection.place} cannot be reached: it closed without an answer to {word}")
     return answer.decode(errors="replace")
 
 
 def ask_vote(address: Address, timeout_s: float) -> None:
-    """On the port of elections: a server without a vote asks for the present vote, and is told at once."""
+    """Ask for the current vote on the election port, as a server without a vote; it is answered at once."""
     with _Connection(address, timeout_s) as connection:
         connection.send(vote_hello() + vote_question())
         connection.receive_frame()
 
 
 def ask_to_follow(address: Address, timeout_s: float) -> None:
-    """On the port of a leader: an observer introduces itself and is told the epoch. Only a leader listens there."""
+    """Ask for the epoch on the port of a leader, as an observer. Only a leader listens there."""
     with _Connection(address, timeout_s) as connection:
         connection.send(follow_question())
         (kind,) = struct.unpack(">i", connection.receive(4))
@@ -90,51 +90,51 @@ def follow_question() -> bytes:
 
 
 def vote_hello() -> bytes:
-    """How a server begins a connection for elections: its id and where it could be reached."""
+    """Return the first message of an election connection: the server's id and address."""
     where = b"localhost:1"
     return struct.pack(">qqi", _ELECTION_PROTOCOL, next(_STRANGERS), len(where)) + where
 
 
 def vote_question(padding: int = 0) -> bytes:
-    """A vote for nobody. What follows the epoch is not read if it names no version."""
+    """Return a vote for no server. ZooKeeper ignores the bytes after the epoch if they have no version."""
     vote = struct.pack(">iqqq", _LOOKING, -1, -1, 0) + bytes(padding and padding + 24)
     return struct.pack(">i", len(vote)) + vote
 
 
 def session_hello() -> bytes:
-    """How a client begins: a new session. It is answered by one frame."""
+    """Return the first message of a client: a request for a new session, answered by one frame."""
     body = struct.pack(">iqiqi", 0, 0, _SESSION_MS, 0, 16) + bytes(16) + b"\0"
     return struct.pack(">i", len(body)) + body
 
 
 def session_question(padding: int = 0) -> bytes:
-    """What the ensemble's members are, which any server tells from memory; bytes that follow it are not read."""
+    """Return a request for the members of the ensemble, answered from memory; the padding is not read."""
     return _request(_GET_DATA, _text(_CONFIG) + b"\0" + bytes(padding))
 
 
 def exists(address: Address, path: str, timeout_s: float) -> bool:
-    """Whether there is such a node, as this server knows."""
+    """Return True if the node exists, as this server knows."""
     error, _answer = _in_session(address, _request(_EXISTS, _text(path) + b"\0"), timeout_s)
     if error not in (0, _NO_NODE):
-        raise WireError(f"{address[0]}:{address[1]} did not tell whether there is {path}: error {error}")
+        raise WireError(f"{address[0]}:{address[1]} did not answer whether {path} exists: error {error}")
     return error == 0
 
 
 def leader_time_ms(address: Address, timeout_s: float) -> int:
-    """The wall clock of the leader, which stamps every change: that of a node which goes when its session ends."""
+    """Return the wall clock of the leader, by the creation time of an ephemeral node: the leader stamps every change."""
     path = f"/onceproof-clock-{next(_STRANGERS)}"
     access = _ANYONE + _text("world") + _text("anyone")
     body = _text(path) + struct.pack(">i", 0) + access + struct.pack(">i", _EPHEMERAL)
     error, answer = _in_session(address, _request(_CREATE2, body), timeout_s)
     if error:
-        raise WireError(f"{address[0]}:{address[1]} did not make {path}: error {error}")
+        raise WireError(f"{address[0]}:{address[1]} did not create {path}: error {error}")
     (size,) = struct.unpack_from(">i", answer)
     _made, _changed, created_ms = struct.unpack_from(">qqq", answer, 4 + size)
     return int(created_ms)
 
 
 def _in_session(address: Address, request: bytes, timeout_s: float) -> tuple[int, bytes]:
-    """Error and answer of one request in a session of its own, which is ended in order."""
+    """Send one request in a new session, which is closed after it; return the error and the answer."""
     with _Connection(address, timeout_s) as connection:
         connection.send(session_hello() + request + _request(-11, b""))
         connection.receive_frame()
@@ -153,7 +153,7 @@ def _text(text: str) -> bytes:
 
 
 class _Connection:
-    """A socket with one limit for all that is done with it; errors are those of harness.kafka.protocol.raw_client."""
+    """A socket with one time limit for all calls; it raises the errors of harness.kafka.protocol.raw_client."""
 
     def __init__(self, address: Address, timeout_s: float) -> None:
         self.place = f"{address[0]}:{address[1]}"
@@ -185,7 +185,7 @@ class _Connection:
         while len(parts) < size:
             part = self._receive(size - len(parts))
             if not part:
-                raise ClosedError(f"{self.place} is not there: closed before the answer was complete")
+                raise ClosedError(f"{self.place} cannot be reached: closed before the answer was complete")
             parts += part
         return parts
 
@@ -217,4 +217,4 @@ class _Connection:
     def _raise(self, error: OSError) -> None:
         if isinstance(error, TimeoutError):
             raise UnansweredError(f"{self.place} did not answer within {self._timeout_s:g} s") from None
-        raise ClosedError(f"{self.place} is not there: {error}") from error
+        raise ClosedError(f"{self.place} cannot be reached: {error}") from error

@@ -1,1 +1,1 @@
-"""What a worker process does: one role a file, `role_class` at its end."""
+"""Roles of worker processes: one role a file, `role_class` at its end."""

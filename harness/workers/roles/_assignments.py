@@ -1,4 +1,4 @@
-"""Telling of assignments, and whether a member heard of one in time."""
+"""Record assignments of partitions, and whether the member learnt of them in time."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ AWAY_S = 2.0  # below every session and poll timeout
 
 
 class Assignments:
-    """Of one member. One that has not polled for long hears late: what it gives back then may be another one's already."""
+    """The assignments of one member.
+
+    A member that has not polled for long learns of them late: another member may own the partitions that it gives back.
+    """
 
     def __init__(self, ledger: Ledger, reader: str) -> None:
         self._ledger, self._reader = ledger, reader
         self._polled = time.monotonic()
 
     def polled(self) -> None:
-        """A poll has returned."""
+        """Note that a poll has returned."""
         self._polled = time.monotonic()
 
-    def tell(self, how: str, partitions: list[int]) -> None:
+    def record(self, how: str, partitions: list[int]) -> None:
         late = time.monotonic() - self._polled > AWAY_S
         self._ledger.events.write(
             "assignment",

@@ -1,4 +1,4 @@
-"""What every reading worker asks its client library for."""
+"""The consumer settings that all reading workers share."""
 
 from __future__ import annotations
 

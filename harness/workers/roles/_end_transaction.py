@@ -1,4 +1,4 @@
-"""How a worker ends a transaction, and what it tells of that."""
+"""End a transaction and record it."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ from harness.workers.breakpoints import BRIEFLY_S, Moment, Moments
 
 
 def end_transaction(
-    producer: Transactional, did: str, limit_s: float, moments: Moments, tell: Callable[..., Any]
+    producer: Transactional, did: str, limit_s: float, moments: Moments, record: Callable[..., Any]
 ) -> tuple[str, Outcome]:
-    """What was done in the end, commit or abort, and what became of it. A commit that is refused is made an abort."""
-    tell(step="end", did=did)
+    """End the transaction. A rejected commit is followed by an abort.
+
+    Returns the last request, "commit" or "abort", and its outcome.
+    """
+    record(step="end", did=did)
     outcome = _commit(producer, limit_s, moments) if did == "commit" else producer.abort(limit_s)
     if outcome is Outcome.REJECTED:
         did = "abort"
-        tell(step="end", did=did)
+        record(step="end", did=did)
         outcome = producer.abort(limit_s)
-    tell(step="ended", did=did, outcome=outcome)
+    record(step="ended", did=did, outcome=outcome)
     return did, outcome
 
 

@@ -1,4 +1,4 @@
-"""Producers that are lost one after the other: pauses that grow, and an end."""
+"""Growing pauses between lost producers, and a limit after which the worker fails."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LOOK_EVERY_S = 0.05
 
 
 class Patience:
-    """Record lost producers of one worker, and wait before the next one.
+    """Records the lost producers of one worker, and waits before the next one.
 
     The first loss after an acked record costs no time, as when a producer is fenced. Losses without an acked record in between
     are followed by a pause that doubles up to LONGEST_PAUSE_S; after MOST_IN_A_ROW of them the worker fails.
@@ -28,7 +28,7 @@ class Patience:
         self._in_a_row = 0
 
     def ended(self, session: Session, lost: Exception | None) -> None:
-        """Record the loss, if it is one, and return when the next producer may be opened or the worker has to stop."""
+        """Record the loss, if there is one, and return when the next producer may be opened or the worker has to stop."""
         if lost is None:
             self._in_a_row = 0
             return
@@ -45,7 +45,7 @@ class Patience:
 
     @property
     def pause_s(self) -> float:
-        """How long to wait before the next producer."""
+        """The pause before the next producer."""
         if self._in_a_row < 2:
             return 0.0
         return float(min(FIRST_PAUSE_S * 2 ** (self._in_a_row - 2), LONGEST_PAUSE_S))

@@ -20,7 +20,7 @@ class ChurningConsumerRole(ConsumerRole):
         super().__init__(spec, board)
         self._churn = spec["churn"]
         self._random = random.Random(spec["seed"])
-        self._settles_at: float | None = None  # from then on it stays; counted from its first record on
+        self._settles_at: float | None = None  # it stays from then on; set when its first record arrives
         self._leaves_at = self._stalls_at = NEVER
 
     def work(self, client: Client, ledger: Ledger, until: Callable[[], bool]) -> None:
@@ -33,7 +33,7 @@ class ChurningConsumerRole(ConsumerRole):
                 time.sleep(self._churn["away_s"])
 
     def _plan(self) -> None:
-        """When to leave or to stall next."""
+        """Set the time of the next leave or stall."""
         if self._settles_at is None:
             return
         due = time.monotonic() + self._random.uniform(0.5, 1.5) * self._churn["stay_s"]
@@ -63,7 +63,7 @@ class ChurningConsumerRole(ConsumerRole):
         self._stall_when_due()
 
     def _stall_when_due(self) -> None:
-        """As an application that works on one batch for too long. Thrown out or not, it goes on, and leaves later."""
+        """Stop polling, as an application does that works on one batch for too long; then go on, removed from the group or not."""
         if time.monotonic() > self._stalls_at:
             self._stalls_at = NEVER
             time.sleep(self._churn["stall_s"])

@@ -36,7 +36,7 @@ class ConsumerRole:
     def _be_a_member(
         self, client: Client, ledger: Ledger, journal: RowJournal, until: Callable[[], bool]
     ) -> None:
-        """From joining the group until leaving it."""
+        """Join the group, read until `until()` is true, and leave."""
         consumer = self._open(client, ledger)
         take = self._commit_then_work if self._spec["mode"] == Mode.AT_MOST_ONCE else self._work_then_commit
         try:
@@ -44,7 +44,7 @@ class ConsumerRole:
                 batch = consumer.poll(POLL_S)
                 self._assignments.polled()
                 for offsets, outcome, error in batch.commits:
-                    self._tell_commit(ledger, offsets, outcome, error)
+                    self._record_commit(ledger, offsets, outcome, error)
                 take(batch, consumer, journal, ledger)
                 self._board.show(self._counters)
             self._commit(consumer, ledger)
@@ -56,8 +56,8 @@ class ConsumerRole:
         self._assignments = Assignments(ledger, spec["name"])
 
         def on_assignment(how: str, partitions: list[int]) -> None:
-            self._assignments.tell(how, partitions)
-            # What another member does from here on is not ours to commit; what comes back starts anew.
+            self._assignments.record(how, partitions)
+            # From here on another member may commit these partitions. If they come back, reading starts at its commit.
             for partition in partitions:
                 self._uncommitted.pop(partition, None)
                 self._committed.pop(partition, None)
@@ -91,7 +91,7 @@ class ConsumerRole:
             self._record(batch, journal)
 
     def _at_the_end(self, batch: Batch) -> None:
-        """Behind the last record may stand markers; the end tells that nothing is left before it."""
+        """Commit the end of a partition that was read to its end: only markers may follow the last record."""
         for partition, end in batch.ends.items():
             if end > self._committed.get(partition, -1):
                 self._uncommitted[partition] = max(end, self._uncommitted.get(partition, 0))
@@ -109,12 +109,12 @@ class ConsumerRole:
         if self._spec.get("auto_commit"):
             consumer.store(
                 offsets
-            )  # when they are committed is up to the library, which tells it with a later batch
+            )  # the library commits them in its own time and reports that with a later batch
             self._committed |= offsets
             return Outcome.ACKED
         outcome, error = consumer.commit(offsets)
         self._last_commit = time.monotonic()
-        self._tell_commit(ledger, offsets, outcome, error)
+        self._record_commit(ledger, offsets, outcome, error)
         if outcome is Outcome.ACKED:
             self._committed |= offsets
             self._counters = self._counters.plus(committed=1)
@@ -123,7 +123,9 @@ class ConsumerRole:
             self._uncommitted = {**offsets, **self._uncommitted}
         return outcome
 
-    def _tell_commit(self, ledger: Ledger, offsets: Mapping[int, int], outcome: Outcome, error: str) -> None:
+    def _record_commit(
+        self, ledger: Ledger, offsets: Mapping[int, int], outcome: Outcome, error: str
+    ) -> None:
         ledger.events.write(
             "commit", reader=self._spec["name"], offsets=offsets, outcome=outcome, error=error
         )

@@ -1,6 +1,6 @@
-"""A member of a pipeline: it reads the input in a group, makes the output of it and remembers how far it is.
+"""A member of a pipeline: it reads the input in a group, sends the output and commits its position.
 
-In exactly-once all of that is one transaction, and after an abort it reads again what it had read, as an application must.
+In exactly-once all of that is one transaction, and after an abort it reads the same input again, as an application must.
 The other modes differ in when the position is committed: after the output was acked, or before it is sent.
 """
 
@@ -40,7 +40,7 @@ from harness.workers.roles._patience import Patience
 
 POLL_S = 0.1
 FLUSH_LIMIT_S = 30.0
-SEND_OFFSETS_LIMIT_S = 15.0  # a group that shares its partitions anew waits for all of its members
+SEND_OFFSETS_LIMIT_S = 15.0  # a rebalance waits for all members of the group
 ASK_LIMIT_S = 10.0
 ASK_AGAIN_S = 0.1
 
@@ -60,7 +60,7 @@ class CopierRole:
         consumer = client.open_consumer(self._consumer_spec(), self._on_assignment)
         self._speaks_for_it: Consumer = consumer
         if self._spec["kind"] == Pipeline.NO_GROUP_METADATA:
-            # One that knows the group's name and is no member: all that the broker is told then.
+            # A consumer that knows the group's name and is not a member: its metadata name no member.
             stranger = replace(self._consumer_spec(), assign={})
             self._speaks_for_it = client.open_consumer(stranger, lambda how, partitions: None)
         incarnation = self._spec["incarnation"]
@@ -91,7 +91,7 @@ class CopierRole:
             Mode.AT_MOST_ONCE: self._commit_then_send,
         }.get(Mode(self._spec["mode"]), self._send_then_commit)
         most, txn = self._spec["inputs_per_transaction"], 0
-        # A producer before this one may have left the reader ahead of what is committed.
+        # An earlier producer may have left the reader ahead of the committed offsets.
         self._rewind(consumer)
         while not until():
             batch = consumer.poll(POLL_S, self._random.randint(1, most))
@@ -105,7 +105,7 @@ class CopierRole:
                 self._rewind(consumer)
             session.show(self._counters)
 
-    # --- the ways to do it; each says whether to go on from here, or else to read again what was read ---
+    # --- one function per mode; each returns True to go on from here, False to read the batch again ---
 
     def _in_a_transaction(
         self, session: Session, producer: Producer, consumer: Consumer, batch: Batch, positions: Mapping[int, int], txn: int
@@ -113,17 +113,18 @@ class CopierRole:
         assert isinstance(producer, Transactional)
         abort_intended = self._random.random() < self._spec["aborted_share"]
         intent = "abort" if abort_intended else "commit"
-        tell = partial(self._ledger.events.write, "txn", session=session.number, txn=txn, intent=intent)
-        tell(step="begin")
+        record = partial(self._ledger.events.write, "txn", session=session.number, txn=txn, intent=intent)
+        record(step="begin")
         producer.begin()
         made = self._send(session, producer, batch, txn, abort_intended)
-        # Who is asked to stop at a moment does so in a transaction that matters: with output, and to be committed.
+        # The worker stops only in a transaction that matters: with output, and meant to be committed.
         moments = self._moments if made and not abort_intended else NO_MOMENTS
-        # Looked at once: who is asked only now has not flushed yet, and stops in a later transaction.
+        # Read the request once: if it arrives after this point the records are not flushed yet, so the worker stops in
+        # a later transaction.
         after_produce = moments.wanted(Moment.AFTER_PRODUCE)
         midways = bool(made) and self._moments.wanted(midway(intent))
         if after_produce or midways or abort_intended:
-            # Aborting drops what is still in the local queue; flushed, the records really stand in the log.
+            # Aborting drops the records in the local queue; after a flush they are in the log.
             producer.flush(FLUSH_LIMIT_S)
         if after_produce:
             moments.come_to(Moment.AFTER_PRODUCE)
@@ -138,19 +139,21 @@ class CopierRole:
         moments.come_to(Moment.AFTER_SEND_OFFSETS)
         did = "commit" if sent is Outcome.ACKED and not abort_intended else "abort"
         if sent is Outcome.UNKNOWN:
-            raise ProducerLost(f"whether transaction {txn} has its offsets is unknown: {producer.trouble}")
+            raise ProducerLost(
+                f"transaction {txn}: it is unknown whether its offsets were added: {producer.trouble}"
+            )
         if made:
             self._moments.come_to(before(did))
-        did, outcome = end_transaction(producer, did, self._spec["end_limit_s"], self._moments, tell)
+        did, outcome = end_transaction(producer, did, self._spec["end_limit_s"], self._moments, record)
         if did == "commit":
-            self._tell_commit(positions, outcome, "")
+            self._record_commit(positions, outcome, "")
         if outcome is not Outcome.ACKED:
-            # The next producer of this id ends what this one left open, and fences it, late requests included.
+            # The next producer with this id ends the open transaction and fences this one, late requests included.
             raise ProducerLost(f"the end of transaction {txn} is {outcome.name.lower()}: {producer.trouble}")
         moments.come_to(Moment.AFTER_COMMIT)
         if did == "commit" and by_consumer:
             outcome, error = consumer.commit(positions)
-            self._tell_commit(positions, outcome, error)
+            self._record_commit(positions, outcome, error)
         return did == "commit"
 
     def _send_then_commit(
@@ -160,17 +163,17 @@ class CopierRole:
         producer.flush(FLUSH_LIMIT_S)
         self._moments.come_to(Moment.AFTER_PRODUCE)
         if session.journal.outcomes[Outcome.ACKED] - acked_before < sent:
-            return False  # not all of it is known to be written: make it again
+            return False  # some records may not be written: send the output again
         outcome, error = consumer.commit(positions)
-        self._tell_commit(positions, outcome, error)
+        self._record_commit(positions, outcome, error)
         return True
 
     def _commit_then_send(
         self, session: Session, producer: Producer, consumer: Consumer, batch: Batch, positions: Mapping[int, int], txn: int
     ) -> bool:  # fmt: skip
         outcome, error = consumer.commit(positions)
-        self._tell_commit(positions, outcome, error)
-        if outcome is Outcome.ACKED and len(batch.rows):  # else it is not worked on: that is the mode
+        self._record_commit(positions, outcome, error)
+        if outcome is Outcome.ACKED and len(batch.rows):  # at-most-once drops the batch if its commit failed
             self._moments.come_to(Moment.AFTER_COMMIT)
             self._send(session, producer, batch)
             if self._moments.wanted(Moment.AFTER_PRODUCE):
@@ -179,12 +182,12 @@ class CopierRole:
         producer.poll(0)
         return True
 
-    # --- parts of them ---
+    # --- parts of these functions ---
 
     def _send(
         self, session: Session, producer: Producer, batch: Batch, txn: int = 0, abort_intended: bool = False
     ) -> int:
-        """Work on what was read: it is recorded as delivered now. How many records were sent."""
+        """Record the batch as delivered and send its effects. Return how many records were sent."""
         if not len(batch.rows):
             return 0
         self._journal.append(batch.rows)
@@ -197,7 +200,7 @@ class CopierRole:
         return len(messages)
 
     def _positions(self, batch: Batch) -> dict[int, int]:
-        """Behind the last record may stand markers; the end tells that nothing is left before it."""
+        """Return the offsets to commit: behind the last record, or the end where only markers follow it."""
         positions = dict(batch.positions)
         for partition, end in batch.ends.items():
             if end > self._committed.get(partition, -1):
@@ -205,13 +208,13 @@ class CopierRole:
         return positions
 
     def _rewind(self, consumer: Consumer) -> None:
-        """Read again from what the group has committed. That the reader goes back is its own wish, and told."""
+        """Go back to the committed offsets of the group, and record it: reading records again is then intended."""
         while (partitions := consumer.rewind(ASK_LIMIT_S)) is None and not self._until():
             time.sleep(ASK_AGAIN_S)
         if partitions:
-            self._assignments.tell("rewound", partitions)
+            self._assignments.record("rewound", partitions)
 
-    def _tell_commit(self, positions: Mapping[int, int], outcome: Outcome, error: str) -> None:
+    def _record_commit(self, positions: Mapping[int, int], outcome: Outcome, error: str) -> None:
         self._ledger.events.write(
             "commit", reader=self._spec["name"], offsets=positions, outcome=outcome, error=error
         )
@@ -220,7 +223,7 @@ class CopierRole:
             self._counters = self._counters.plus(committed=1)
 
     def _on_assignment(self, how: str, partitions: list[int]) -> None:
-        self._assignments.tell(how, partitions)
+        self._assignments.record(how, partitions)
         for partition in partitions:
             self._committed.pop(partition, None)
 

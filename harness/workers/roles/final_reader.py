@@ -1,9 +1,9 @@
 """The final reader: a fresh client that reads each partition of every topic from its log start to its end, twice.
 
-Read_uncommitted and read_committed are read apart. The bounds are recorded first, once they stand still:
-reading too early after a failover shows false losses. They are asked for again when a partition was read that far: a
-partition is done when its reading has reached the end that was asked for after it began, and only then its `reading`
-event says so. So a reader that is killed half way leaves true evidence of what it has read and what it has not.
+It reads once with read_uncommitted and once with read_committed. It records the bounds first, once they no longer change:
+reading too early after a failover shows false losses. When it has read a partition up to its end, it asks for the end
+again; the partition is done when the reading has reached an end that was asked for after the reading began, and only then
+its `reading` event is written. So a reader that is killed half way leaves true evidence of which partitions were read.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from harness.ledger.journal import Ledger, RowJournal
 from harness.ledger.manifest import ISOLATIONS
 from harness.workers.counters import Board
 
-STANDS_STILL_S = 0.3
+BOUNDS_EVERY_S = 0.3  # between two questions for the bounds
 OPEN_TRANSACTIONS_LIMIT_S = 15.0  # how long to wait for a last stable offset below the end
 
 
@@ -47,7 +47,7 @@ Bounds = tuple[int, int, int]  # start, end and last stable offset
 
 
 def _end(isolation: str, bounds: Bounds) -> int:
-    """Up to where a reader of this isolation can read."""
+    """Return the offset up to which a reader of this isolation can read."""
     return bounds[1] if isolation == "read_uncommitted" else bounds[2]
 
 
@@ -96,7 +96,7 @@ class _Reading:
         return start, end, self._committed.bounds(partition, left)[1]
 
     def bounds(self) -> dict[int, Bounds]:
-        """Bounds of each partition, the same in two readings in a row."""
+        """Return the bounds of each partition once two questions in a row have had the same answers."""
         give_up_open = time.monotonic() + OPEN_TRANSACTIONS_LIMIT_S
         before: dict[int, Bounds] = {}
         while True:
@@ -108,7 +108,7 @@ class _Reading:
                     self._write_bounds("before", partition, bounds)
                 return now
             before = now
-            time.sleep(STANDS_STILL_S)
+            time.sleep(BOUNDS_EVERY_S)
 
     def _write_bounds(self, when: str, partition: int, bounds: Bounds) -> None:
         start, end, stable = bounds
@@ -119,9 +119,9 @@ class _Reading:
     def read(
         self, isolation: str, bounds: Mapping[int, Bounds], log: RowJournal, effects: RowJournal
     ) -> list[int]:
-        """Read all; returns the partitions whose end was not reached in time."""
+        """Read all partitions; return those whose end was not reached in time."""
         reached = {p: start for p, (start, _, _) in bounds.items()}
-        until = {p: _end(isolation, told) for p, told in bounds.items()}
+        until = {p: _end(isolation, at) for p, at in bounds.items()}
         left = set(bounds)
         consumer = self._open(isolation, {p: reached[p] for p in sorted(left)})
         try:
@@ -134,7 +134,7 @@ class _Reading:
                     log.append(batch.rows)
                 if batch.effects is not None and len(batch.effects):
                     effects.append(batch.effects)
-                # Behind the last record may stand markers: there only the end-of-partition mark tells.
+                # Markers may follow the last record: there only the end-of-partition event shows that the end is reached.
                 for partition, end in (*batch.positions.items(), *batch.ends.items()):
                     reached[partition] = max(end, reached[partition])
         finally:
@@ -144,7 +144,7 @@ class _Reading:
         return sorted(left)
 
     def _done(self, isolation: str, partition: int, reached: int, until: dict[int, int]) -> bool:
-        """Whether the end that is asked for now was reached; it is then recorded, after the rows that were read."""
+        """Ask for the end again. If it is reached, record that, behind the rows that were read, and return True."""
         if reached < until[partition]:
             return False
         now = self._ask(partition)

@@ -1,7 +1,7 @@
-"""An observer: reads every topic of a run from its first record on, in one isolation, while things break.
+"""An observer: reads every topic of a run from its first record on, with one isolation level, during the faults.
 
-It is no member of any group and commits nothing. What it was given is compared with the log as the final reader finds
-it: a record that was there and is gone, or was never meant to be seen, is known from here alone.
+It is not a member of any group and commits nothing. Reconciliation compares its records with the log of the final reader:
+only an observer shows a record that was there and is gone, or that should never have been visible.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ObserverRole:
 
     def work(self, client: Client, ledger: Ledger, until: Callable[[], bool]) -> None:
         topics = [str(topic["name"]) for topic in self._spec["topics"]]
-        # Before any row: who seals the ledger has to know that this reader is none of the group.
+        # Before any row: sealing has to know that this reader is not a member of the group.
         ledger.events.write("observer", isolation=self._spec["isolation"], topics=topics)
         journal = ledger.deliveries()
         readings: list[_TopicObserver] = []

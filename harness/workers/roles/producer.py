@@ -1,4 +1,4 @@
-"""A producer that sends plain records at a steady pace until it is told to stop."""
+"""A producer that sends plain records at a steady pace until it is asked to stop."""
 
 from __future__ import annotations
 

@@ -67,8 +67,8 @@ class TransactionalProducerRole:
                 time.sleep(self._spec["rest_s"])
                 return
             if outcome is Outcome.UNKNOWN:
-                # Trying to end it again on the same producer could end the next transaction instead, should
-                # the first request be late. A new producer fences the old one, late requests included.
+                # If the first request is late, ending the transaction again on the same producer could end the next
+                # transaction instead. A new producer fences the old one, late requests included.
                 raise ProducerLost(f"the end of transaction {txn} is unknown: {producer.trouble}")
 
     def _transact(
@@ -82,17 +82,18 @@ class TransactionalProducerRole:
     ) -> Outcome:
         assert isinstance(producer, Transactional)
         intent = "abort" if abort_intended else "commit"
-        tell = partial(ledger.events.write, "txn", session=session.number, txn=txn, intent=intent)
-        tell(step="begin")
+        record = partial(ledger.events.write, "txn", session=session.number, txn=txn, intent=intent)
+        record(step="begin")
         producer.begin()
         self._send(session, producer, session.next_messages(size, txn, abort_intended), intent)
         slow = not abort_intended and self._random.random() < self._spec.get("timed_out_share", 0)
-        # Who is asked to stop at a moment does so in a transaction that is meant to be committed.
+        # The worker stops only in a transaction that is meant to be committed.
         moments = NO_MOMENTS if abort_intended else self._moments
-        # Looked at once: who is asked only now has not flushed yet, and stops in a later transaction.
+        # Read the request once: if it arrives after this point the records are not flushed yet, so the worker stops in
+        # a later transaction.
         after_produce = moments.wanted(Moment.AFTER_PRODUCE)
         if abort_intended or slow or after_produce:
-            # Aborting drops what is still in the local queue; flushed, the records really stand in the log.
+            # Aborting drops the records in the local queue; after a flush they are in the log.
             producer.flush(FLUSH_LIMIT_S)
         if after_produce:
             moments.come_to(Moment.AFTER_PRODUCE)
@@ -100,11 +101,11 @@ class TransactionalProducerRole:
             self._outsleep_the_coordinator(producer)
             ledger.events.write("outslept", session=session.number, txn=txn)
         self._moments.come_to(before(intent))
-        _, outcome = end_transaction(producer, intent, self._spec["end_limit_s"], self._moments, tell)
+        _, outcome = end_transaction(producer, intent, self._spec["end_limit_s"], self._moments, record)
         return outcome
 
     def _send(self, session: Session, producer: Producer, messages: list[Message], intent: str) -> None:
-        """All at once, or one by one over some time, as an application does that works on each."""
+        """Send all at once, or one by one over `spread_s`, as an application does that works on each record."""
         spread_s, sent = self._spec.get("spread_s", 0), 0
         half = len(messages) // 2
         if half and self._moments.wanted(midway(intent)):
@@ -120,7 +121,7 @@ class TransactionalProducerRole:
             producer.poll(spread_s / len(messages))
 
     def _outsleep_the_coordinator(self, producer: Producer) -> None:
-        """Until it has surely given the transaction up: its timeout, and how often the coordinator looks."""
+        """Wait until the coordinator has surely aborted the transaction: its timeout, plus the interval of the coordinator's checks."""
         wake = time.monotonic() + self._spec["give_up_s"]
         while time.monotonic() < wake:
             producer.poll(0.1)

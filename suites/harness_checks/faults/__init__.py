@@ -1,1 +1,1 @@
-"""Whether each fault bites and heals on real brokers, and hits nothing else."""
+"""Checks that each fault bites and heals on real brokers, and hits nothing else."""

@@ -1,6 +1,6 @@
-"""Networks of their own for a few servers, joined by a bridge, as an engine makes them for containers.
+"""Network namespaces for a few servers, joined by a bridge, as a container engine makes them.
 
-Each lives as long as a process inside it, and those die with the test run: nothing can be left behind.
+Each exists as long as a process inside it, and these processes die with the test run: nothing can be left behind.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ class Networks:
         self._ip(self._switch.pid, "link add bridge0 type bridge", "link set bridge0 up")
 
     def end(self, name: str, *, broker: bool = True, controller: bool = False) -> End:
-        """A server of this name, which runs when this returns."""
+        """Start a server with this name and return its end; it runs when this returns."""
         self._numbers[name] = len(self._numbers) + 1
         self.start(name)
         member = Member(name, self._numbers[name], broker, controller)
         return End(member, self._address(name), lambda: self._pid(name))
 
     def start(self, name: str) -> None:
-        """In a network that is new, with the addresses that the name had before, as an engine gives them."""
+        """Start a server in a new network, with the addresses that the name had before, as an engine does."""
         process = self._spawn(name, sys.executable, "-m", "suites.harness_checks.faults._tiny_server")
         self._processes[name] = process
         port = f"port{process.pid}"
@@ -52,7 +52,7 @@ class Networks:
         wait_until(lambda: _listens(process.pid), 20.0, f"{name} does not listen")
 
     def kill(self, name: str) -> None:
-        """Its network goes first: the kernel alone may keep it for minutes, for what was not acknowledged."""
+        """Kill a server. Its network is deleted first: the kernel may keep it for minutes, for unacknowledged data."""
         process = self._processes[name]
         self._ip(self._switch.pid, f"link delete port{process.pid}")
         child_process.end(process)
@@ -81,7 +81,7 @@ class Networks:
 
 
 def _listens(pid: int) -> bool:
-    """Both ports, as the kernel tells; state 0A is LISTEN."""
+    """Return True if both ports listen, as the kernel reports; state 0A is LISTEN."""
     lines = Path(f"/proc/{pid}/net/tcp").read_text(encoding="ascii").splitlines()[1:]
     ports = {int(line.split()[1].split(":")[1], 16) for line in lines if line.split()[3] == "0A"}
     return {Port.INTERNAL, Port.CONTROLLER} <= ports

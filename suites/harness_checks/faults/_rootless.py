@@ -1,7 +1,7 @@
-"""Every fault that has to work without root and without Docker, on a cluster of this process's own.
+"""Check every fault that has to work without root and without Docker, on a cluster started by this process.
 
 Called by test_without_root as an ordinary user, as `python -m suites.harness_checks.faults._rootless FOLDER`; prints a line of JSON for
-each fault: what was checked, by which way, and the proofs.
+each fault: the fault, the way that was used, and the proofs.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ FAULTS: list[Fault] = [
     ShortRetention(),
     AddPartitions(),
 ]
-# What must not be asked for: that would need root.
+# Options that need root must not be used.
 OPTIONS = Options(fuse=False, clocks=True, byteman=True)
 
 
 @contextmanager
 def in_use(arena: BareArena) -> Iterator[None]:
-    """Some records at any time, read by the group: there have to be some to delete, and requests to hold."""
+    """Write and read records all the time: faults need records to delete and requests to hold."""
     ended = threading.Event()
     servers = {"bootstrap.servers": arena.cluster.bootstrap_servers(Lane.PRODUCE), "log_level": 0}
     producer = Producer({**servers, "socket.timeout.ms": 3000})
@@ -93,8 +93,10 @@ def main(folder: Path) -> None:
         with in_use(arena):
             for fault in FAULTS:
                 checked = check_fault(fault, arena, leader_of().pick(arena))
-                told = {"uid": os.geteuid(), "way": checked.bite.way, "bite": checked.bite.proof}
-                print(json.dumps({"fault": str(fault), **told, "healing": checked.healing.proof}), flush=True)
+                report = {"uid": os.geteuid(), "way": checked.bite.way, "bite": checked.bite.proof}
+                print(
+                    json.dumps({"fault": str(fault), **report, "healing": checked.healing.proof}), flush=True
+                )
 
 
 if __name__ == "__main__":

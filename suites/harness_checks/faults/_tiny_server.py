@@ -1,6 +1,6 @@
-"""A server that speaks as much Kafka as probes of links do, and counts what arrives. Run as a program.
+"""A server that speaks as much Kafka as link probes need, and counts the bytes that arrive. Run as a program.
 
-A real broker would take half a minute and a gigabyte for three of them, and its answers prove no more about packets.
+Three real brokers would take half a minute and a gigabyte, and would prove no more about packets.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from harness.clusters.links.mesh import Port
 from harness.kafka.protocol import raw_client
 
 FETCH, API_VERSIONS = 1, 18
-PUT, COUNT, STREAM = 1000, 1001, 1002  # ours: bytes to count, how many there were, answers without end
+PUT, COUNT, STREAM = 1000, 1001, 1002  # not Kafka's: bytes to count, their number, endless answers
 CHUNK_BYTES = 4096
 _EVERY_S = 0.01
 _HEADER = struct.Struct(">hhih")  # api key, version, correlation, length of the client's name
@@ -58,7 +58,7 @@ async def _answer(writer: asyncio.StreamWriter, correlation: int, body: bytes) -
 
 
 def arrived(address: raw_client.Address, timeout_s: float) -> int:
-    """How many bytes a server was given so far."""
+    """Return the number of bytes that a server has received."""
     count: int = struct.unpack(">q", raw_client.ask(address, raw_client.request(COUNT, 0, b""), timeout_s))[0]
     return count
 

@@ -1,4 +1,4 @@
-"""Faults of clients in real runs: they bite, they heal, and what was promised holds."""
+"""Faults of clients in real runs: they bite, they heal, and the promises hold."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_holds(
 @pytest.mark.conformance
 @pytest.mark.parametrize("mode", [Mode.AT_LEAST_ONCE, Mode.EXACTLY_ONCE])
 def test_holds_with_a_zombie_in_the_group(execute: Execute, mode: Mode) -> None:
-    """Stopped for longer than its session lasts, a consumer is thrown out, and does not know it when it wakes up."""
+    """A consumer that is paused for longer than its session is removed from the group and does not know it when it resumes."""
     schedule = once(PauseWorker(), on=consumer(1), after_s=0.5, hold_s=13.0)
     result = execute(Scenario(name=f"{mode}-pause_worker-zombie", mode=mode, schedule=schedule))
     assert result.verdict is Verdict.HELD, result.explain()
@@ -68,7 +68,7 @@ def test_holds_with_a_zombie_in_the_group(execute: Execute, mode: Mode) -> None:
 
 @dataclass(frozen=True)
 class _SeenInRecords(SkewClock):
-    """Looks at the records that are written while the clock is wrong."""
+    """A SkewClock that reads the records that are written while the clock is wrong."""
 
     off_by_s: list[float] = field(default_factory=list, hash=False)
 
@@ -81,7 +81,7 @@ class _SeenInRecords(SkewClock):
 
 
 def _newest_is_off_by_s(arena: Arena) -> float:
-    """How far the time of a record that is written now is from the time at which it is written."""
+    """Return the difference between a new record's timestamp and the real time."""
     place = arena.cluster.bootstrap_servers(Lane.CONTROL)
     reader = Consumer({"bootstrap.servers": place, "group.id": f"{arena.topic}-looker"})
     parts = [

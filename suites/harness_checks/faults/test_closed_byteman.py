@@ -1,4 +1,4 @@
-"""Byteman in a real broker: it listens nowhere, and another user of the machine can give it no order. TRUST S2"""
+"""Byteman in a real broker: it listens on no port, and another user of the machine cannot give it orders. TRUST S2"""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.smoke
 NOBODY = 65534
 _TOPIC = TopicSettings(partitions=1, replication_factor=1, min_insync_replicas=1)
 
-# What another user could try: write an order, replace the file of one, add a rule.
+# Attempts of another user: write an order, replace its file, add a rule.
 TRY = """
 import sys
 from pathlib import Path
@@ -50,7 +50,7 @@ print(" ".join(["tried", *done]))
 
 @pytest.fixture(scope="module", params=[True, False], ids=["with-byteman", "plain"])
 def arena(request: pytest.FixtureRequest) -> Iterator[BareArena]:
-    """In a folder that every user can enter, as a runs folder may be."""
+    """A cluster in a folder that every user can enter, as a runs folder may be."""
     folder = Path(tempfile.mkdtemp(prefix="onceproof-closed-"))
     folder.chmod(0o755)
     options = Options(byteman=request.param)
@@ -73,14 +73,14 @@ def test_a_broker_listens_on_the_ports_of_kafka_only(arena: BareArena) -> None:
     assert broker.pid is not None
     kafka = {Port.CONTROL, Port.INTERNAL, Port.CONTROLLER, Port.PRODUCE, Port.CONSUME}
     found = listening_ports(broker.pid)
-    assert found, "the look itself works"
+    assert found, "the check itself works"
     assert found <= set(kafka)
     command = Path(f"/proc/{broker.pid}/cmdline").read_text()
     assert ("javaagent" in command) is broker.options.byteman
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-def test_another_user_cannot_give_orders_and_we_can(arena: BareArena) -> None:
+def test_another_user_cannot_give_orders_and_the_owner_can(arena: BareArena) -> None:
     broker = the_broker(arena)
     if not broker.options.byteman:
         assert not (broker.folder / "byteman").exists()

@@ -1,4 +1,4 @@
-"""What control groups do to brokers in containers: memory taken away, a disk with a rate; also over restarts."""
+"""Control groups on brokers in containers: less memory, limited disk throughput, also across restarts."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_bites_and_heals(
 def test_a_broker_short_of_memory_that_is_killed_starts_and_is_short_of_it_again(
     arena: BareArena, node: ContainerBroker
 ) -> None:
-    """Twice: what was in the page cache before does not count for the container that is started again."""
+    """Kill and start twice: the page cache of the earlier container does not count for the new one."""
     fault = Starve(memory_mb=8)
     for _ in range(2):
         with fault.hold(arena, [node]) as bite:
@@ -124,7 +124,7 @@ def test_a_rate_that_is_taken_back_while_the_broker_is_down_does_not_come_back(
     assert arena.cluster.residue() == []
 
 
-def test_what_cannot_be_throttled_is_named(
+def test_a_disk_that_cannot_be_throttled_is_an_error(
     arena: BareArena, node: ContainerBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(FaultError, match=f"the disk of {node.name} cannot be slow_append by a rate"):

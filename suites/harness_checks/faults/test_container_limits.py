@@ -1,4 +1,4 @@
-"""Limits on a real container: each is told by the kernel, bites, and is gone when it was taken away."""
+"""Limits on a real container: the kernel reports each, it bites, and it is gone after its removal."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SPIN = "i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done"
 
 @pytest.fixture(scope="module")
 def container(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Container]:
-    """It has this machine's programs, and a folder of this machine's disk at /data."""
+    """A container with this machine's programs, and a folder of this machine's disk at /data."""
     client = engine().client()
     sweep_labelled(client)
     client.api.import_image_from_data(_links_to_usr(), *IMAGE.split(":"))
@@ -78,7 +78,7 @@ def run(container: Container, command: str) -> tuple[float, int | None]:
 
 
 def home(container: Container, controller: str) -> Home:
-    """Its control group."""
+    """Return the control group of the container."""
     pid = host_pid(container)
     assert pid is not None
     found = home_of(pid, controller)
@@ -87,7 +87,7 @@ def home(container: Container, controller: str) -> Home:
 
 
 def cpu_limit(container: Container) -> float | None:
-    """As the kernel tells."""
+    """Return the processor limit that the kernel reports."""
     group = home(container, "cpu")
     if group.version == 2:
         quota, period = (group.folder / "cpu.max").read_text(encoding="ascii").split()
@@ -99,14 +99,14 @@ def cpu_limit(container: Container) -> float | None:
 
 
 def cpu_used(container: Container, command: str) -> float:
-    """Of one processor, while it ran: what others on this machine do changes the time, not the share."""
+    """Return the share of one processor that the command used; other load on this machine changes its time, not the share."""
     _code, output = container.exec_run(["/bin/bash", "-c", f"TIMEFORMAT='%R %U %S'; time {{ {command}; }}"])
     assert isinstance(output, bytes)
     real, user, system = map(float, output.split()[-3:])
     return (user + system) / real
 
 
-def test_the_processors(container: Container) -> None:
+def test_a_processor_limit_slows_the_container(container: Container) -> None:
     assert cpu_limit(container) is None
     limit_cpu(container, 0.02)
     assert cpu_limit(container) == pytest.approx(0.02)
@@ -119,8 +119,8 @@ def test_the_processors(container: Container) -> None:
     assert much > little
 
 
-def test_the_memory(container: Container) -> None:
-    """What can be taken back is, and who wants the rest waits for it. A restart is a new group, without a limit."""
+def test_a_memory_limit_reclaims_the_page_cache(container: Container) -> None:
+    """Reclaimable memory is taken back, and new requests wait for it. A restart makes a new group without a limit."""
     assert run(container, "dd if=/dev/zero of=/data/cached bs=1M count=32")[1] == 0
     memory = MemoryGroup(home(container, "memory"))
     before = memory.look()
@@ -154,7 +154,9 @@ def test_the_memory(container: Container) -> None:
     ],
     ids=["direct writes", "fsync", "reads"],
 )
-def test_the_disk(container: Container, folder: Path, kind: Io, command: str) -> None:
+def test_a_disk_limit_slows_reads_and_writes(
+    container: Container, folder: Path, kind: Io, command: str
+) -> None:
     """2 MiB at 0.5 MiB a second."""
     (folder / "file").write_bytes(bytes(2 * MIB))
     group = IoGroup(home(container, "blkio"), disk_of(folder))

@@ -1,4 +1,4 @@
-"""Damage to the log files of a real cluster's brokers: it shows, it heals, and no record is lost while a copy is whole."""
+"""Damage to log files of real brokers: it is noticed, it heals, and no record is lost while one copy is intact."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from suites.support.arena import BareArena
 pytestmark = pytest.mark.conformance
 PARTITIONS = 2
 RECORDS = 4000
-# Small segments, so that there are several; and what was flushed is written down soon, so that Kafka does not look
-# through all of the log after a kill.
+# Small segments, so that there are several; frequent recovery checkpoints, so that Kafka does not scan the whole log after
+# a kill.
 SEGMENTS = {"segment.bytes": 1024 * 1024}
 SETTINGS = {"log.flush.offset.checkpoint.interval.ms": "500"}
 
@@ -62,7 +62,7 @@ def filled(cluster: LocalCluster, topic: str, partitions: int, extra: Mapping[st
 
 
 def read_all(cluster: LocalCluster, topic: str, content: Content, *, check_crcs: bool) -> Content:
-    """What a new reader gets, up to where the content goes; raises KafkaException for what the client refuses."""
+    """Return the records that a new reader gets, up to the end of the content; raises KafkaException for refused records."""
     settings = {
         "bootstrap.servers": cluster.bootstrap_servers(Lane.CONTROL),
         "group.id": "reader",
@@ -94,7 +94,7 @@ def read_all(cluster: LocalCluster, topic: str, content: Content, *, check_crcs:
 
 
 def as_final_reader(cluster: LocalCluster, topic: str, records: int) -> Batch:
-    """What the final reader's client gets of partition 0."""
+    """Return the records of partition 0 that the final reader's client gets."""
     spec = ConsumerSpec(
         bootstrap=cluster.bootstrap_servers(Lane.CONTROL), topic=topic, run=1, mode=Mode.IDEMPOTENT,
         isolation="read_uncommitted", assign={0: 0}, check_crcs=True,
@@ -152,11 +152,11 @@ def test_bites_heals_and_loses_nothing(
     record_property("healing", checked.healing.proof)
     print(f"\n{fault} {target}: {checked.bite.proof} | {checked.healing.proof}")
     assert read_all(cluster, "orders", content, check_crcs=True) == content
-    assert all(log.end() == RECORDS // PARTITIONS for log in logs_of(arena, everybody(cluster)))
+    assert all(log.end() == RECORDS // PARTITIONS for log in logs_of(arena, all_brokers(cluster)))
 
 
 def test_all_copies_cut_lose_records(cluster: LocalCluster) -> None:
-    """The opposite of the above, and why the default is one broker: nobody is left to fetch from."""
+    """If all copies are truncated no broker has the records any more; so the default is one broker."""
     acked = filled(cluster, "cut", 1, {})
     arena = BareArena(cluster, "cut")
     fault = TruncateLog(1)
@@ -165,13 +165,13 @@ def test_all_copies_cut_lose_records(cluster: LocalCluster) -> None:
         assert bite.bit, bite.proof
     healing = fault.healed(arena, nodes)
     assert healing.healed, healing.proof
-    ends = {log.end() for log in logs_of(arena, everybody(cluster))}
+    ends = {log.end() for log in logs_of(arena, all_brokers(cluster))}
     assert len(ends) == 1
     assert ends.pop() < len(acked)
 
 
-def test_a_byte_in_what_was_flushed_stays_and_reaches_consumers(cluster: LocalCluster) -> None:
-    """Kafka never looks again at what it flushed. A leader hands it out; a consumer that checks refuses it, one that
+def test_a_flipped_byte_in_flushed_data_stays_and_reaches_consumers(cluster: LocalCluster) -> None:
+    """Kafka does not check flushed data again. A leader serves it; a consumer that compares checksums refuses it, one that
     does not (the default of librdkafka) gets a wrong value.
     """
     acked = filled(cluster, "rotten", 1, SEGMENTS)
@@ -184,7 +184,9 @@ def test_a_byte_in_what_was_flushed_stays_and_reaches_consumers(cluster: LocalCl
         assert bite.bit, bite.proof
         assert bite.measured == {"bad_batches": 1, "bad_after_start": 1}
         wait_until(lambda: _in_sync(cluster, "rotten", 3), 60.0, "not in sync")
-        assert read_all(cluster, "rotten", acked, check_crcs=True) == acked, "a follower's byte hurts nobody"
+        assert read_all(cluster, "rotten", acked, check_crcs=True) == acked, (
+            "a follower's byte affects no reader"
+        )
         try:
             in_parallel(lambda node: node.kill(), others)
             wait_until(lambda: _leader(cluster, "rotten") == nodes[0].name, 60.0, "it does not lead")
@@ -192,7 +194,7 @@ def test_a_byte_in_what_was_flushed_stays_and_reaches_consumers(cluster: LocalCl
             assert sum(got[at] != acked[at] for at in acked) == 1
             with pytest.raises(KafkaException, match=r"(?i)crc|bad message"):
                 read_all(cluster, "rotten", acked, check_crcs=True)
-            # TRUST T9: what the library refuses is damage to the final reader, never a record that is merely not there.
+            # TRUST T9: the final reader reports a record that the library refuses as damaged, never as missing.
             batch = as_final_reader(cluster, "rotten", len(acked))
             assert batch.rows["offset"].tolist() == [offset for _, offset in sorted(acked)]
             assert any("BAD_MSG" in error for error in batch.errors), batch.errors
@@ -203,7 +205,7 @@ def test_a_byte_in_what_was_flushed_stays_and_reaches_consumers(cluster: LocalCl
     assert read_all(cluster, "rotten", acked, check_crcs=True) == acked
 
 
-def everybody(cluster: LocalCluster) -> list[str]:
+def all_brokers(cluster: LocalCluster) -> list[str]:
     return [node.name for node in cluster.nodes()]
 
 
@@ -219,7 +221,7 @@ def _in_sync(cluster: LocalCluster, topic: str, count: int) -> bool:
 
 
 def _recovery_point(node: Node, topic: str) -> int:
-    """Up to which offset the broker holds the log for flushed."""
+    """Return the offset up to which the broker considers the log flushed."""
     assert isinstance(node, LocalBroker)
     file = node.folder / "data" / "recovery-point-offset-checkpoint"
     lines = [line.split() for line in file.read_text(encoding="ascii").splitlines()] if file.is_file() else []

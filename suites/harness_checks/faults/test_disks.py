@@ -1,4 +1,4 @@
-"""Bad disks on real brokers: each bites and heals, each way; each shows where its name says; what power takes along."""
+"""Disk faults on real brokers: each bites and heals, by every way, and affects the operation in its name; power loss."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ RECORDS = 500
 
 @dataclass(frozen=True)
 class DiskArena(BareArena):
-    way: str = ""  # how its disks are broken
+    way: str = ""  # of breaking its disks
 
 
 @pytest.fixture(scope="module")
@@ -157,7 +157,7 @@ def test_a_slow_read_is_felt_by_producers_that_wait_for_followers(arena: DiskAre
 @pytest.mark.conformance
 @both_ways
 def test_harms_combine_and_outlive_a_kill_and_a_pause(arena: DiskArena) -> None:
-    """Each is taken back by itself; a broker that is started anew has the same disk; asleep it cannot be told."""
+    """Each is undone separately; a restarted broker has the same disk; a paused broker cannot be probed."""
     node = leader_of().pick(arena)[0]
     assert isinstance(node, LocalBroker)
     with ExitStack() as asleep, ExitStack() as held:
@@ -182,7 +182,7 @@ def test_harms_combine_and_outlive_a_kill_and_a_pause(arena: DiskArena) -> None:
 @pytest.mark.conformance
 @by_fuse
 def test_power_of_all_lost_takes_acknowledged_records_unless_each_was_fsynced(arena: DiskArena) -> None:
-    """One broker may lose power, for others have copies. All at once may not."""
+    """The loss of one broker's power loses nothing, since others have copies; the loss of all at once does."""
     lost = {name: _acknowledged_and_lost(arena, target) for name, target in
             (("leader", leader_of()), ("every broker", every_broker()))}  # fmt: skip
     print(f"\nacknowledged records lost, of {RECORDS} before each loss of power: {lost}")

@@ -1,4 +1,4 @@
-"""Faults on links, on a real cluster: every shape and kind bites and heals, and hits nothing besides."""
+"""Link faults on a real cluster: every shape and kind bites and heals, and affects nothing else."""
 
 from __future__ import annotations
 
@@ -68,10 +68,10 @@ def test_bites_and_heals(
 
 @pytest.mark.parametrize("direction", Direction)
 @pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape != "answers"])
-def test_what_is_cut_is_cut_that_way_and_everything_else_passes(
+def test_cuts_affect_only_their_links_and_directions(
     arena: BareArena, shape: str, direction: Direction
 ) -> None:
-    """Asked on every link of the cluster while it is held, not only on those that the fault looks at itself."""
+    """Probe every link of the cluster during the fault, not only the links that the fault itself probes."""
     fault, nodes = Sever(shape, direction), leader_of().pick(arena)
     at, wiring = every_link(arena)
     cut = {each.link for each in fault.cuts(wiring, [node.name for node in nodes])}
@@ -89,7 +89,7 @@ def test_what_is_cut_is_cut_that_way_and_everything_else_passes(
 
 @pytest.mark.parametrize("shape", ["halves", "ring", "bridge"])
 def test_a_partition_that_lasts_longer_than_sessions_heals(arena: BareArena, shape: str) -> None:
-    """Whoever was elected or given up meanwhile: afterwards all links pass and every copy is in sync."""
+    """Whichever brokers were elected or removed meanwhile: afterwards all links pass and every copy is in sync."""
     fault, nodes = Sever(shape), active_controller().pick(arena)
     with fault.hold(arena, nodes) as bite:
         assert bite.bit, bite.proof
@@ -102,14 +102,14 @@ def test_a_partition_that_lasts_longer_than_sessions_heals(arena: BareArena, sha
 
 
 def test_while_requests_are_cut_an_answer_still_comes_through(arena: BareArena) -> None:
-    """A question that was asked before the cut: the broker answers it only after a while, when the cut is there."""
+    """A request that was sent before the cut is answered after a while, during the cut."""
     (node,) = nodes = leader_of().pick(arena)
     assert isinstance(node, LocalBroker)
     fault, link = Sever("clients", Direction.REQUESTS), Link(Lane.PRODUCE.value, node.name)
     with node.long_question(link, TOPIC, 0, wait_s=10.0) as late_answer, fault.hold(arena, nodes) as bite:
         assert bite.bit, bite.proof
-        assert bite.measured["late_answers"] >= 1, "the fault has looked in the same way"
-        assert not late_answer(0.0), "the cut is there, the answer is not"
+        assert bite.measured["late_answers"] >= 1, "the fault has probed in the same way"
+        assert not late_answer(0.0), "the cut is in place, the answer has not come yet"
         assert late_answer(12.0)
     assert fault.healed(arena, nodes).healed
 
@@ -124,12 +124,12 @@ def test_a_reset_of_answers_comes_after_the_broker_has_acted(arena: BareArena) -
             raw_client.produce(lane_address(arena, nodes[0].name), TOPIC, 0, b"reset", 5.0)
     assert fault.healed(arena, nodes).healed
     assert end_of_log(arena, nodes[0].name) == before + 2, (
-        "the record whose answer was lost, and that of the look"
+        "the record whose answer was lost, and the record of the probe"
     )
 
 
-def test_of_a_half_open_connection_the_broker_has_no_end(arena: BareArena) -> None:
-    """That tells it from a cut, which leaves both ends open."""
+def test_a_half_open_connection_has_no_end_at_the_broker(arena: BareArena) -> None:
+    """This distinguishes it from a cut, which leaves both ends open."""
     (node,) = nodes = leader_of().pick(arena)
     assert isinstance(node, LocalBroker)
     for fault, ends in ((Sever("clients"), 1), (FlakyLink("half_open", lanes="clients"), 0)):
@@ -145,14 +145,14 @@ def test_of_a_half_open_connection_the_broker_has_no_end(arena: BareArena) -> No
                 assert ends_at(node.address, Port.PRODUCE) == ends, str(fault)
             connection.settimeout(5.0)
             with pytest.raises((ConnectionError, EOFError)):
-                drained(connection)  # healing closes what was kept open: clients come back by new connections
+                drained(connection)  # healing closes the half-open connections: clients reconnect
         assert fault.healed(arena, nodes).healed
 
 
-def test_a_connection_from_before_is_closed_in_order_by_a_reset_and_counted_anew_by_a_limit(
+def test_an_older_connection_is_closed_by_a_reset_and_counted_from_zero_by_a_limit(
     arena: BareArena,
 ) -> None:
-    """What Toxiproxy does to open connections: said in the words of the faults."""
+    """The behaviour of Toxiproxy for open connections, as the faults document it."""
     nodes = leader_of().pick(arena)
     for fault, answers in ((FlakyLink(lanes="clients"), 0), (FlakyLink("close_after", lanes="clients"), 21)):
         with socket.create_connection(lane_address(arena, nodes[0].name), 5.0) as connection:
@@ -185,9 +185,9 @@ def test_three_faults_on_the_same_links_each_take_back_their_own(arena: BareAren
                 }
             assert node.passes(link)[Direction.BOTH]
         assert {words(left) for left in arena.cluster.residue()} == {"slow_link"}
-        told = node.talk(link, Questions())
-        assert told.ending is Ending.ANSWERED
-        assert told.took_s >= 0.2, "the first fault still holds"
+        answer = node.talk(link, Questions())
+        assert answer.ending is Ending.ANSWERED
+        assert answer.took_s >= 0.2, "the first fault still holds"
     assert arena.cluster.residue() == []
     for fault in (slow, flaky, cut):
         healing = fault.healed(arena, nodes)
@@ -204,7 +204,7 @@ def every_link(arena: BareArena) -> tuple[dict[Link, Severable], Wiring]:
 
 
 def words(residue: str) -> str:
-    """The fault that a toxic's name tells."""
+    """Return the fault that is in the name of a toxic."""
     named = ("slow_link", "flaky_link", "sever")
     return next(name for name in named if name in residue)
 
@@ -216,7 +216,7 @@ def lane_address(arena: BareArena, name: str) -> raw_client.Address:
 
 
 def end_of_log(arena: BareArena, name: str) -> int:
-    """One record is appended to find out."""
+    """Return the end of the log, by appending one record."""
     node = next(node for node in arena.cluster.nodes() if node.name == name)
     assert isinstance(node, LocalBroker)
     return raw_client.produce(node.control, TOPIC, 0, b"end", 5.0) + 1
@@ -227,7 +227,7 @@ def ask(connection: socket.socket) -> None:
 
 
 def answered(connection: socket.socket) -> bool:
-    """False when it is closed in order instead; a reset raises."""
+    """Return False if the connection is closed in an orderly way instead; a reset raises."""
     ask(connection)
     size = connection.recv(4, socket.MSG_WAITALL)
     if len(size) < 4:
@@ -237,7 +237,7 @@ def answered(connection: socket.socket) -> bool:
 
 
 def drained(connection: socket.socket) -> None:
-    """Read until nothing comes; EOFError when it is closed."""
+    """Read until nothing comes; raise EOFError if the connection is closed."""
     try:
         while connection.recv(1 << 16):
             pass
@@ -247,7 +247,7 @@ def drained(connection: socket.socket) -> None:
 
 
 def ends_at(address: str, port: int) -> int:
-    """How many established connections a server has at its own end, as the kernel tells."""
+    """Return the number of established connections at the server's end, as the kernel reports."""
     place = "".join(f"{int(part):02X}" for part in reversed(address.split("."))) + f":{port:04X}"
     rows = [
         line.split() for name in ("tcp", "tcp6") for line in Path("/proc/net", name).read_text().splitlines()
@@ -256,7 +256,7 @@ def ends_at(address: str, port: int) -> int:
 
 
 def test_an_isolated_leader_still_answers_its_clients(arena: BareArena) -> None:
-    """Hazard A17 rests on this: cut from its peers, reachable for producers."""
+    """Hazard A17 depends on this: the leader is cut from its peers but reachable for producers."""
     fault, nodes = Sever(), leader_of().pick(arena)
     before = arena.cluster.view().partitions(TOPIC)[0]
     with fault.hold(arena, nodes) as bite:
@@ -264,14 +264,14 @@ def test_an_isolated_leader_still_answers_its_clients(arena: BareArena) -> None:
         after = arena.cluster.view().partitions(TOPIC)[0]
         assert after.leader != before.leader, "the view follows the side that has the quorum"
         assert arena.cluster.view().produce_round_trip_ms(nodes[0].name) > 0
-        # No metadata gets past the cut: the isolated broker does not know that it was given up.
+        # No metadata gets past the cut: the isolated broker does not know that it was replaced.
         assert isinstance(nodes[0], LocalBroker)
         assert nodes[0].member.id in nodes[0].metadata().brokers
     assert fault.healed(arena, nodes).healed
 
 
 def test_cut_replication_keeps_the_leader(arena: BareArena) -> None:
-    """Hazard A2 rests on this: nobody fetches, and yet neither the leader nor the in-sync set changes."""
+    """Hazard A2 depends on this: no follower fetches, but neither the leader nor the in-sync set changes."""
     fault, nodes = Sever("replication"), leader_of().pick(arena)
     with fault.hold(arena, nodes) as bite:
         assert bite.bit, bite.proof

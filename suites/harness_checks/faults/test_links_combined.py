@@ -1,4 +1,4 @@
-"""Between nodes that are brokers and controllers at once, the traffic with controllers is cut apart from the rest."""
+"""Between combined nodes the traffic with controllers is cut separately from the other traffic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Brokers with two log folders, of which one breaks: they live on with the other, on a real cluster, each way."""
+"""Brokers with two log folders of which one breaks: they continue with the other, on a real cluster, by every way."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.conformance
 
 @dataclass(frozen=True)
 class TwoFolders(BareArena):
-    way: str = ""  # how its disks are broken
+    way: str = ""  # of breaking its disks
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def two_folders(
 @pytest.mark.parametrize(
     "fault", [BrokenDisk(folder=2), BrokenDisk(read_only=True, folder=2)], ids=lambda each: str(each)
 )
-def test_a_broker_lives_on_without_one_of_its_log_folders(
+def test_a_broker_continues_without_one_of_its_log_folders(
     two_folders: TwoFolders, fault: Fault, record_property: Callable[[str, object], None]
 ) -> None:
     (broker,) = leader_of().pick(two_folders)
@@ -55,7 +55,7 @@ def test_a_broker_lives_on_without_one_of_its_log_folders(
     with fault.hold(two_folders, [broker]) as bite:
         assert bite.bit, bite.proof
         print(f"\n{bite.proof} {dict(bite.measured)}")
-        assert broker.pid == pid, "it lives on"
+        assert broker.pid == pid, "the same process continues"
         for state in two_folders.cluster.view().partitions(TOPIC):
             assert (broker.name in state.in_sync) == (places[state.partition] == "1")
             assert state.leader is not None
@@ -69,7 +69,7 @@ def test_a_broker_lives_on_without_one_of_its_log_folders(
 
 
 @pytest.mark.parametrize("two_folders", ["byteman"], indirect=True)
-def test_without_a_second_log_folder_the_fault_says_what_is_missing(
+def test_a_missing_log_folder_is_an_error_that_names_the_option(
     two_folders: TwoFolders,
 ) -> None:
     nodes = leader_of().pick(two_folders)

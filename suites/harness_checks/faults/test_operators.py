@@ -1,6 +1,6 @@
-"""What operators do, on a real cluster under load: each fault bites and heals, and what the modes make of it.
+"""Operator actions on a real cluster under load: each fault bites and heals, and the modes hold or lose as documented.
 
-One cluster for all: three brokers and a controller of its own, and brokers that look every second for what expired.
+One cluster for all tests: three brokers and one controller; the brokers check retention every second.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def campaign(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) ->
 
 @contextmanager
 def under_load(cluster: LocalCluster, topic: str) -> Iterator[BareArena]:
-    """A topic that is written to, and a group that has committed a part of what is there."""
+    """A topic under load, and a group that has committed a part of its records."""
     arena, ended = BareArena(cluster, topic), threading.Event()
     bootstrap = {"bootstrap.servers": cluster.bootstrap_servers(Lane.CONTROL), "log_level": 0}
     producer = Producer({**bootstrap, "message.timeout.ms": 60000})
@@ -118,8 +118,7 @@ def test_bites_and_heals(
     cluster.delete_topic(topic)
 
 
-def test_what_is_not_there_cannot_be_deleted_or_expire(cluster: LocalCluster) -> None:
-    """The opposite: on an empty topic nothing bites."""
+def test_deleting_and_expiring_do_not_bite_on_an_empty_topic(cluster: LocalCluster) -> None:
     arena = BareArena(cluster, "empty")
     cluster.create_topic(arena.topic, TopicSettings())
     for fault in (DeleteRecords(), DeleteRecords(beyond_group=True), ShortRetention()):
@@ -156,14 +155,14 @@ def test_the_modes_hold(campaign: Campaign, fault: Fault, mode: Mode) -> None:
     schedule = once(fault, on=leader_of(), after_s=1.0, hold_s=2.0)
     result = campaign.run(Scenario(name=f"{mode}-{fault}", mode=mode, schedule=schedule)).result()
     assert result.verdict is Verdict.HELD, result.explain()
-    # What was deleted is told apart from what was lost, and only where something was deleted.
+    # Deleted records are not counted as lost, and only faults that delete have any.
     assert (result.count("expired") > 0) == isinstance(fault, LOG_STARTS_MOVE), result.explain()
     unchanged = read_json(result.run.manifest, "")["topic_unchanged"]
     assert unchanged is not isinstance(fault, AddPartitions)
 
 
-def test_what_nobody_had_read_is_expired_and_not_lost(campaign: Campaign) -> None:
-    """The only reader is dead while records are deleted that it never got."""
+def test_unread_deleted_records_are_expired_and_not_lost(campaign: Campaign) -> None:
+    """The only reader is dead while records that it never got are deleted."""
     delete = DeleteRecords(share=1.0, beyond_group=True)
     scenario = Scenario(
         name="at_least_once-delete_unread",
@@ -181,12 +180,12 @@ def test_what_nobody_had_read_is_expired_and_not_lost(campaign: Campaign) -> Non
     assert result.count("expired") >= beyond, result.explain()
     never = result.count("in_log") + result.count("expired") - result.count("delivered")
     print(f"\n{result.count('expired')} expired, of which at least {never} were never given to the group")
-    assert never > 0, "nobody had read it"
+    assert never > 0, "some records were never read"
 
 
 @pytest.mark.control
 @pytest.mark.parametrize("mode", [Mode.AT_LEAST_ONCE, Mode.EXACTLY_ONCE])
-def test_an_unclean_election_loses_what_was_acked(campaign: Campaign, mode: Mode) -> None:
+def test_an_unclean_election_loses_acked_records(campaign: Campaign, mode: Mode) -> None:
     scenario = Scenario(
         name=f"control-{mode}-unclean_election",
         mode=mode,

@@ -1,4 +1,4 @@
-"""Links cut by packet filters, in real networks: what is cut is cut that way, and everything else passes."""
+"""Links cut by packet filters, in real networks: each cut affects its link and direction only."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from suites.harness_checks.faults._tiny_server import API_VERSIONS, CHUNK_BYTES,
 pytestmark = [
     pytest.mark.conformance,
     pytest.mark.skipif(os.geteuid() != 0, reason="only root may make networks and set rules in them"),
-    pytest.mark.skipif(shutil.which("ip") is None, reason="there is no ip (Debian: iproute2)"),
+    pytest.mark.skipif(shutil.which("ip") is None, reason="the program ip is missing (Debian: iproute2)"),
 ]
 
 LINK, BACK, CONTROLLER = Link("one", "two"), Link("two", "one"), Link("one", "three", controller=True)
@@ -92,7 +92,7 @@ def connect(ends: dict[str, End], link: Link) -> socket.socket:
 
 
 def asked(ends: dict[str, End], of: str) -> int:
-    """Bytes that have arrived there, as it says over a link that is not cut."""
+    """Return the number of bytes that the server has received, as it reports over a link that is not cut."""
     pid = ends["three"].pid()
     assert pid is not None
     return in_network_of(pid, lambda: arrived((ends[of].address, Port.INTERNAL), 5.0))
@@ -123,7 +123,7 @@ def test_the_links_are_those_of_the_mesh(links: PacketLinks, ends: dict[str, End
 
 @pytest.mark.parametrize("link", [LINK, CONTROLLER], ids=str)
 @pytest.mark.parametrize("direction", Direction)
-def test_what_is_cut_is_cut_that_way_and_everything_else_passes(
+def test_cuts_affect_only_their_links_and_directions(
     links: PacketLinks, ends: dict[str, End], link: Link, direction: Direction
 ) -> None:
     everything = every_link(links, ends)
@@ -142,13 +142,13 @@ def test_what_is_cut_is_cut_that_way_and_everything_else_passes(
     assert links.residue() == []
 
 
-def test_both_ways_as_two_one_way_cuts(links: PacketLinks) -> None:
-    """Connections can still be made, but nothing gets through: the probe that cuts let ask gets no answer either."""
+def test_two_one_way_cuts_stop_both_directions(links: PacketLinks) -> None:
+    """Connections can still be opened, but no data passes: the probe gets no answer either."""
     links.sever([Cut(LINK, Direction.REQUESTS), Cut(LINK, Direction.ANSWERS)], "test")
     assert links.passes(LINK) == DEAD
 
 
-def test_a_connection_from_before_is_cut_and_goes_on_after(links: PacketLinks, ends: dict[str, End]) -> None:
+def test_an_older_connection_is_cut_and_then_continues(links: PacketLinks, ends: dict[str, End]) -> None:
     with connect(ends, LINK) as connection:
         assert round_trip(connection)
         links.sever([Cut(LINK)], "test")
@@ -158,14 +158,14 @@ def test_a_connection_from_before_is_cut_and_goes_on_after(links: PacketLinks, e
             connection.recv(1)
         links.take_back("test")
         connection.settimeout(5.0)
-        assert len(connection.recv(14, socket.MSG_WAITALL)) == 14, "what was lost is sent again"
+        assert len(connection.recv(14, socket.MSG_WAITALL)) == 14, "lost data is sent again"
         assert round_trip(connection)
 
 
 def test_while_answers_are_cut_requests_of_any_size_arrive(
     links: PacketLinks, ends: dict[str, End], record_property: Callable[[str, object], None]
 ) -> None:
-    """On one connection: an answer is lost, and then as much is sent as a stalled connection would never take."""
+    """On one connection an answer is lost, then more data is sent than a stalled connection would accept."""
     before = asked(ends, "two")
     with connect(ends, LINK) as connection:
         assert round_trip(connection)
@@ -180,7 +180,7 @@ def test_while_answers_are_cut_requests_of_any_size_arrive(
         assert received(connection, 0.5) == 0
         links.take_back("test")
         connection.settimeout(20.0)
-        assert len(connection.recv(14, socket.MSG_WAITALL)) == 14, "the answer that was lost comes now"
+        assert len(connection.recv(14, socket.MSG_WAITALL)) == 14, "the lost answer comes now"
 
 
 def test_while_requests_are_cut_answers_go_on(links: PacketLinks, ends: dict[str, End]) -> None:
@@ -195,18 +195,18 @@ def test_while_requests_are_cut_answers_go_on(links: PacketLinks, ends: dict[str
         assert cut_rate > open_rate / 2 > 10 * CHUNK_BYTES
         assert asked(ends, "two") == before
         links.take_back("test")
-        wait_until(lambda: asked(ends, "two") == before + 1000, 10.0, "what was lost is not sent again")
+        wait_until(lambda: asked(ends, "two") == before + 1000, 10.0, "lost data is not sent again")
 
 
 @pytest.mark.control
 def test_losing_all_packets_of_requests_stalls_answers_too(ends: dict[str, End]) -> None:
-    """The opposite of the test above: why a one-way cut loses data only."""
+    """This is why a one-way cut drops only packets with data."""
     everything = f"ip saddr {ends['one'].address} tcp dport {Port.INTERNAL:d} drop"
     with connect(ends, LINK) as streaming:
         streaming.sendall(raw_client.request(STREAM, 0, b""))
         open_rate = received(streaming, 1.0)
         inside(ends, "two", "nft", "-f", "-", text=ruleset([everything]))
-        received(streaming, 1.0)  # what fits into the window
+        received(streaming, 1.0)  # the rest of the window
         cut_rate = received(streaming, 1.0)
         inside(ends, "two", "nft", "-f", "-", text=ruleset([]))
     print(f"\nanswers: {open_rate} bytes in a second, {cut_rate} in the second one without acknowledgements")
@@ -214,7 +214,7 @@ def test_losing_all_packets_of_requests_stalls_answers_too(ends: dict[str, End])
 
 
 def test_a_large_request_is_lost_as_a_whole(links: PacketLinks, ends: dict[str, End]) -> None:
-    """Only its last segment says "push": a rule that looks for that would let most of it pass."""
+    """Only its last segment has the push flag: a rule for that flag would let most of the request pass."""
     with connect(ends, LINK) as connection:
         links.sever([Cut(LINK, Direction.REQUESTS)], "test")
         connection.settimeout(0.5)
@@ -225,13 +225,13 @@ def test_a_large_request_is_lost_as_a_whole(links: PacketLinks, ends: dict[str, 
 
 
 def arrived_on(ends: dict[str, End], link: Link, port: int) -> int:
-    """Bytes that have arrived on the connection from this port, as the kernel tells at the server."""
-    told = inside(ends, link.destination, "ss", "-tinH", f"dport = :{port}")
-    found = re.search(r"bytes_received:(\d+)", told)
+    """Return the bytes that arrived on the connection from this port, as the server's kernel reports."""
+    output = inside(ends, link.destination, "ss", "-tinH", f"dport = :{port}")
+    found = re.search(r"bytes_received:(\d+)", output)
     return int(found[1]) if found else 0
 
 
-def test_questions_from_before_are_answered_while_requests_are_cut(links: PacketLinks) -> None:
+def test_earlier_requests_are_answered_while_requests_are_cut(links: PacketLinks) -> None:
     with links.long_question(LINK, "orders", 0, wait_s=1.5) as answered:
         links.sever([Cut(LINK, Direction.REQUESTS)], "test")
         assert not answered(0.0)
@@ -241,13 +241,13 @@ def test_questions_from_before_are_answered_while_requests_are_cut(links: Packet
         assert not answered(1.5)
 
 
-def test_a_talk_through_a_link(links: PacketLinks) -> None:
+def test_a_conversation_through_a_link_is_measured(links: PacketLinks) -> None:
     assert links.talk(LINK, Questions(3, limit_s=2.0)).ending is Ending.ANSWERED
     links.sever([Cut(LINK, Direction.ANSWERS)], "test")
     assert links.talk(LINK, Questions(3, limit_s=0.5)).ending is Ending.SILENT
 
 
-def test_two_may_cut_one_link_and_each_takes_back_its_own(links: PacketLinks) -> None:
+def test_two_owners_cut_one_link_and_each_removes_its_own_cut(links: PacketLinks) -> None:
     links.sever([Cut(LINK, Direction.REQUESTS), Cut(BACK)], "a")
     links.sever([Cut(LINK, Direction.REQUESTS), Cut(LINK, Direction.ANSWERS)], "b")
     assert links.doers() == ["a", "b"]
@@ -269,7 +269,7 @@ def test_a_new_network_has_no_rules_until_they_are_renewed(
     links.sever([Cut(LINK, direction), Cut(CONTROLLER)], "test")
     for name in ("two", "one"):
         networks.kill(name)
-        assert links.passes(LINK) == DEAD, "nobody is there"
+        assert links.passes(LINK) == DEAD, "no server is there"
         networks.start(name)
         links.renew(name)
         assert links.passes(LINK) == LEFT[direction]
@@ -277,7 +277,7 @@ def test_a_new_network_has_no_rules_until_they_are_renewed(
     assert links.passes(BACK) == OPEN
 
 
-def test_a_cut_of_a_node_that_does_not_run_holds_once_it_does(networks: Networks, links: PacketLinks) -> None:
+def test_a_cut_of_a_stopped_node_takes_effect_when_it_starts(networks: Networks, links: PacketLinks) -> None:
     networks.kill("two")
     links.sever([Cut(LINK, Direction.REQUESTS)], "test")
     networks.start("two")
@@ -291,14 +291,14 @@ def test_a_cut_of_a_node_that_does_not_run_holds_once_it_does(networks: Networks
     assert links.passes(LINK) == OPEN
 
 
-def test_rules_of_somebody_else_with_our_name_are_seen(links: PacketLinks, ends: dict[str, End]) -> None:
+def test_leftover_rules_of_another_harness_are_reported(links: PacketLinks, ends: dict[str, End]) -> None:
     PacketLinks(ends).sever([Cut(LINK, Direction.ANSWERS)], "a harness that forgot")
     assert links.residue() == [f"one: a harness that forgot {LINK} answers data"]
     links.renew("one")
     assert links.residue() == []
 
 
-def test_a_link_that_is_not_there_is_named(links: PacketLinks) -> None:
+def test_an_unknown_link_is_an_error_that_lists_the_links(links: PacketLinks) -> None:
     with pytest.raises(FaultError, match=r"no link one->nobody; there are: one->two, "):
         links.sever([Cut(Link("one", "nobody"))], "test")
     assert links.doers() == []

@@ -1,4 +1,4 @@
-"""Faults on processes and their clocks, on a real cluster: each bites and heals, by every way that this machine has."""
+"""Faults on processes and clocks of a real cluster: each bites and heals, by every way that this machine has."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_bites_and_heals(
     print(f"\n{fault} {target} ({checked.bite.way}): {checked.bite.proof} | {checked.healing.proof}")
 
 
-def test_all_controllers_gone_leave_nobody_to_elect(arena: BareArena) -> None:
+def test_without_controllers_no_leader_is_elected(arena: BareArena) -> None:
     voters = arena.cluster.view().controllers()
     fault, nodes = Kill(), [node for node in arena.nodes() if node.name in voters]
     with fault.hold(arena, nodes) as bite:
@@ -86,7 +86,7 @@ def test_all_controllers_gone_leave_nobody_to_elect(arena: BareArena) -> None:
 
 
 def test_a_quorum_that_is_stopped_as_a_whole_does_not_hang(arena: BareArena) -> None:
-    """Nobody is left to say good-bye to: what waits for that is killed, and the proof tells."""
+    """The last servers wait for a quorum that is gone: they are killed, and the proof reports it."""
     fault, nodes = Restart(limit_s=5.0), everyone().pick(arena)
     with fault.hold(arena, nodes) as bite:
         assert bite.bit, bite.proof
@@ -98,7 +98,7 @@ def test_a_quorum_that_is_stopped_as_a_whole_does_not_hang(arena: BareArena) -> 
 
 
 def test_a_clean_stop_moves_leaders_sooner_than_a_session_lasts(arena: BareArena) -> None:
-    """3 s is what the controller waits for a broker that says nothing."""
+    """The controller waits 3 s for a silent broker."""
     with Restart().hold(arena, leader_of().pick(arena)) as bite:
         assert bite.bit, bite.proof
         assert bite.measured["killed"] == 0
@@ -106,7 +106,7 @@ def test_a_clean_stop_moves_leaders_sooner_than_a_session_lasts(arena: BareArena
     assert Restart().healed(arena, every_broker().pick(arena)).healed
 
 
-def test_starving_by_signals_keeps_the_node_among_those_that_are_asked(
+def test_a_node_starved_by_signals_does_not_count_as_paused(
     arena: BareArena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cpu, "place_for", lambda pid: None)
@@ -119,7 +119,7 @@ def test_starving_by_signals_keeps_the_node_among_those_that_are_asked(
     with Starve(0.2).hold(arena, nodes):
         assert node.residue() == [f"{node.name} is starved"], "stopped now and then, but not paused"
         node.pause()
-        wait_until(node.paused, 5.0, "a pause of its own still counts")
+        wait_until(node.paused, 5.0, "a real pause still counts")
         node.resume()
     assert Starve(0.2).healed(arena, nodes).healed
     assert node.residue() == []
@@ -145,7 +145,7 @@ needs_memory_groups = pytest.mark.skipif(NO_MEMORY is not None, reason=str(NO_ME
 
 @needs_memory_groups
 @pytest.mark.parametrize("target", [leader_of(), active_controller()], ids=str)
-def test_memory_that_is_taken_away_is_missed_and_given_back(arena: BareArena, target: Target) -> None:
+def test_taking_memory_bites_and_heals(arena: BareArena, target: Target) -> None:
     checked = check_fault(Starve(memory_mb=8), arena, target.pick(arena))
     missed = checked.bite.measured
     assert missed.get("refused_during", 0) > 0 or missed["ended"] == 1
@@ -184,12 +184,12 @@ def test_a_wrong_clock_outlives_a_restart_and_only_that_clock_is_wrong(arena: Ba
         (wrong,) = [broker for broker in brokers if broker.name == nodes[0].name]
         wrong.kill()
         wrong.restart()
-        wait_until(lambda: _tells(wrong), 30.0, "its probe partition has no leader")
+        wait_until(lambda: _reports_clock(wrong), 30.0, "its probe partition has no leader")
         assert wrong.clock_offset_s() == pytest.approx(120, abs=0.5)
     assert fault.healed(arena, nodes).healed
 
 
-def _tells(broker: LocalBroker) -> bool:
+def _reports_clock(broker: LocalBroker) -> bool:
     try:
         broker.clock_offset_s()
     except ClusterError:
@@ -197,7 +197,7 @@ def _tells(broker: LocalBroker) -> bool:
     return True
 
 
-def test_of_the_controllers_only_the_active_one_tells_its_time(arena: BareArena) -> None:
+def test_only_the_active_controller_reports_its_time(arena: BareArena) -> None:
     view = arena.cluster.view()
     idle = [name for name in view.controllers() if name != view.active_controller()]
     nodes = [node for node in arena.nodes() if node.name == idle[0]]
@@ -207,7 +207,7 @@ def test_of_the_controllers_only_the_active_one_tells_its_time(arena: BareArena)
     assert arena.cluster.residue() == []
 
 
-def test_without_clocks_the_fault_says_what_is_missing(
+def test_skewing_without_clocks_is_an_error_that_names_the_option(
     arena: BareArena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nodes = leader_of().pick(arena)

@@ -1,4 +1,4 @@
-"""Requests held on a real cluster: late ends of transactions, with the sender still there and with it gone."""
+"""Held requests on a real cluster: late ends of transactions, of live and of killed senders."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from harness.testing.check_fault import check_fault
 from harness.waiting import wait_until
 from suites.support.arena import TOPIC, BareArena
 
-WITHOUT_WAITING = HoldRequests(("EndTxn",), within_s=0.1)  # for tests that send the request only after that
+WITHOUT_WAITING = HoldRequests(("EndTxn",), within_s=0.1)  # for tests that send the request later
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def open_producer(arena: BareArena, **more: Any) -> Producer:
 
 
 def committed(arena: BareArena) -> set[str]:
-    """The values that a read_committed reader sees now."""
+    """Return the values that a read_committed reader sees now."""
     consumer = Consumer(
         {
             "bootstrap.servers": arena.cluster.bootstrap_servers(Lane.CONTROL),
@@ -83,7 +83,7 @@ def coordinator_of(arena: BareArena, transactional_id: str) -> list[Node]:
 
 @contextmanager
 def transactions(arena: BareArena, transactional_id: str) -> Iterator[None]:
-    """A load of small transactions, through whatever happens."""
+    """Run small transactions all the time, whatever errors happen."""
     stop = threading.Event()
 
     def work() -> None:
@@ -98,7 +98,7 @@ def transactions(arena: BareArena, transactional_id: str) -> Iterator[None]:
                     producer.produce(arena.topic, b"load")
                     producer.commit_transaction(20)
             except KafkaException:
-                continue  # fenced, or the end is unknown: a new one goes on
+                continue  # fenced, or the end is unknown: continue with a new producer
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
@@ -121,8 +121,8 @@ def test_passes_the_check_of_its_contract(
 
 
 @pytest.mark.conformance
-def test_nothing_is_held_when_nobody_ends_a_transaction(arena: BareArena) -> None:
-    """The opposite: the proxy is in the way, another kind of request comes and passes."""
+def test_other_requests_are_not_held(arena: BareArena) -> None:
+    """The proxy is in place, and a request of another kind passes."""
     nodes = leader_of(0).pick(arena)
     producer = open_producer(arena)
     with HoldRequests(("EndTxn",), within_s=2.0).hold(arena, nodes) as bite:
@@ -141,9 +141,9 @@ def test_a_late_end_commits_the_transaction_of_a_patient_sender(arena: BareArena
     with WITHOUT_WAITING.hold(arena, nodes):
         producer.begin_transaction()
         producer.produce(TOPIC, b"patient", partition=0)
-        with pytest.raises(KafkaException) as told:
+        with pytest.raises(KafkaException) as raised:
             producer.commit_transaction(2)
-        assert told.value.args[0].retriable(), "nobody knows yet how it ended"
+        assert raised.value.args[0].retriable(), "the end is still unknown"
         check_held(arena, nodes, b"patient")
     healing = WITHOUT_WAITING.healed(arena, nodes)
     print(f"\n{healing}")
@@ -205,7 +205,7 @@ def test_a_late_end_commits_the_transaction_of_a_killed_sender(arena: BareArena)
 @pytest.mark.conformance
 @pytest.mark.parametrize("late", [True, False], ids=["late", "in-time"])
 def test_a_late_end_ends_the_next_transaction(arena: BareArena, late: bool) -> None:
-    """Hazard A22: the client asks again on a new connection; the first request then ends what came after it."""
+    """Hazard A22: the client asks again on a new connection; the first request then ends the next transaction."""
     name = f"next-{late}"
     producer = open_producer(arena, **{"transactional.id": name, "socket.timeout.ms": 3000})
     producer.init_transactions(30)
@@ -215,7 +215,7 @@ def test_a_late_end_ends_the_next_transaction(arena: BareArena, late: bool) -> N
             held.enter_context(WITHOUT_WAITING.hold(arena, nodes))
         producer.begin_transaction()
         producer.produce(TOPIC, f"{name} first".encode(), partition=0)
-        producer.commit_transaction(30)  # asked again by the library itself after 3 s, and told to be done
+        producer.commit_transaction(30)  # the library asks again after 3 s and reports success
         producer.begin_transaction()
         producer.produce(TOPIC, f"{name} aborted".encode(), partition=0)
         assert producer.flush(20) == 0
@@ -227,7 +227,7 @@ def test_a_late_end_ends_the_next_transaction(arena: BareArena, late: bool) -> N
 
 
 def check_held(arena: BareArena, nodes: Sequence[Node], value: bytes) -> None:
-    """The end is held and nothing else: other connections work, the transaction is open."""
+    """Check that only the end is held: other connections work, the transaction is open."""
     holder = nodes[0]
     assert isinstance(holder, RequestHolding)
     state = holder.held_requests()

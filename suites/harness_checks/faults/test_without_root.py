@@ -1,4 +1,4 @@
-"""Without root and without Docker most of the family works: shown by a user who is nobody."""
+"""Most faults work without root and without Docker: checked as the user `nobody`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-grou
 
 @pytest.fixture
 def theirs() -> Iterator[Path]:
-    """A folder that belongs to nobody, with the programs that were fetched already."""
+    """A folder of the user `nobody`, with the programs that are already installed."""
     with tempfile.TemporaryDirectory(prefix="onceproof-nobody-") as temp:
         folder = Path(temp)
         folder.chmod(0o755)
@@ -37,21 +37,23 @@ def theirs() -> Iterator[Path]:
 
 
 def _interpreter_for_all() -> Path:
-    """This interpreter, or the same version where everybody may run it: root's own may lie in root's home."""
+    """Return this interpreter, or another one of its version that every user may run: root's may be in root's home."""
     same = shutil.which(
         f"python{sys.version_info.major}.{sys.version_info.minor}", path="/usr/bin:/usr/local/bin"
     )
     for found in (Path(sys.executable).resolve(), Path(same or sys.executable).resolve()):
         if all(folder.stat().st_mode & 0o001 for folder in (found, *found.parents)):
             return found
-    raise AssertionError(f"nobody may run {sys.executable}, and there is no other Python of its version")
+    raise AssertionError(
+        f"the user nobody cannot run {sys.executable}, and no other Python of its version was found"
+    )
 
 
 @pytest.mark.conformance
 @pytest.mark.timeout(1800)
-def test_faults_that_need_no_root_bite_and_heal_for_nobody(theirs: Path) -> None:
+def test_faults_that_need_no_root_bite_and_heal_for_an_ordinary_user(theirs: Path) -> None:
     if os.geteuid() != 0:
-        pytest.skip("this is not root already: all other checks show the same")
+        pytest.skip("not run as root: all other checks already show the same")
     ended = subprocess.run(
         [
             *_AS_NOBODY,
@@ -72,10 +74,10 @@ def test_faults_that_need_no_root_bite_and_heal_for_nobody(theirs: Path) -> None
         timeout=1700,
         check=False,
     )
-    told = [json.loads(line) for line in ended.stdout.splitlines() if line.startswith("{")]
-    for line in told:
+    reports = [json.loads(line) for line in ended.stdout.splitlines() if line.startswith("{")]
+    for line in reports:
         print(line)
     assert ended.returncode == 0, ended.stderr[-3000:]
-    assert [line["fault"] for line in told] == [str(fault) for fault in FAULTS]
-    assert {line["uid"] for line in told} == {int(NOBODY)}
-    assert not {line["way"] for line in told} & {"fuse", "cgroup"}, "ways that need root"
+    assert [line["fault"] for line in reports] == [str(fault) for fault in FAULTS]
+    assert {line["uid"] for line in reports} == {int(NOBODY)}
+    assert not {line["way"] for line in reports} & {"fuse", "cgroup"}, "ways that need root"

@@ -11,18 +11,18 @@ from harness.clients.librdkafka.abandoned_call import call_or_give_up
 from harness.contracts import Mode, Outcome, ProducerSpec
 
 
-def test_one_that_returns_is_waited_for() -> None:
+def test_a_call_that_returns_is_waited_for() -> None:
     seen: list[int] = []
     assert call_or_give_up(lambda: seen.append(1), 5.0)
     assert seen == [1]
 
 
-def test_what_it_raises_is_raised_here() -> None:
+def test_an_exception_of_the_call_is_raised() -> None:
     with pytest.raises(ZeroDivisionError):
         call_or_give_up(lambda: 1 // 0, 5.0)
 
 
-def test_one_that_does_not_return_is_given_up_and_holds_nobody() -> None:
+def test_a_call_that_does_not_return_is_given_up_and_blocks_nothing() -> None:
     never = threading.Event()
     assert not call_or_give_up(never.wait, 0.05)
     (left,) = (thread for thread in threading.enumerate() if thread.name == "onceproof-call")
@@ -32,7 +32,7 @@ def test_one_that_does_not_return_is_given_up_and_holds_nobody() -> None:
 
 
 class NeverReturns:
-    """A producer of the library that does not look at its limit."""
+    """A producer of the library that ignores its limit."""
 
     def __init__(self) -> None:
         self.returns = threading.Event()

@@ -234,7 +234,7 @@ def test_nothing_outside_the_prefix_is_touched() -> None:
     assert connection.prefix_of(shared) == "ours-"
     assert connection.ours(shared, "ours-topic") == "ours-topic"
     for act in (lambda: connection.ours(shared, "orders"), lambda: Administrator(shared, "orders")):
-        with pytest.raises(UsageError, match=r"orders is not ours to touch: only what begins with ours-"):
+        with pytest.raises(UsageError, match=r"orders: onceproof only touches names with the prefix ours-"):
             act()
     assert connection.ours(arena.cluster, "orders") == "orders"
     assert connection.prefix_of(arena.cluster) == "onceproof-"
@@ -337,7 +337,7 @@ def test_unsupported_requests_are_reported_with_their_consequences() -> None:
         "no version of it is known here"
     )
     plain = {key: span for key, span in EVERYTHING.items() if key not in (24, 25, 26, 28)}
-    (line,) = optional_requests.told(optional_requests.lacking([plain]))
+    (line,) = optional_requests.consequences(optional_requests.lacking([plain]))
     assert line == (
         "the brokers do not offer AddPartitionsToTxn, AddOffsetsToTxn, EndTxn, TxnOffsetCommit: exactly-once cannot be run"
     )

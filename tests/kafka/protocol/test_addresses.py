@@ -1,4 +1,4 @@
-"""Hosts and ports, also IPv6, everywhere in one form."""
+"""Hosts and ports, with IPv6, in one form everywhere."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_an_address_is_read_and_shown_alike(text: str, address: tuple[str, int])
     assert shown(address) == text
 
 
-def test_a_list_of_both_kinds() -> None:
+def test_a_list_may_mix_both_kinds() -> None:
     assert parse_list("a:1, [::1]:2,10.0.0.1:3", "--bootstrap") == [("a", 1), ("::1", 2), ("10.0.0.1", 3)]
 
 
@@ -50,7 +50,7 @@ def test_a_list_of_both_kinds() -> None:
         ("http://a:1", r"brackets|HOST:PORT"),
     ],
 )
-def test_a_bad_address_is_one_clear_line(tmp_path: Path, text: str, complaint: str) -> None:
-    with pytest.raises(UsageError, match=f"^--bootstrap .*{complaint}") as told:
+def test_a_bad_address_is_a_one_line_error(tmp_path: Path, text: str, complaint: str) -> None:
+    with pytest.raises(UsageError, match=f"^--bootstrap .*{complaint}") as raised:
         ExistingCluster(tmp_path, bootstrap=text)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(raised.value)

@@ -1,4 +1,4 @@
-"""What the faults of operators rest on: admin requests as literal bytes, and those who follow added partitions."""
+"""Admin requests of the operator faults as literal bytes, and the clients that follow added partitions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ORDERS = "6f7264657273"
 
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
-    """What was asked, and the answer to it."""
+    """The last request, and the answer to it."""
     talk = {"answer": b""}
     offered = {2: (0, 2), 23: (0, 2), 43: (0, 2), 45: (0, 0)}
     asked = serve(monkeypatch, offered, iter(lambda: talk["answer"], None))
@@ -43,7 +43,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
 
 
 def body(message: bytes, api: str, version: str, tags: str = "") -> str:
-    """What follows the header, which is checked here."""
+    """Return the bytes after the header, which is checked here."""
     header = api + version + "00000001" + CLIENT + tags
     assert message.hex()[8:].startswith(header)
     assert int(message.hex()[:8], 16) == len(message) - 4
@@ -76,7 +76,7 @@ def test_lengths_beyond_a_byte_are_written_as_varints(sent: dict[str, bytes]) ->
     assert body(sent["asked"], "002b", "0002", "00").startswith("0002" + "fa01" + "74" * 249)
 
 
-def test_refusals_are_told_by_partition() -> None:
+def test_refusals_are_reported_by_partition() -> None:
     answer = bytes.fromhex(
         "00 00000000 0000 00"
         f"02 07 {ORDERS} 03"
@@ -96,7 +96,7 @@ def test_a_refusal_of_everything_is_raised() -> None:
         admin_requests.parse_refused(bytes.fromhex("00 00000000 001f 01 00"), overall_text=False)
 
 
-def test_offsets_are_asked_and_told_like_this(sent: dict[str, bytes]) -> None:
+def test_an_offsets_request_and_its_answer_are_these_bytes(sent: dict[str, bytes]) -> None:
     sent["answer"] = bytes.fromhex(
         f"00000000 00000001 0006{ORDERS} 00000002"
         "00000000 0000 ffffffffffffffff 0000000000000007"
@@ -108,26 +108,26 @@ def test_offsets_are_asked_and_told_like_this(sent: dict[str, bytes]) -> None:
         "00000000" + "fffffffffffffffe" + "00000002" + "fffffffffffffffe"
     )  # fmt: skip
     sent["answer"] = sent["answer"].replace(b"\0\0\0\x02\0\0\xff", b"\0\0\0\x02\0\x06\xff")
-    with pytest.raises(WireError, match="partition 2 were not told: error 6"):
+    with pytest.raises(WireError, match="did not report the offsets of partition 2: error 6"):
         admin_requests.offsets(NOWHERE, "orders", [0, 2], admin_requests.EARLIEST, 1.0)
 
 
-def test_the_end_of_an_epoch_is_asked_and_told_like_this(sent: dict[str, bytes]) -> None:
-    told = f"00000000 00000001 0006{ORDERS} 00000001"
-    sent["answer"] = bytes.fromhex(f"{told} 0000 00000004 00000002 00000000000000ff")
+def test_an_end_of_epoch_request_and_its_answer_are_these_bytes(sent: dict[str, bytes]) -> None:
+    prefix = f"00000000 00000001 0006{ORDERS} 00000001"
+    sent["answer"] = bytes.fromhex(f"{prefix} 0000 00000004 00000002 00000000000000ff")
     assert admin_requests.end_of_epoch(NOWHERE, "orders", 4, 3, 1.0) == 255
     assert body(sent["asked"], "0017", "0002") == (
         "00000001" + "0006" + ORDERS + "00000001" + "00000004" + "ffffffff" + "00000003"
     )
-    with pytest.raises(WireError, match="partition 4 was not told: error 6"):
-        admin_requests.parse_end_of_epoch(bytes.fromhex(f"{told} 0006 00000004 ffffffff ffffffffffffffff"))
+    with pytest.raises(WireError, match="did not report the end of the epoch of partition 4: error 6"):
+        admin_requests.parse_end_of_epoch(bytes.fromhex(f"{prefix} 0006 00000004 ffffffff ffffffffffffffff"))
 
 
-# --- who follows added partitions -------------------------------------------------------------------
+# --- clients that follow added partitions -----------------------------------------------------------
 
 
 class FakeConsumer:
-    """Every partition ends at 10; the group has committed what `committed` says."""
+    """A consumer: every partition ends at 10; the group has committed `committed`."""
 
     committed_offsets: Mapping[int, int] = {}
 
@@ -163,11 +163,11 @@ def test_a_drain_waits_for_partitions_that_were_added(
     with pytest.raises(WaitTimeout, match=r"behind by \{2: 10\}"):
         watch.wait_until_drained(0.1)
     monkeypatch.setattr(FakeConsumer, "committed_offsets", {0: 10, 1: 10, 2: 10})
-    # TRUST T7: the ends that it reached, which are not those of the log later on.
+    # TRUST T7: the ends that it reached; the log may grow later.
     assert watch.wait_until_drained(0.1) == {0: 10, 1: 10, 2: 10}
 
 
-def test_a_drain_goes_on_while_nobody_answers(watched: tuple[FakeArena, topics.GroupWatch]) -> None:
+def test_a_drain_goes_on_while_no_broker_answers(watched: tuple[FakeArena, topics.GroupWatch]) -> None:
     arena, watch = watched
     arena.cluster.dumb = True
     with pytest.raises(WaitTimeout, match="no broker answers"):
@@ -198,15 +198,15 @@ def test_a_group_that_the_brokers_do_not_know_has_committed_nothing(
 def test_partitions_are_asked_for_and_never_fewer_than_before() -> None:
     arena = make_arena()
     assert topics.partitions_now(arena.cluster, arena.topic, 1) == 2
-    assert topics.partitions_now(arena.cluster, arena.topic, 4) == 4, "the memory cluster does not tell"
+    assert topics.partitions_now(arena.cluster, arena.topic, 4) == 4, "the memory cluster does not report it"
 
 
 class FakeProducer:
-    def __init__(self, told: Callable[[], int]) -> None:
-        self._told = told
+    def __init__(self, answer: Callable[[], int]) -> None:
+        self._answer = answer
 
     def partitions(self, timeout_s: float) -> int:
-        return self._told()
+        return self._answer()
 
 
 def test_senders_learn_of_new_partitions_for_as_long_as_they_send(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,26 +215,26 @@ def test_senders_learn_of_new_partitions_for_as_long_as_they_send(monkeypatch: p
     answers = [3, 0, 5, 4]
     asked = threading.Event()
 
-    def told() -> int:
+    def answer() -> int:
         if len(answers) > 1:
             return answers.pop(0)
         asked.set()
         return answers[0]
 
     known = PartitionCount(3)
-    producer = FakeProducer(told)
+    producer = FakeProducer(answer)
     known.follow(producer)
     assert asked.wait(10)
-    assert known.count == 5, "an answer that is late or missing takes nothing away"
+    assert known.count == 5, "a late or missing answer does not lower the count"
     del producer
     gc.collect()
     deadline = time.monotonic() + 10
     while threading.active_count() > before and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert threading.active_count() == before, "nobody asks for a producer that is gone"
+    assert threading.active_count() == before, "the thread ends with its producer"
 
 
-def test_a_client_that_gets_no_answer_says_so() -> None:
+def test_a_client_without_an_answer_returns_0() -> None:
     from harness.clients.confluent import ConfluentProducer
 
     class Silent:

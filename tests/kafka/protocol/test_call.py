@@ -1,4 +1,4 @@
-"""Versions are agreed on with the server that is asked, whoever made it. TRUST T13"""
+"""Versions are negotiated with the server that is asked, of any vendor. TRUST T13"""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def test_a_request_without_a_common_version_is_named(
     monkeypatch: pytest.MonkeyPatch, versions: dict[int, tuple[int, int]], says: str
 ) -> None:
     sent = serve(monkeypatch, versions, [])
-    with pytest.raises(raw_client.UnsupportedError, match=f"DescribeProducers: host:1 {says}") as told:
+    with pytest.raises(raw_client.UnsupportedError, match=f"DescribeProducers: host:1 {says}") as raised:
         open_transactions(SERVER, "orders", [0], 1.0)
-    assert told.value.api == "DescribeProducers"
-    assert sent == [], "it was not asked for something that it does not understand"
+    assert raised.value.api == "DescribeProducers"
+    assert sent == [], "no request that the server does not know was sent"
 
 
 def test_a_server_without_version_0_of_api_versions_is_asked_in_its_own() -> None:
@@ -67,7 +67,7 @@ def test_a_server_without_version_0_of_api_versions_is_asked_in_its_own() -> Non
     assert [version_of(message) for message in sent] == [0, 3]
 
 
-def test_a_server_that_does_not_say_what_it_offers_is_an_error() -> None:
+def test_a_server_that_does_not_report_its_versions_is_an_error() -> None:
     with pytest.raises(raw_client.WireError, match="error 58"):
         call._offered(lambda _message: offer({}, error=58))
 
@@ -79,7 +79,9 @@ def test_an_answer_that_ends_too_early_is_an_error(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("version", [1, 3, 4])
-def test_a_coordinator_in_each_form_of_the_answer(monkeypatch: pytest.MonkeyPatch, version: int) -> None:
+def test_a_coordinator_is_read_from_each_version_of_the_answer(
+    monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
     known, none = {
         1: ("00000000 0000 ffff 00000005 0001 61 00000001", "00000000 000f ffff ffffffff 0000 ffffffff"),
         3: ("00 00000000 0000 00 00000005 02 61 00000001 00", "00 00000000 000f 00 ffffffff 01 ffffffff 00"),
@@ -96,7 +98,9 @@ def test_a_coordinator_in_each_form_of_the_answer(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("version", [1, 5, 7])
-def test_offsets_in_each_form_of_the_answer(monkeypatch: pytest.MonkeyPatch, version: int) -> None:
+def test_offsets_are_read_from_each_version_of_the_answer(
+    monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
     answer = {
         1: "00000001 0001 61 00000001 00000003 0000 ffffffffffffffff 0000000000000007",
         5: "00000000 00000001 0001 61 00000001 00000003 0000 ffffffffffffffff 0000000000000007 00000001",
@@ -107,7 +111,9 @@ def test_offsets_in_each_form_of_the_answer(monkeypatch: pytest.MonkeyPatch, ver
 
 
 @pytest.mark.parametrize("version", [4, 11])
-def test_a_fetch_in_each_form_of_the_answer(monkeypatch: pytest.MonkeyPatch, version: int) -> None:
+def test_a_fetch_is_read_from_each_version_of_the_answer(
+    monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
     answer = {
         4: "00000000 00000001 0001 61 00000001 00000000 0000" + "00" * 16 + "00000000 00000049",
         11: "00000000 0000 00000000 00000001 0001 61 00000001 00000000 0000"
@@ -119,7 +125,9 @@ def test_a_fetch_in_each_form_of_the_answer(monkeypatch: pytest.MonkeyPatch, ver
 
 
 @pytest.mark.parametrize("version", [3, 9])
-def test_an_append_in_each_form_of_the_answer(monkeypatch: pytest.MonkeyPatch, version: int) -> None:
+def test_an_append_is_read_from_each_version_of_the_answer(
+    monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
     answer = {
         3: "00000001 0001 61 00000001 00000000 0000 0000000000000009 ffffffffffffffff 00000000",
         9: "00 02 02 61 02 00000000 0000 0000000000000009 ffffffffffffffff 0000000000000000 01 00 00 00 00000000 00",

@@ -1,4 +1,4 @@
-"""Features over the wire: what a server supports and what is finalized, byte by byte."""
+"""Features on the wire: supported and finalized levels, byte by byte."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ ANSWER = b"".join(
         b"\x03\x01\x01",
     ]
 )
-TOLD = Features({"metadata.version": (1, 21), "kraft.version": (0, 1)}, {"metadata.version": 21}, 7)
+FEATURES = Features({"metadata.version": (1, 21), "kraft.version": (0, 1)}, {"metadata.version": 21}, 7)
 TOO_NEW = struct.pack(">h", 35) + b"\0\0\0\0"
 RAISED = b"\0" + b"\0\0\0\0" + b"\0\0" + b"\0" + b"\x02" + b"\x11metadata.version\0\0\0\0" + b"\0"
 
 
 def asked(monkeypatch: pytest.MonkeyPatch, *answers: bytes) -> list[bytes]:
-    """Answers come one after the other; the requests that were sent."""
+    """Give these answers in sequence; return the requests that were sent."""
     sent: list[bytes] = []
     left = list(answers)
 
@@ -43,16 +43,16 @@ def asked(monkeypatch: pytest.MonkeyPatch, *answers: bytes) -> list[bytes]:
 
 
 def test_features_are_read_from_the_tagged_fields_of_an_answer() -> None:
-    assert parse_features(ANSWER) == TOLD
+    assert parse_features(ANSWER) == FEATURES
 
 
-def test_a_server_without_features_tells_none() -> None:
+def test_a_server_without_features_reports_none() -> None:
     assert parse_features(b"\0\0" + b"\x01" + b"\0\0\0\0" + b"\0") == Features({}, {}, -1)
 
 
 def test_an_older_server_is_asked_again_in_its_own_version(monkeypatch: pytest.MonkeyPatch) -> None:
     sent = asked(monkeypatch, TOO_NEW, ANSWER)
-    assert features(("host", 1), 1.0) == TOLD
+    assert features(("host", 1), 1.0) == FEATURES
     assert [struct.unpack_from(">hh", message, 4) for message in sent] == [(18, 4), (18, 3)]
 
 
@@ -61,7 +61,7 @@ def test_a_server_that_is_too_old_or_refuses_is_named(monkeypatch: pytest.Monkey
     with pytest.raises(WireError, match="host:1 is too old to have features"):
         features(("host", 1), 1.0)
     asked(monkeypatch, struct.pack(">h", 31))
-    with pytest.raises(WireError, match="host:1 does not tell its features: error 31"):
+    with pytest.raises(WireError, match="host:1 does not report its features: error 31"):
         features(("host", 1), 1.0)
 
 
@@ -73,7 +73,7 @@ def test_levels_are_raised_by_these_bytes(monkeypatch: pytest.MonkeyPatch) -> No
     assert struct.unpack_from(">hh", sent[0], 4) == (57, 1)
 
 
-def test_a_refusal_says_which_feature_and_why(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_names_the_feature_and_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     one = b"\x02" + b"\x11metadata.version\0\x5a\x04bad\0" + b"\0"
     refused = b"\0" + b"\0\0\0\0" + b"\0\0" + b"\0" + one
     assert parse_refusal(refused) == "metadata.version: bad"

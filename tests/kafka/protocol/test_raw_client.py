@@ -44,9 +44,9 @@ METADATA_V7 = bytes.fromhex(
 
 
 def test_metadata_gives_leaders_epochs_and_in_sync_sets() -> None:
-    told = raw_client.parse_metadata(METADATA_V7)
-    assert told.brokers == {1, 3}
-    assert told.topics == {
+    metadata = raw_client.parse_metadata(METADATA_V7)
+    assert metadata.brokers == {1, 3}
+    assert metadata.topics == {
         "orders": (
             raw_client.Partition(0, 0, leader=3, leader_epoch=5, replicas=(1, 3), in_sync=(3,)),
             raw_client.Partition(1, 5, leader=-1, leader_epoch=2, replicas=(1,), in_sync=()),
@@ -63,11 +63,11 @@ QUORUM_V0 = bytes.fromhex(
 )  # fmt: skip
 
 
-def test_the_leader_of_the_quorum() -> None:
+def test_the_leader_of_the_quorum_is_read() -> None:
     assert raw_client.parse_quorum(QUORUM_V0) == raw_client.Quorum(error=0, leader=102, leader_epoch=7)
 
 
-def test_a_controller_that_does_not_lead_says_so() -> None:
+def test_a_controller_that_does_not_lead_gives_an_error() -> None:
     not_leader = QUORUM_V0.replace(bytes.fromhex("000000000066"), bytes.fromhex("0006ffffffff"))
     assert raw_client.parse_quorum(not_leader).error == 6
     assert raw_client.parse_quorum(bytes.fromhex("0000290100")).error == 41
@@ -110,7 +110,7 @@ def test_an_answer_in_pieces_is_put_together() -> None:
         assert raw_client.ask(address, b"question", 5.0) == b"ok"
 
 
-def test_silence_is_told_from_absence() -> None:
+def test_silence_and_absence_are_different_errors() -> None:
     released = threading.Event()
 
     def hesitate(connection: socket.socket) -> None:
@@ -126,7 +126,7 @@ def test_silence_is_told_from_absence() -> None:
         raw_client.api_versions(address, 5.0)
 
 
-def test_something_that_does_not_speak_kafka() -> None:
+def test_a_server_that_does_not_speak_kafka_is_an_error() -> None:
     with (
         _server(lambda connection: connection.sendall(b"HTTP/1.1 400\r\n")) as address,
         pytest.raises(raw_client.WireError, match="does not speak Kafka"),
@@ -136,7 +136,7 @@ def test_something_that_does_not_speak_kafka() -> None:
 
 @contextmanager
 def _server(serve: Callable[[socket.socket], None]) -> Iterator[raw_client.Address]:
-    """Serves one connection on a thread of its own, then closes it."""
+    """Serve one connection in a thread, then close it."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def accept() -> None:

@@ -1,4 +1,4 @@
-"""TLS and SASL of the raw client: the examples of the RFCs, and a real TLS server with certificates good and bad."""
+"""TLS and SASL of the raw client: the examples of the RFCs, and a real TLS server with good and bad certificates."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SERVER_FINAL = "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
 
 
 class FakeServer:
-    """Answers the two requests of SASL with words given before."""
+    """Answers the two requests of SASL with given words."""
 
     def __init__(self, *answers: str, error: str = "") -> None:
         self._answers, self._error = list(answers), error
@@ -56,25 +56,25 @@ def _security(**settings: Any) -> Security:
     return found
 
 
-def test_scram_says_what_the_rfc_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scram_follows_the_example_of_the_rfc(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.kafka.protocol.security.secrets.token_hex", lambda size: NONCE)
     server = FakeServer(SERVER_FIRST, SERVER_FINAL)
     _security().authenticate("here", server)
     assert server.heard == [f"n,,n=user,r={NONCE}", CLIENT_FINAL]
 
 
-def test_a_server_that_does_not_know_the_password_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_does_not_know_the_password_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.kafka.protocol.security.secrets.token_hex", lambda size: NONCE)
     with pytest.raises(AuthenticationError, match="did not prove"):
         _security().authenticate("here", FakeServer(SERVER_FIRST, SERVER_FINAL.replace("v=6", "v=7")))
-    with pytest.raises(AuthenticationError, match="nonce of somebody else"):
+    with pytest.raises(AuthenticationError, match="nonce of another client"):
         _security().authenticate("here", FakeServer(SERVER_FIRST.replace(NONCE, "other")))
 
 
 def test_a_refusal_names_place_and_user_and_never_the_password() -> None:
-    with pytest.raises(AuthenticationError) as told:
+    with pytest.raises(AuthenticationError) as raised:
         _security().authenticate("here:1", FakeServer(error="invalid credentials"))
-    assert str(told.value) == "here:1 refused sasl.username=user: invalid credentials"
+    assert str(raised.value) == "here:1 refused sasl.username=user: invalid credentials"
     assert "pencil" not in repr(_security())
 
 
@@ -84,10 +84,10 @@ def test_plain_sends_user_and_password() -> None:
     assert server.heard == ["\0user\0pencil"]
 
 
-def test_what_cannot_be_done_is_refused_at_once() -> None:
+def test_unsupported_protocols_and_mechanisms_are_refused() -> None:
     with pytest.raises(UsageError, match=r"sasl\.mechanism=GSSAPI: .*PLAIN, SCRAM"):
         Security.of({"security.protocol": "sasl_ssl"})
-    with pytest.raises(UsageError, match=r"security\.protocol=tls: there are plaintext"):
+    with pytest.raises(UsageError, match=r"security\.protocol=tls: unknown; choose one of plaintext"):
         Security.of({"security.protocol": "tls"})
     assert Security.of({}) is None
 
@@ -101,7 +101,7 @@ def test_what_cannot_be_done_is_refused_at_once() -> None:
     ],
     ids=["good", "expired", "of_another"],
 )
-def test_tls(tmp_path: Path, address: str, days: int, complaint: str) -> None:
+def test_tls_accepts_only_valid_certificates(tmp_path: Path, address: str, days: int, complaint: str) -> None:
     made = certificates.make(tmp_path, [address], days)
     assert made.server.stat().st_mode & 0o077 == 0
     assert {file.name for file in tmp_path.iterdir()} == {"authority.pem", "server.pem"}
@@ -114,13 +114,13 @@ def test_tls(tmp_path: Path, address: str, days: int, complaint: str) -> None:
                 raw_client.api_versions(Secured.of(place, security), 5.0)
         else:
             raw_client.api_versions(Secured.of(place, security), 5.0)
-    with pytest.raises(raw_client.ClosedError):  # nobody is there: no refusal
+    with pytest.raises(raw_client.ClosedError):  # no server is there: not a refusal
         raw_client.api_versions(Secured.of(place, security), 5.0)
 
 
 @contextmanager
 def _tls_server(keys: Path) -> Iterator[tuple[str, int]]:
-    """Answers one question on one connection."""
+    """Answer one request on one connection."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(keys)
     with socket.create_server(("127.0.0.1", 0)) as listening:

@@ -163,9 +163,9 @@ def test_where_the_driver_listens_follows_the_master(tmp_path: Path, monkeypatch
 
 def test_a_setting_without_a_value_and_no_run_are_bad_use(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reconcile", "x", "--conf", "spark.cores.max"]) == 2
-    assert "--conf spark.cores.max: not NAME=VALUE" in capsys.readouterr().err
+    assert "--conf spark.cores.max: write NAME=VALUE" in capsys.readouterr().err
     assert main(["reconcile"]) == 2
-    assert "which RUN?" in capsys.readouterr().err
+    assert "no RUN given" in capsys.readouterr().err
 
 
 def test_the_package_contains_the_job_and_imports_from_the_zip_alone(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A member of a group in front of its work: what was committed by then, and what was worked on."""
+"""A member of a group before its work: the mode decides what is committed by then."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from harness.workers.roles.consumer import ConsumerRole
 
 
 class OneBatch:
-    """A library that has three records, and tells what was committed."""
+    """A library with three records that records the commits."""
 
     def __init__(self) -> None:
         self.committed: list[Mapping[int, int]] = []
@@ -40,7 +40,7 @@ class OneBatch:
 
 
 def member(folder: Path, mode: Mode, library: OneBatch) -> tuple[Moments, Callable[[], None], Path]:
-    """The harness' side of it, its work, and where it writes down what it has worked on."""
+    """Return the moments of the worker, its work, and its journal of processed records."""
     spec = {"name": "consumer-1", "run": 1, "mode": mode, "topic": "t", "group": "g", "extra": {},
             "bootstrap": "", "isolation": "read_committed"}  # fmt: skip
     board = Board(folder / "consumer-1.0.board")
@@ -54,7 +54,7 @@ def member(folder: Path, mode: Mode, library: OneBatch) -> tuple[Moments, Callab
 
 
 @pytest.mark.parametrize(("mode", "committed"), [(Mode.AT_LEAST_ONCE, 0), (Mode.AT_MOST_ONCE, 1)])
-def test_who_dies_with_records_in_its_hands_has_committed_them_or_not(
+def test_a_member_stopped_before_its_work_has_committed_only_in_at_most_once(
     tmp_path: Path, mode: Mode, committed: int
 ) -> None:
     library = OneBatch()

@@ -1,4 +1,4 @@
-"""The final reader tells how far it really read each partition, and asks for the ends again (TRUST T1, T6)."""
+"""The final reader records how far it read each partition, and asks for the ends again (TRUST T1, T6)."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from harness.workers.roles.final_reader import FinalReader
 
 @dataclass
 class FakeLog:
-    """Partitions of one topic: start, end and last stable offset of each, and what happens as they are read."""
+    """Partitions of one topic: start, end and last stable offset of each, and changes while they are read."""
 
     bounds: dict[int, tuple[int, int, int]]
-    later: dict[int, tuple[int, int, int]] = field(default_factory=dict)  # once a poll has been answered
-    silent: set[int] = field(default_factory=set)  # partitions that give nothing
+    later: dict[int, tuple[int, int, int]] = field(default_factory=dict)  # bounds after the first poll
+    silent: set[int] = field(default_factory=set)  # partitions without answers
     dies: bool = False  # the broker, at the second poll
     polls: int = 0
 
@@ -42,8 +42,8 @@ class FakeConsumer:
         self._at = dict(spec.assign or {})
 
     def bounds(self, partition: int, timeout_s: float) -> tuple[int, int]:
-        told = self._log.bounds[partition]
-        return told[0], told[self._limit]
+        bounds = self._log.bounds[partition]
+        return bounds[0], bounds[self._limit]
 
     def poll(self, timeout_s: float, at_most: int = 1000) -> Batch:
         self._log.polls += 1
@@ -68,12 +68,12 @@ class FakeConsumer:
 
 @pytest.fixture(autouse=True)
 def _without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(final_reader, "STANDS_STILL_S", 0.0)
+    monkeypatch.setattr(final_reader, "BOUNDS_EVERY_S", 0.0)
     monkeypatch.setattr(final_reader, "OPEN_TRANSACTIONS_LIMIT_S", 0.0)
 
 
 def read(log: FakeLog, folder: Path, limit_s: float = 5.0) -> list[Mapping[str, Any]]:
-    """The reader's events, also of one that failed."""
+    """Return the reader's events, even if it failed."""
     spec = {
         "bootstrap": "", "run": 1, "mode": "exactly_once", "limit_s": limit_s,
         "topics": [{"name": "orders", "partitions": len(log.bounds)}],
@@ -108,7 +108,7 @@ def test_each_partition_is_read_to_the_end_of_its_isolation(tmp_path: Path) -> N
     ]
 
 
-def test_what_is_appended_while_it_reads_is_read_too(tmp_path: Path) -> None:
+def test_records_appended_during_the_reading_are_read_too(tmp_path: Path) -> None:
     """The end that counts was asked for after the reading began."""
     events = read(FakeLog({0: (0, 5, 5)}, later={0: (0, 8, 8)}), tmp_path)
     assert readings(events) == {("read_uncommitted", 0): (8, 8), ("read_committed", 0): (8, 8)}
@@ -123,14 +123,14 @@ def test_a_start_that_moves_is_recorded(tmp_path: Path) -> None:
     assert ("after", 3) in starts
 
 
-def test_without_time_it_says_where_it_stopped(tmp_path: Path) -> None:
+def test_a_reader_out_of_time_records_where_it_stopped(tmp_path: Path) -> None:
     events = read(FakeLog({0: (0, 5, 5), 1: (0, 4, 4)}, silent={1}), tmp_path, limit_s=0.3)
     assert readings(events)["read_uncommitted", 0] == (5, 5)
     assert readings(events)["read_uncommitted", 1] == (0, 4)
     assert [e["complete"] for e in events if e["event"] == "read"] == [False, False]
 
 
-def test_one_that_dies_leaves_the_ends_of_what_it_had_finished(tmp_path: Path) -> None:
+def test_a_reader_that_dies_leaves_the_ends_of_its_finished_partitions(tmp_path: Path) -> None:
     events = read(FakeLog({0: (0, 5, 5), 1: (0, 4, 4)}, silent={1}, dies=True), tmp_path)
     assert readings(events) == {("read_uncommitted", 0): (5, 5)}
     assert not any(e["event"] == "read" for e in events)

@@ -1,4 +1,4 @@
-"""Parts of the late EndTxn: a transaction that stops midway, a bystander, and scenarios that say what they are."""
+"""Parts of the late EndTxn: a transaction that stops midway, a bystander, and the scenarios as data."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from suites.scenarios.late_ends import CURED, LATE, RANDOM, SMALL, WITHOUT_HOLD
 
 
 class FakeProducer:
-    """Takes everything, and tells what it was asked for."""
+    """A producer that accepts everything and records its calls."""
 
     trouble = ""
 
@@ -72,13 +72,13 @@ class OneTransaction:
         return self.role._transact(self.session, self.producer, self.ledger, 1, size, abort)
 
 
-def test_a_transaction_that_nobody_waits_for_goes_through(tmp_path: Path) -> None:
+def test_a_transaction_without_a_stop_request_runs_through(tmp_path: Path) -> None:
     one = OneTransaction(tmp_path)
     assert one.run(2, abort=False) is Outcome.ACKED
     assert one.producer.calls == ["begin", "send 0", "send 1", "commit within 30"]
 
 
-def test_who_is_asked_too_late_to_flush_stops_in_the_next_transaction(
+def test_a_stop_request_after_the_flush_check_takes_effect_in_the_next_transaction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = OneTransaction(tmp_path)
@@ -112,7 +112,7 @@ def test_it_waits_midway_with_one_half_in_the_log_and_before_its_end(tmp_path: P
     thread.start()
     wait_until(one.harness.reached, 5.0, "it did not come there")
     assert one.producer.calls == ["begin", "send 0", "send 1", "flush"]
-    one.harness.stop_at(before(did))  # which lets it go on from where it is
+    one.harness.stop_at(before(did))  # also releases it from the current moment
     wait_until(one.harness.reached, 5.0, "it did not come to its end")
     assert one.producer.calls[4:6] == ["send 2", "send 3"]
     assert not any(did in call for call in one.producer.calls)
@@ -144,7 +144,7 @@ def test_moments_are_named_by_the_end_to_come() -> None:
     assert (midway("abort"), before("commit")) == (Moment.MIDWAY_TO_ABORT, Moment.BEFORE_COMMIT)
 
 
-def test_scenarios_can_be_told_and_made_again() -> None:
+def test_scenarios_are_restored_from_their_description() -> None:
     scenarios = [
         *WITHOUT_HOLD,
         RANDOM,
@@ -153,8 +153,8 @@ def test_scenarios_can_be_told_and_made_again() -> None:
     assert len({s.name for s in scenarios}) == len(scenarios)
     for scenario in scenarios:
         assert scenario.mode is Mode.EXACTLY_ONCE
-        told = json.loads(json.dumps(scenario.describe()))
-        assert replayed(told["schedule"]) == scenario.schedule
+        described = json.loads(json.dumps(scenario.describe()))
+        assert replayed(described["schedule"]) == scenario.schedule
     for late in LATE:
         assert late.cured.transactions is CURED
         assert late.cured.schedule == late.uncured.schedule, "the cure is up to the client alone"

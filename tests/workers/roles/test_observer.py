@@ -1,4 +1,4 @@
-"""Observers on mock brokers: they read all topics beside the group, to the end, and the run goes on as without them."""
+"""Observers on mock brokers: they read all topics beside the group, to the end, and do not affect the run."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ def test_an_observer_reads_all_topics_to_the_end(tmp_path: Path, memory: MemoryC
     assert len(seen) > 0
     # Numbered by the order of its topics, as the final reader numbers them; the messages themselves say topic 0.
     assert set(seen["topic"].tolist()) == set(log["topic"].tolist()) == {0, 1}
-    [told] = [
+    [event] = [
         e
         for e in journal.read_events(run.ledger / "observer-uncommitted.0.events")
         if e["event"] == "observer"
     ]
-    assert (told["isolation"], told["topics"]) == ("read_uncommitted", list(TOPICS))
+    assert (event["isolation"], event["topics"]) == ("read_uncommitted", list(TOPICS))
     [reached] = [
         e
         for e in journal.read_events(run.ledger / "observer-uncommitted.0.events")

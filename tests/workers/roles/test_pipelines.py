@@ -1,4 +1,4 @@
-"""Parts of pipelines: what has to be made of an input, stopping at moments, ownership, ends of transactions."""
+"""Parts of pipelines: effects of inputs, stopping at moments, ownership, ends of transactions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from harness.workers.roles._assignments import Assignments
 RUN = msg.run_number("scenario/20260101-000000")
 
 
-# --- what is made of an input ----------------------------------------------------------------------
+# --- effects of inputs -----------------------------------------------------------------------------
 
 
 def delivered(count: int, session: int = 1001) -> np.ndarray:
@@ -62,7 +62,7 @@ def test_numbers_of_effects_and_shares_of_poison_are_spread() -> None:
 
 
 @pytest.mark.parametrize(("most", "share"), [(-1, 0.0), (101, 0.0), (1, 1.5)])
-def test_a_transform_that_cannot_be_is_refused(most: int, share: float) -> None:
+def test_an_impossible_transform_is_refused(most: int, share: float) -> None:
     with pytest.raises(ValueError, match="Transform"):
         Transform(most, share)
 
@@ -76,7 +76,7 @@ def test_effects_carry_their_origin_through_the_payload() -> None:
     assert made.origins["number"].tolist() == [n for count in counts for n in range(count)]
     poison = np.repeat(transform.poison(inputs["session"], inputs["seq"]), counts)
     assert made.topics.tolist() == np.where(poison, DEAD_LETTERS, OUTPUT).tolist()
-    assert ((made.partitions < 0) == (made.keys >= 0)).all(), "who has a key is placed by it"
+    assert ((made.partitions < 0) == (made.keys >= 0)).all(), "records with a key are placed by the key"
     sent = msg.Builder(RUN, 5001, 128).build(
         0, made.keys, made.partitions, 99, 1, False, made.topics, made.origins
     )
@@ -88,7 +88,7 @@ def test_effects_carry_their_origin_through_the_payload() -> None:
     assert [m.topic for m in sent] == made.topics.tolist()
 
 
-def test_what_is_damaged_or_of_another_run_has_no_effects() -> None:
+def test_damaged_and_foreign_records_have_no_effects() -> None:
     inputs = delivered(50)
     inputs["flags"][:25], inputs["flags"][25:] = msg.BAD_PAYLOAD, msg.FOREIGN_RUN
     assert len(effects_of(inputs, Transform(5), 1).keys) == 0
@@ -103,10 +103,10 @@ def test_a_payload_that_has_no_room_for_an_origin_is_refused() -> None:
 # --- moments -------------------------------------------------------------------------------------------
 
 
-def test_a_worker_waits_at_its_moment_until_it_is_let_go(tmp_path: Path) -> None:
+def test_a_worker_waits_at_its_moment_until_it_is_released(tmp_path: Path) -> None:
     board = tmp_path / "copier-1.0.board"
     worker, harness = Moments(board), Moments(board)
-    worker.come_to(Moment.AFTER_PRODUCE)  # nobody asked: it goes on
+    worker.come_to(Moment.AFTER_PRODUCE)  # no request: it goes on
     harness.stop_at(Moment.DURING_COMMIT)
     worker.come_to(Moment.AFTER_PRODUCE)  # another moment was asked for
     assert not harness.reached()
@@ -121,7 +121,7 @@ def test_a_worker_waits_at_its_moment_until_it_is_let_go(tmp_path: Path) -> None
     assert list(tmp_path.iterdir()) == [], "nothing is left"
 
 
-def test_a_waiting_worker_goes_on_only_once_its_next_moment_is_asked_for(
+def test_a_waiting_worker_goes_on_only_after_the_next_request_is_in_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     board = tmp_path / "copier-1.0.board"
@@ -138,7 +138,7 @@ def test_a_waiting_worker_goes_on_only_once_its_next_moment_is_asked_for(
     write = Path.write_text
 
     def write_slowly(path: Path, text: str, encoding: str) -> int:
-        time.sleep(0.1)  # as on a machine with more to do; the worker looks twenty times meanwhile
+        time.sleep(0.1)  # as on a busy machine; the worker looks twenty times meanwhile
         return write(path, text, encoding)
 
     monkeypatch.setattr(Path, "write_text", write_slowly)
@@ -149,7 +149,7 @@ def test_a_waiting_worker_goes_on_only_once_its_next_moment_is_asked_for(
     assert not thread.is_alive()
 
 
-def test_an_asker_that_gives_up_does_not_disturb_the_worker(
+def test_a_withdrawn_request_does_not_disturb_the_worker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     board = tmp_path / "copier-1.0.board"
@@ -169,16 +169,16 @@ def test_an_asker_that_gives_up_does_not_disturb_the_worker(
 # --- ownership -----------------------------------------------------------------------------------------
 
 
-def assignments(*told: tuple[int, int, str, list[int]]) -> pa.Table:
-    """t, reader, how, partitions."""
+def assignments(*steps: tuple[int, int, str, list[int]]) -> pa.Table:
+    """Make the table from rows of t, reader, how, partitions."""
     made = [
         {"run": 1, "t": t, "reader": reader, "how": how, "topic": 0, "partitions": partitions}
-        for t, reader, how, partitions in told
+        for t, reader, how, partitions in steps
     ]
     return pa.Table.from_pylist(made, schema=SCHEMAS["assignments"])
 
 
-def test_one_that_gives_back_too_late_shared_the_partition() -> None:
+def test_a_member_that_revokes_too_late_shared_the_partition() -> None:
     found = ownership(
         assignments((1, 0, "assigned", [0, 1]), (2, 1, "assigned", [1]), (5, 0, "revoked", [0, 1]))
     )
@@ -187,7 +187,7 @@ def test_one_that_gives_back_too_late_shared_the_partition() -> None:
 
 
 @pytest.mark.parametrize(
-    "told",
+    "steps",
     [
         ((1, 0, "assigned", [0]), (2, 0, "revoked", [0]), (3, 1, "assigned", [0]), (9, 1, "revoked", [0])),
         ((1, 0, "assigned", [0]), (2, 1, "assigned", [0]), (3, 0, "lost", [0])),
@@ -196,32 +196,32 @@ def test_one_that_gives_back_too_late_shared_the_partition() -> None:
     ],
 )
 def test_handing_over_losing_and_dying_are_not_sharing(
-    told: tuple[tuple[int, int, str, list[int]], ...],
+    steps: tuple[tuple[int, int, str, list[int]], ...],
 ) -> None:
-    assert ownership(assignments(*told))[1].shared == ()
+    assert ownership(assignments(*steps))[1].shared == ()
 
 
-def test_what_is_given_back_late_was_lost() -> None:
-    told = {"t": 5, "how": "revoked", "partitions": [1], "late": True}
-    assert rows.assignment(told, 0)["how"] == "lost"
-    assert rows.assignment({**told, "late": False}, 0)["how"] == "revoked"
-    assert rows.assignment({**told, "how": "assigned"}, 0)["how"] == "assigned"
+def test_a_late_revocation_counts_as_lost() -> None:
+    event = {"t": 5, "how": "revoked", "partitions": [1], "late": True}
+    assert rows.assignment(event, 0)["how"] == "lost"
+    assert rows.assignment({**event, "late": False}, 0)["how"] == "revoked"
+    assert rows.assignment({**event, "how": "assigned"}, 0)["how"] == "assigned"
 
 
-def test_a_member_that_has_not_polled_for_long_hears_late(
+def test_a_member_that_has_not_polled_for_long_records_a_late_assignment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 100.0
     monkeypatch.setattr("harness.workers.roles._assignments.time.monotonic", lambda: now)
     with Ledger(tmp_path, "consumer-1.0") as ledger:
         assignments = Assignments(ledger, "consumer-1")
-        assignments.tell("assigned", [0])
+        assignments.record("assigned", [0])
         now += 5.0
-        assignments.tell("revoked", [0])
+        assignments.record("revoked", [0])
         assignments.polled()
-        assignments.tell("revoked", [0])
-    told = [e for e in read_events(tmp_path / "consumer-1.0.events") if e["event"] == "assignment"]
-    assert [e.get("late", False) for e in told] == [False, True, False]
+        assignments.record("revoked", [0])
+    events = [e for e in read_events(tmp_path / "consumer-1.0.events") if e["event"] == "assignment"]
+    assert [e.get("late", False) for e in events] == [False, True, False]
 
 
 # --- ends of transactions ------------------------------------------------------------------------------
@@ -252,21 +252,21 @@ def test_ends_are_counted_by_their_reasons() -> None:
     assert found == {"aborted_by_intent": 1, "aborted_by_fault": 1, "timed_out": 1, "fencings": 1}
 
 
-def test_only_what_was_asked_after_the_next_producer_was_ready_is_fenced() -> None:
+def test_only_ends_requested_after_the_next_producer_was_ready_are_fenced() -> None:
     sessions = [{"session": n, "transactional_id": name} for n, name in ((1, "a"), (2, "a"), (3, "b"))]
     ready = [{"session": n, "t": t} for n, t in ((1, 10), (3, 15), (2, 20))]
-    told = [
+    ends = [
         {"session": session, "txn": txn, "step": "end", "did": "commit", "t": t, "outcome": None}
         for session, txn, t in ((1, 1, 12), (1, 2, 25), (2, 1, 26), (3, 1, 27))
     ]
-    found = rows.fenced(sessions, ready, told)
+    found = rows.fenced(sessions, ready, ends)
     assert [(row["session"], row["txn"], row["step"]) for row in found] == [(1, 2, "fenced")]
 
 
-# --- what hangs ----------------------------------------------------------------------------------------
+# --- hanging transactions ------------------------------------------------------------------------------
 
 
-def test_open_transactions_are_told_by_producer_and_partition() -> None:
+def test_open_transactions_are_listed_by_producer_and_partition() -> None:
     def producer(number: int, since: int) -> bytes:
         return struct.pack(">qiiqiq", number, 3, 17, 1234, 0, since) + b"\0"
 
@@ -277,7 +277,7 @@ def test_open_transactions_are_told_by_producer_and_partition() -> None:
         topic = compact_text("orders") + compact_array(partitions) + b"\0"
         return b"\0" + struct.pack(">i", 0) + compact_array([topic]) + b"\0"
 
-    told = answer(partition(0, 0, producer(4000, -1), producer(4001, 70)), partition(2, 0))
-    assert parse_producers(told) == [OpenTransaction(0, 4001, 3, 70)]
-    with pytest.raises(WireError, match="producers of partition 5 were not told: error 6"):
+    described = answer(partition(0, 0, producer(4000, -1), producer(4001, 70)), partition(2, 0))
+    assert parse_producers(described) == [OpenTransaction(0, 4001, 3, 70)]
+    with pytest.raises(WireError, match="did not list the producers of partition 5: error 6"):
         parse_producers(answer(partition(5, 6)))

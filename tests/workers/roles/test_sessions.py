@@ -37,7 +37,7 @@ SPEC: Mapping[str, Any] = {
 
 
 def life(folder: Path, number: int, sessions: int) -> list[Session]:
-    """One life of the worker, which opens so many sessions, as the harness starts it."""
+    """Run one life of the worker, which opens so many sessions, as the harness starts it."""
     first = next_incarnation(folder, "producer-1")
     with Ledger(folder, f"producer-1.{number}") as book:
         board = Board(folder / f"{number}.board")
@@ -45,7 +45,7 @@ def life(folder: Path, number: int, sessions: int) -> list[Session]:
 
 
 def test_no_number_occurs_twice_over_many_sessions_and_restarts(tmp_path: Path) -> None:
-    """The 101st session of a life had the number of the first one after the restart."""
+    """Before, the 101st session of a life had the number of the first one after the restart."""
     made = [
         session
         for number, count in enumerate((101, 3, 0, 1, 250))
@@ -53,10 +53,10 @@ def test_no_number_occurs_twice_over_many_sessions_and_restarts(tmp_path: Path) 
     ]
     numbers = [session.number for session in made]
     assert numbers == [SESSIONS_PER_WORKER + n for n in range(355)]
-    told = [
+    started = [
         e for path in tmp_path.glob("*.events") for e in journal.read_events(path) if e["event"] == "session"
     ]
-    assert sorted(e["incarnation"] for e in told) == list(range(355))
+    assert sorted(e["incarnation"] for e in started) == list(range(355))
 
 
 def test_a_worker_whose_name_begins_like_another_one_counts_by_itself(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_numbers_of_different_workers_never_meet() -> None:
 @pytest.mark.parametrize(
     ("worker", "incarnation"), [(0, 0), (MOST_WORKERS + 1, 0), (1, SESSIONS_PER_WORKER), (1, -1)]
 )
-def test_what_cannot_be_numbered_is_one_clear_line(worker: int, incarnation: int) -> None:
+def test_a_session_that_cannot_be_numbered_is_a_one_line_error(worker: int, incarnation: int) -> None:
     with pytest.raises(OnceproofError, match=r"(run fewer producers|make the run shorter)"):
         session_number(worker, incarnation)
 
@@ -84,7 +84,7 @@ def test_what_cannot_be_numbered_is_one_clear_line(worker: int, incarnation: int
 
 
 class Clock:
-    """Time that goes on only by sleeping."""
+    """A clock that advances only by sleeping."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 100.0
@@ -125,7 +125,7 @@ MORE: Mapping[str, Any] = {
 def test_a_producer_that_never_opens_is_given_up(
     role: Callable[..., Any], rival: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One whose open failed at once made 3,238 sessions in a second."""
+    """Before, a producer whose open failed at once made 3,238 sessions in a second."""
     clock, client = Clock(monkeypatch), NeverOpens()
     spec = {**SPEC, **MORE, "mode": Mode.EXACTLY_ONCE, "rival_of": rival}
     wanted = rf"producer-1 lost {MOST_IN_A_ROW} producers in a row without an acked record, the last one by: init_tr"
@@ -165,7 +165,7 @@ def test_progress_ends_the_pauses(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 class Acked:
-    """A producer that acks whatever it is given."""
+    """A producer that acks every record."""
 
     def send(self, message: Message, on_outcome: Callable[[int, int, int, int, int], None]) -> None:
         on_outcome(message.seq, Outcome.ACKED, 0, message.seq, 0)
