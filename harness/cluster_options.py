@@ -48,7 +48,7 @@ class Choice:
     @classmethod
     def of(cls, read: Callable[[str], Any], **more: Any) -> Choice:
         """`read` gives the value of an option by the name of its field; None: not given."""
-        asked = {each.name: read(each.name) for each in fields(cls) if each.name in _OPTIONS}
+        asked = {each.name: read(each.name) for each in fields(cls) if each.name in OPTIONS}
         given = {name: value for name, value in asked.items() if value is not None}
         if given.get("zookeeper") or given.get("cluster") == "zookeeper":
             given = {"kafka": LAST_WITH_ZOOKEEPER, **given}
@@ -89,7 +89,7 @@ class Choice:
         """As words of a command line: what differs from the defaults."""
         plain = Choice()
         words: list[str] = []
-        for name in _OPTIONS:
+        for name in OPTIONS:
             value = getattr(self, name)
             if value == getattr(plain, name):
                 continue
@@ -98,7 +98,7 @@ class Choice:
 
 
 # By field: what argparse and pytest both take.
-_OPTIONS: Mapping[str, Mapping[str, Any]] = {
+OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "cluster": {"metavar": "KIND", "help": "local (default), docker, zookeeper or existing"},
     "kafka": {
         "metavar": "VERSION",
@@ -169,7 +169,7 @@ class _Add(Protocol):
 
 def add_options(add: _Add, without: Container[str] = ()) -> None:
     """Give the options of a choice to a parser: argparse's add_argument or pytest's addoption."""
-    for name, how in _OPTIONS.items():
+    for name, how in OPTIONS.items():
         if name not in without:
             add(_flag(name), **how)
 

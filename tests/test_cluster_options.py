@@ -18,11 +18,11 @@ from harness.clusters.powers.disk import Disked
 from harness.clusters.processes.java import Jvm
 from harness.contracts import DiskFault, DiskHarm, Mode
 from harness.errors import FaultError
+from harness.pytest_plugin.sessions import needs_byteman
 from harness.scenario import Scenario
 from harness.schedule import once
 from harness.targets import leader_of
 from suites.scenarios import matrix
-from suites.support.sessions import needs_byteman
 
 
 def scenario(fault: Any) -> Scenario:

@@ -39,7 +39,11 @@ RULE = re.compile(r"(?<![\w.-])E(\d{1,2})(?![\w.])")
 def files() -> list[str]:
     """All files of the project, by their paths."""
     tops = ("benchmarks", "docs", "faults", "harness", "reports", "suites", "tests")
-    found = [ROOT / "conftest.py", *(path for top in tops for path in (ROOT / top).rglob("*.*"))]
+    top_files = ("conftest.py", "onceproof.py", "onceproof_pytest.py")
+    found = [
+        *(ROOT / name for name in top_files),
+        *(path for top in tops for path in (ROOT / top).rglob("*.*")),
+    ]
     return sorted(p.relative_to(ROOT).as_posix() for p in found if "__pycache__" not in p.parts)
 
 
