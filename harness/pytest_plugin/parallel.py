@@ -1,7 +1,8 @@
-"""pytest-xdist: two clusters at a time would measure each other, so tests of onceproof never run side by side.
+"""pytest-xdist: two clusters at a time would disturb each other, so tests of onceproof take turns.
 
-With `--dist loadgroup` all of them run in one worker and share its cluster. Else a lock lets one test of all workers run
-at a time, and each has a cluster of its own: a worker that kept its cluster would keep the lock until the session ends.
+A lock lets one test of all workers run at a time, each on a cluster of its own: a worker that kept its cluster for its next
+test would keep the lock until the session ends. Groups of xdist (`--dist loadgroup`) are no way to share a cluster: xdist 3.8
+ignores them under pytest 9.2, because it renames tests by an attribute that pytest no longer reads.
 """
 
 from __future__ import annotations
@@ -14,41 +15,31 @@ from typing import Literal
 
 import pytest
 
-GROUP = "onceproof"
 
-
-def grouped(config: pytest.Config) -> bool:
-    """Whether xdist keeps the tests of a group in one worker; the workers have that as an option `loadgroup`."""
-    option = config.option
-    return getattr(option, "dist", "no") == "loadgroup" or bool(getattr(option, "loadgroup", False))
-
-
-def alone(config: pytest.Config) -> bool:
-    """Whether each test takes the lock and has a cluster of its own."""
-    return hasattr(config, "workerinput") and not grouped(config)
+def taking_turns(config: pytest.Config) -> bool:
+    """Whether this is a worker of xdist: each test takes the lock and has a cluster of its own."""
+    return hasattr(config, "workerinput")
 
 
 def scope(fixture_name: str, config: pytest.Config) -> Literal["session", "function"]:  # noqa: ARG001  pytest calls it by names
     """The scope of the cluster and of the campaign."""
-    return "function" if alone(config) else "session"
+    return "function" if taking_turns(config) else "session"
 
 
 def described(config: pytest.Config) -> str:
     """What the header says about xdist; empty without it."""
     if getattr(config.option, "dist", "no") == "no":
         return ""
-    if grouped(config):
-        return "onceproof under xdist: its tests share one cluster in one worker"
     return (
         "onceproof under xdist: its tests run one at a time, each on a cluster of its own; "
-        "with --dist loadgroup they share one"
+        "with -m onceproof -n 0 they share one"
     )
 
 
 @contextmanager
 def turn(config: pytest.Config, runs: Path) -> Iterator[None]:
-    """Hold the lock of the run folder if this session has to take turns."""
-    if not alone(config):
+    """Hold the lock of the run folder if this session takes turns."""
+    if not taking_turns(config):
         yield
         return
     runs.mkdir(parents=True, exist_ok=True)

@@ -47,14 +47,12 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark every test that uses the cluster."""
     for item in items:
-        if "onceproof_cluster" in getattr(item, "fixturenames", ()):
-            if item.get_closest_marker("onceproof") is None:
-                item.add_marker("onceproof")
-            if parallel.grouped(config):
-                item.add_marker(pytest.mark.xdist_group(parallel.GROUP))
+        uses_cluster = "onceproof_cluster" in getattr(item, "fixturenames", ())
+        if uses_cluster and item.get_closest_marker("onceproof") is None:
+            item.add_marker("onceproof")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -81,7 +79,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def onceproof_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """A real cluster for all tests of the session; each run leaves it as it was."""
     config = request.config
-    tests = [request.node] if parallel.alone(config) else config.stash.get(TESTS, [])
+    tests = [request.node] if parallel.taking_turns(config) else config.stash.get(TESTS, [])
     byteman = sessions.needs_byteman(tests)
     with (
         parallel.turn(config, sessions.runs_of(config)),

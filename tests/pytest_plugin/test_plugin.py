@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import subprocess
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from types import SimpleNamespace
@@ -89,7 +91,7 @@ def test_a_session_without_such_tests_loads_nothing_heavy(tmp_path: Path) -> Non
 # --- settings -------------------------------------------------------------------------------------
 
 
-def header(done: Any) -> str:
+def header(done: subprocess.CompletedProcess[str]) -> str:
     return next(line for line in done.stdout.splitlines() if line.startswith("onceproof "))
 
 
@@ -135,14 +137,22 @@ def config(worker: bool = False, **option: object) -> Any:
     ("config", "scope", "said"),
     [
         (config(), "session", ""),
+        (config(dist="no"), "session", ""),
         (config(dist="load"), "session", "one at a time"),
-        (config(worker=True, dist="no", loadgroup=False), "function", ""),
-        (config(dist="loadgroup"), "session", "share one cluster"),
-        (config(worker=True, dist="no", loadgroup=True), "session", ""),
+        (config(worker=True, dist="no"), "function", ""),
     ],
 )
-def test_under_xdist_tests_share_a_cluster_or_take_turns(config: Any, scope: str, said: str) -> None:
+def test_under_xdist_tests_take_turns(config: Any, scope: str, said: str) -> None:
     assert parallel.scope("onceproof_cluster", config) == scope
     described = parallel.described(config)
     assert said in described
     assert bool(said) == bool(described)
+
+
+def test_only_one_worker_has_its_turn(tmp_path: Path) -> None:
+    worker = config(worker=True)
+    with parallel.turn(worker, tmp_path), (tmp_path / ".pytest.lock").open() as other:
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with parallel.turn(worker, tmp_path):
+        pass
