@@ -151,8 +151,11 @@ def test_under_xdist_tests_take_turns(config: Any, scope: str, said: str) -> Non
 
 def test_only_one_worker_has_its_turn(tmp_path: Path) -> None:
     worker = config(worker=True)
-    with parallel.turn(worker, tmp_path), (tmp_path / ".pytest.lock").open() as other:
-        with pytest.raises(BlockingIOError):
-            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with (
+        parallel.turn(worker, tmp_path),
+        (tmp_path / ".pytest.lock").open() as other,
+        pytest.raises(BlockingIOError),
+    ):
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
     with parallel.turn(worker, tmp_path):
         pass
