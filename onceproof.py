@@ -194,5 +194,6 @@ def collision(package: str, other: str) -> str:
     """One line about a package of the user that has the name of one of ours."""
     return (
         f"onceproof: {other} has the name of onceproof's own package {package!r}, and Python loads only one of them; "
-        f"rename yours, or run pytest with -p no:onceproof_pytest where you do not use onceproof"
+        "rename yours, or run pytest with --import-mode=importlib if your tests do not import it, "
+        "or with -p no:onceproof_pytest if they do not use onceproof"
     )

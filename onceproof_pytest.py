@@ -22,6 +22,9 @@ _OURS = Path(__file__).resolve().parent
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Decide before a conftest.py of the user imports its own package."""
+    root = early_config.rootpath.resolve()
+    if root != _OURS and (root / Path(__file__).name).is_file():
+        return  # a clone of this project, whose conftest.py loads its own plugin
     if line := _collision(early_config):
         early_config.pluginmanager.register(StandAside(line), "onceproof_stands_aside")
         return
