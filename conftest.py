@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -77,7 +77,6 @@ def execute(
     request: pytest.FixtureRequest,
     cluster: Cluster,
     campaign: Campaign,
-    record_property: Callable[[str, object], None],
 ) -> Iterator[Execute]:
     """The plugin's `execute`, on the cluster and in the campaign of the suite."""
-    yield from evidence.executing(request, cluster, campaign, record_property)
+    yield from evidence.executing(request, cluster, campaign)

@@ -54,8 +54,9 @@ class Choice:
             given = {"kafka": LAST_WITH_ZOOKEEPER, **given}
         return cls(**given, **more)
 
-    def build(self, folder: Path) -> Cluster:
-        """The chosen cluster, not started yet; its data, logs and sockets go into the folder."""
+    def check(self) -> None:
+        """Raise UsageError for an unknown kind of cluster, and for an option that this kind does not know."""
+        self.mixed_versions()
         kinds = kinds_of_clusters()
         if self.cluster not in kinds:
             raise UsageError(f"--cluster {self.cluster}: there are {', '.join(kinds)}")
@@ -64,6 +65,10 @@ class Choice:
                 raise UsageError(
                     f"{_flag(name)} is for --cluster {' or '.join(known_by)}, not {self.cluster}"
                 )
+
+    def build(self, folder: Path) -> Cluster:
+        """The chosen cluster, not started yet; its data, logs and sockets go into the folder."""
+        self.check()
         cluster: Cluster = registry.load("cluster", self.cluster).chosen(self, folder)
         return cluster
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,12 +20,7 @@ COUNTS = ("attempted", "acked", "in_log", "delivered", "lost", "duplicated", "re
 EVIDENCE = "evidence"
 
 
-def executing(
-    request: pytest.FixtureRequest,
-    cluster: Cluster,
-    campaign: Campaign,
-    record_property: Callable[[str, object], None],
-) -> Iterator[Execute]:
+def executing(request: pytest.FixtureRequest, cluster: Cluster, campaign: Campaign) -> Iterator[Execute]:
     """Yield the function that runs a scenario, reconciles and judges it; its numbers become JUnit properties.
 
     After the test its runs are packed as `keep` says; the runs of a test that failed stay whole.
@@ -41,8 +36,8 @@ def executing(
         result = campaign.run(scenario if seed is None else scenario.with_seed(seed)).result()
         request.node.stash[RESULT] = result
         results.append(result)
-        for name, value in _properties(result).items():
-            record_property(name, value)
+        # Not by record_property, which warns of each with the default junit_family.
+        request.node.user_properties.extend(_properties(result).items())
         return result
 
     yield run

@@ -5,7 +5,7 @@ Loaded in every session of an environment that has onceproof, so everything heav
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from functools import partial
 from importlib import metadata
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness import __version__
+from harness.errors import OnceproofError
 from harness.pytest_plugin import evidence, github, parallel, sessions, settings
 
 if TYPE_CHECKING:
@@ -33,6 +34,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     settings.resolve(config)
+    try:
+        sessions.chosen(config).check()
+    except OnceproofError as error:
+        raise pytest.UsageError(str(error)) from error
     config.addinivalue_line("markers", _MARKER)
 
 
@@ -101,7 +106,6 @@ def execute(
     request: pytest.FixtureRequest,
     onceproof_cluster: Cluster,
     onceproof_campaign: Campaign,
-    record_property: Callable[[str, object], None],
 ) -> Iterator[Execute]:
     """Run a scenario, reconcile and judge it: `result = execute(Scenario(…))`."""
-    yield from evidence.executing(request, onceproof_cluster, onceproof_campaign, record_property)
+    yield from evidence.executing(request, onceproof_cluster, onceproof_campaign)
