@@ -1,7 +1,7 @@
 """The entry point of the pytest plugin: loads harness/pytest_plugin, unless a package of the user has our name `harness`.
 
-Then the plugin stands aside: tests that do not use onceproof run as if it were not installed, and tests that use it fail
-with one line that names the collision. With --import-mode=importlib sys.path stays as it is, so both can live together.
+Then the plugin stays inactive: tests that do not use onceproof run as if it were not installed, and tests that use it fail
+with one line that names the collision. With --import-mode=importlib sys.path stays as it is, so both can be used.
 `-p no:onceproof_pytest` disables the plugin.
 """
 
@@ -26,13 +26,13 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     if root != _OURS and (root / Path(__file__).name).is_file():
         return  # a clone of this project, whose conftest.py loads its own plugin
     if line := _collision(early_config):
-        early_config.pluginmanager.register(StandAside(line), "onceproof_stands_aside")
+        early_config.pluginmanager.register(Inactive(line), "onceproof_inactive")
         return
     pin("harness")
     early_config.pluginmanager.import_plugin(PLUGIN)
 
 
-class StandAside:
+class Inactive:
     """What is left of the plugin where its package cannot be loaded."""
 
     def __init__(self, line: str) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from harness import cli
+from harness.pytest_plugin import settings
 
 ROOT = Path(__file__).parents[1]
 EXCEPTIONS: dict[str, Any] = tomllib.loads((ROOT / "tests" / "tidy.toml").read_text(encoding="utf-8"))
@@ -196,9 +197,11 @@ def test_commands_in_documents_exist(name: str) -> None:
             wrong.append(f"./onceproof {command}")
         elif command == "tox":
             wrong += [e for e in re.findall(r"-e (\w+)", rest) if f"testenv:{e}" not in tox]
-        else:
+        elif command != "pytest":
             known = parsers[command]._option_string_actions
             wrong += [f"{command} {o}" for o in re.findall(r"(?<=[ \[])--[a-z-]+", rest) if o not in known]
+    options = {settings.flag(each) for each in settings.OPTIONS}
+    wrong += [o for o in re.findall(r"--onceproof(?:-[a-z]+)+", text) if o not in options]
     for module in re.findall(r"python -m ([a-z_.]+[a-z_])", text):
         path = module.replace(".", "/")
         if module.split(".")[0] in ("harness", "suites", "benchmarks", "tests"):

@@ -1,1 +1,1 @@
-"""The pytest plugin: options, fixtures and reports for tests of users and of this project, without a use of suites."""
+"""The pytest plugin: options, fixtures and reports for tests of users and of this project; it does not import `suites`."""

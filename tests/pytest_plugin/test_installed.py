@@ -70,7 +70,7 @@ def test_a_project_with_a_package_of_our_name_keeps_it(
     assert COLLISION in done.stdout
 
 
-def test_with_importlib_both_live_together(installed: Installed, folder: Path) -> None:
+def test_with_importlib_both_can_be_used(installed: Installed, folder: Path) -> None:
     for name in ("harness", "suites", "faults", "reports"):
         package(folder, name)
     done = installed.run(["pytest", "--import-mode=importlib", "--collect-only", "-q"], folder)
