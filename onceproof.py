@@ -8,12 +8,10 @@ the pytest plugin (docs/pytest.md).
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import os
 import sys
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # type checkers take it for True; to import typing would double the import time
 if TYPE_CHECKING:
     from faults.add_partitions import AddPartitions as AddPartitions
     from faults.at_moment import AtMoment as AtMoment
@@ -154,14 +152,20 @@ _HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120  path
 __all__ = sorted(_MODULE_OF)
 
 
-def __getattr__(name: str) -> Any:
+def _resolve(name: str) -> object:
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'onceproof' has no attribute {name!r}")
+    import importlib
+
     pin("harness")
     pin("faults")
-    value = getattr(importlib.import_module(_MODULE_OF[name]), name)
+    value: object = getattr(importlib.import_module(_MODULE_OF[name]), name)
     globals()[name] = value
     return value
+
+
+if not TYPE_CHECKING:  # else a type checker would accept any name
+    __getattr__ = _resolve
 
 
 def __dir__() -> list[str]:
@@ -179,6 +183,8 @@ def pin(package: str) -> None:
         if folder not in (os.path.abspath(path) for path in getattr(loaded, "__path__", ())):  # noqa: PTH100
             raise ImportError(collision(package, getattr(loaded, "__file__", None) or str(loaded)))
         return
+    import importlib.util
+
     spec = importlib.util.spec_from_file_location(
         package,
         os.path.join(folder, "__init__.py"),  # noqa: PTH118

@@ -58,6 +58,7 @@ def test_tests_that_are_collected_say_whether_it_is_needed() -> None:
     assert not needs_byteman([item("test_kill[kill-leader]", scenario=matrix.QUICK[0])])
     assert needs_byteman([item("test_kill"), item("test_disk[at_least_once-slow_disk-leader]")])
     assert needs_byteman([item("test_disk", scenario=scenario(SlowDisk()))])
+    assert needs_byteman([item("test_disk[fault0]", fault=SlowDisk())])
     assert needs_byteman([item("test_disk", marked=True)])
 
 

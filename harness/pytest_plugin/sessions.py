@@ -57,7 +57,10 @@ def needs_byteman(items: Sequence[pytest.Item]) -> bool:
             return True
         call = getattr(item, "callspec", None)
         values = call.params.values() if call is not None else ()
-        return any(isinstance(each, Scenario) and by_byteman([each]) for each in values)
+        return any(
+            by_byteman([each]) if isinstance(each, Scenario) else "byteman" in getattr(each, "ways", ())
+            for each in values
+        )
 
     return any(one(item) for item in items)
 
