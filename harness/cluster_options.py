@@ -48,14 +48,15 @@ class Choice:
     @classmethod
     def of(cls, read: Callable[[str], Any], **more: Any) -> Choice:
         """Return the choice; `read` returns the value of an option by its field name, None if it is not given."""
-        asked = {each.name: read(each.name) for each in fields(cls) if each.name in _OPTIONS}
+        asked = {each.name: read(each.name) for each in fields(cls) if each.name in OPTIONS}
         given = {name: value for name, value in asked.items() if value is not None}
         if given.get("zookeeper") or given.get("cluster") == "zookeeper":
             given = {"kafka": LAST_WITH_ZOOKEEPER, **given}
         return cls(**given, **more)
 
-    def build(self, folder: Path) -> Cluster:
-        """Return the chosen cluster, not started yet; its data, logs and sockets go into the folder."""
+    def check(self) -> None:
+        """Raise UsageError for an unknown kind of cluster, and for an option that this kind does not know."""
+        self.mixed_versions()
         kinds = kinds_of_clusters()
         if self.cluster not in kinds:
             raise UsageError(f"--cluster {self.cluster}: unknown kind; choose one of {', '.join(kinds)}")
@@ -64,6 +65,10 @@ class Choice:
                 raise UsageError(
                     f"{_flag(name)} is for --cluster {' or '.join(known_by)}, not {self.cluster}"
                 )
+
+    def build(self, folder: Path) -> Cluster:
+        """Return the chosen cluster, not started yet; its data, logs and sockets go into the folder."""
+        self.check()
         cluster: Cluster = registry.load("cluster", self.cluster).chosen(self, folder)
         return cluster
 
@@ -91,7 +96,7 @@ class Choice:
         """Return the options that differ from the defaults, as words of a command line."""
         plain = Choice()
         words: list[str] = []
-        for name in _OPTIONS:
+        for name in OPTIONS:
             value = getattr(self, name)
             if value == getattr(plain, name):
                 continue
@@ -100,7 +105,7 @@ class Choice:
 
 
 # By field: arguments for argparse and pytest.
-_OPTIONS: Mapping[str, Mapping[str, Any]] = {
+OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "cluster": {"metavar": "KIND", "help": "kind of cluster: local (default), docker, zookeeper or existing"},
     "kafka": {
         "metavar": "VERSION",
@@ -177,7 +182,7 @@ class _Add(Protocol):
 
 def add_options(add: _Add, without: Container[str] = ()) -> None:
     """Add the options of a choice to a parser by `add`: argparse's add_argument or pytest's addoption."""
-    for name, how in _OPTIONS.items():
+    for name, how in OPTIONS.items():
         if name not in without:
             add(_flag(name), **how)
 

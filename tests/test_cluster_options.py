@@ -18,11 +18,11 @@ from harness.clusters.powers.disk import Disked
 from harness.clusters.processes.java import Jvm
 from harness.contracts import DiskFault, DiskHarm, Mode
 from harness.errors import FaultError
+from harness.pytest_plugin.sessions import needs_byteman
 from harness.scenario import Scenario
 from harness.schedule import once
 from harness.targets import leader_of
 from suites.scenarios import matrix
-from suites.support.sessions import needs_byteman
 
 
 def scenario(fault: Any) -> Scenario:
@@ -58,6 +58,7 @@ def test_the_collected_tests_decide_whether_it_is_needed() -> None:
     assert not needs_byteman([item("test_kill[kill-leader]", scenario=matrix.QUICK[0])])
     assert needs_byteman([item("test_kill"), item("test_disk[at_least_once-slow_disk-leader]")])
     assert needs_byteman([item("test_disk", scenario=scenario(SlowDisk()))])
+    assert needs_byteman([item("test_disk[fault0]", fault=SlowDisk())])
     assert needs_byteman([item("test_disk", marked=True)])
 
 

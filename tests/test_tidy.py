@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from harness import cli
+from harness.pytest_plugin import settings
 
 ROOT = Path(__file__).parents[1]
 EXCEPTIONS: dict[str, Any] = tomllib.loads((ROOT / "tests" / "tidy.toml").read_text(encoding="utf-8"))
@@ -39,7 +40,11 @@ RULE = re.compile(r"(?<![\w.-])E(\d{1,2})(?![\w.])")
 def files() -> list[str]:
     """Return the paths of all files of the project."""
     tops = ("benchmarks", "docs", "faults", "harness", "reports", "suites", "tests")
-    found = [ROOT / "conftest.py", *(path for top in tops for path in (ROOT / top).rglob("*.*"))]
+    top_files = ("conftest.py", "onceproof.py", "onceproof_pytest.py")
+    found = [
+        *(ROOT / name for name in top_files),
+        *(path for top in tops for path in (ROOT / top).rglob("*.*")),
+    ]
     return sorted(p.relative_to(ROOT).as_posix() for p in found if "__pycache__" not in p.parts)
 
 
@@ -192,14 +197,17 @@ def test_commands_in_documents_exist(name: str) -> None:
             wrong.append(f"./onceproof {command}")
         elif command == "tox":
             wrong += [e for e in re.findall(r"-e (\w+)", rest) if f"testenv:{e}" not in tox]
-        else:
+        elif command != "pytest":
             known = parsers[command]._option_string_actions
             wrong += [f"{command} {o}" for o in re.findall(r"(?<=[ \[])--[a-z-]+", rest) if o not in known]
+    options = {settings.flag(each) for each in settings.OPTIONS}
+    wrong += [o for o in re.findall(r"--onceproof(?:-[a-z]+)+", text) if o not in options]
     for module in re.findall(r"python -m ([a-z_.]+[a-z_])", text):
         path = module.replace(".", "/")
         if module.split(".")[0] in ("harness", "suites", "benchmarks", "tests"):
             wrong += [module] if not {f"{path}.py", f"{path}/__main__.py"} & set(files()) else []
     markers = {line.partition(":")[0] for line in PROJECT["tool"]["pytest"]["markers"]}
+    markers.add("onceproof")  # of the plugin
     wrong += [m for m in re.findall(r"pytest [^`\n]*-m (\w+)", text) if m not in markers]
     assert not wrong
 

@@ -102,7 +102,7 @@ def test_a_worker_killed_from_outside_makes_the_run_inconclusive(
 ) -> None:
     scenario, act, word = FAILURES[name]
     named = replace(scenario, name=f"failing-{name}")
-    with during(named, request.config.getoption("--runs"), act):
+    with during(named, Path(request.config.getoption("--runs")), act):
         result = campaign.run(named).result()
     unproven(result, word)
 

@@ -91,7 +91,7 @@ def busy(request: pytest.FixtureRequest, campaign: Campaign) -> Iterator[Sequenc
 @pytest.fixture(scope="module")
 def account(request: pytest.FixtureRequest) -> Callable[[str, Sequence[Result]], Mapping[str, Any]]:
     """Add the numbers of a scenario to repeated.json and print them."""
-    path: Path = request.config.getoption("--runs") / "repeated.json"
+    path = Path(request.config.getoption("--runs")) / "repeated.json"
     busy: int = request.config.getoption("--busy")
     scenarios: dict[str, Any] = {}
 
