@@ -326,7 +326,7 @@ def test_explain_refuses_truncated_attempts(tmp_path: Path, capsys: Capture) -> 
     path = run.ledger / "producer-1.0.1.attempts"
     path.write_bytes(path.read_bytes()[:480])
     assert main(["explain", str(run.path), "--message", "producer-1.0-12"]) == 2
-    one_line(capsys, "producer-1.0.1.attempts: cut off")
+    one_line(capsys, "producer-1.0.1.attempts: truncated")
 
 
 def test_explain_says_that_no_attempt_is_there(tmp_path: Path, capsys: Capture) -> None:
