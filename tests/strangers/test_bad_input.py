@@ -252,7 +252,7 @@ def test_drafts_are_never_written_through_a_link(tmp_path: Path) -> None:
     (target / "keep").write_text("kept")
     run = clean(tmp_path / "runs")
     (run.path / f".tables.{os.getpid()}").symlink_to(target)
-    with pytest.raises(LedgerError, match="in the way"):
+    with pytest.raises(LedgerError, match="exists and cannot be removed"):
         seal(run)
     (run.path / f".verdict.json.{os.getpid()}").symlink_to(target / "keep")
     write_json(run.verdict, {"verdict": "HELD"})
