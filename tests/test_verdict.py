@@ -75,7 +75,7 @@ def test_a_clean_run_holds() -> None:
         ({"progress_after": 0}, "no progress after the last window"),
         ({"drained": False, "drain_detail": "partition 0 at 3 of 9"}, "not drained to the end of the log: partition 0 at 3 of 9"),
         ({"reads": {"read_uncommitted": True, "read_committed": False}}, "the final read_committed reading is not complete"),
-        ({"observed": {"observer-committed": 0, "observer-uncommitted": 9}}, "observer-committed was given nothing"),
+        ({"observed": {"observer-committed": 0, "observer-uncommitted": 9}}, "observer-committed got no records"),
         ({"gaps": ["harness.events: line 3 is torn"]}, "the ledger has a gap: harness.events"),
         ({"errors": ["run: no progress"]}, "an error during the run: run: no progress"),
         ({"not_asked": NOT_ASKED}, "lost was not asked of orders/0, orders/2: the final read_uncommitted reading stopped at 1200 of 5000"),

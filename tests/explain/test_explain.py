@@ -340,7 +340,7 @@ BAD = {
     "no offset": (["--position", "orders/0/x"], "TOPIC/PARTITION/OFFSET is expected"),
     "other topic": (["--position", "bills/0/1"], "no topic bills in this run; its topic is orders (or 0)"),
     "no partition": (["--position", "orders/7/1"], "no such partition was read; there are: partition 0, "),
-    "beyond the end": (["--position", "orders/0/10"], "nothing is known of it; the log of partition 0 goes from 0 to 10"),
+    "beyond the end": (["--position", "orders/0/10"], "there is no record of it; the log of partition 0 goes from 0 to 10"),
     "not reconciled": ([], "reconciled.json: there is no such file (run ./onceproof reconcile first)"),
 }  # fmt: skip
 

@@ -29,7 +29,7 @@ def test_each_fault_has_one_row_for_all_its_windows(tmp_path: Path) -> None:
     rows = {row.fault: row for row in faults.section(report_of(shown))["rows"]}
     row = rows["sever"]
     mine = [(run, w) for run in shown for w in run.windows if w.fault == "sever"]
-    assert len(row.held) == len(mine)
+    assert len(row.windows) == len(mine)
     assert row.bit == sum(w.bit for _, w in mine)
     assert row.bit < len(mine), "one of them did not bite"
     known = [w.recovered_s for _, w in mine if w.recovered_s is not None]

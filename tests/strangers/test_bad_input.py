@@ -252,7 +252,7 @@ def test_drafts_are_never_written_through_a_link(tmp_path: Path) -> None:
     (target / "keep").write_text("kept")
     run = clean(tmp_path / "runs")
     (run.path / f".tables.{os.getpid()}").symlink_to(target)
-    with pytest.raises(LedgerError, match="in the way"):
+    with pytest.raises(LedgerError, match="exists and cannot be removed"):
         seal(run)
     (run.path / f".verdict.json.{os.getpid()}").symlink_to(target / "keep")
     write_json(run.verdict, {"verdict": "HELD"})
@@ -326,7 +326,7 @@ def test_explain_refuses_truncated_attempts(tmp_path: Path, capsys: Capture) -> 
     path = run.ledger / "producer-1.0.1.attempts"
     path.write_bytes(path.read_bytes()[:480])
     assert main(["explain", str(run.path), "--message", "producer-1.0-12"]) == 2
-    one_line(capsys, "producer-1.0.1.attempts: cut off")
+    one_line(capsys, "producer-1.0.1.attempts: truncated")
 
 
 def test_explain_says_that_no_attempt_is_there(tmp_path: Path, capsys: Capture) -> None:

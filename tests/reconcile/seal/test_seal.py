@@ -138,7 +138,7 @@ def test_truncated_attempts_are_refused(seed: int, tmp_path: Path) -> None:
     whole = path.read_bytes()
     for size in points(len(whole), seed)[1:]:
         path.write_bytes(whole[:size])
-        with pytest.raises(LedgerError, match=r"producer-1\.0\.1\.attempts: cut off"):
+        with pytest.raises(LedgerError, match=r"producer-1\.0\.1\.attempts: truncated"):
             seal(run)
 
 
