@@ -21,7 +21,7 @@ from harness.runtime import exits
 
 ROOT = Path(__file__).parents[2]
 LINE = re.compile(
-    r"onceproof: internal error: (.*) \(tests/test_exits\.py:\d+\); the trace is in (\S+); please report it\n"
+    r"onceproof: internal error: (.*) \(tests/runtime/test_exits\.py:\d+\); the trace is in (\S+); please report it\n"
 )
 
 
