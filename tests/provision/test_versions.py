@@ -26,7 +26,7 @@ def test_versions_of_single_nodes_are_read_from_the_option() -> None:
     assert choice.words() == ["--kafka", "4.2.0", "--mixed", "broker-1=4.3.1,controller-2=3.9.2"]
     assert Choice().mixed_versions() == {}
     for wrong in ("broker-1", "=4.3.1", "broker-1="):
-        with pytest.raises(UsageError, match=rf"^--mixed {wrong}: NODE=VERSION"):
+        with pytest.raises(UsageError, match=rf"^--mixed {wrong}: write NODE=VERSION"):
             Choice(mixed=wrong).mixed_versions()
 
 
