@@ -68,7 +68,7 @@ POLL_NS, NEXT_POLL_NS, EARLY_POLL_NS, COMMIT_NS = 10 * MS, 20 * MS, 85 * MS, 80 
 REBALANCE_NS = 92 * MS
 
 APART = 8  # rows between two plants
-FROM_EDGE = 12  # rows between a plant and the first or last row of its partition's round, which have other plants
+FROM_EDGE = 12  # rows from a plant to the first or last row of its partition's round: these have other plants
 
 ROW = np.dtype([
     ("session", "<i8"), ("seq", "<i8"), ("txn", "<i8"), ("key", "<i8"), ("intended", "<i8"), ("partition", "<i8"),

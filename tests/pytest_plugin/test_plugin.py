@@ -108,7 +108,10 @@ def test_the_option_wins_over_the_ini_value_and_that_over_the_table(tmp_path: Pa
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ('cluster = "lokal"', "--cluster lokal: unknown kind; choose one of docker, existing, local, zookeeper"),
+        (
+            'cluster = "lokal"',
+            "--cluster lokal: unknown kind; choose one of docker, existing, local, zookeeper",
+        ),
         ('mixed = "broker-1"', "--mixed broker-1: write NODE=VERSION"),
         ('image = "kafka"', "--image is for --cluster docker, not local"),
         ('kafak = "3.7.0"', "kafak: unknown setting; known: cluster, kafka"),
