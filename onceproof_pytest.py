@@ -33,7 +33,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 
 class Inactive:
-    """What is left of the plugin where its package cannot be loaded."""
+    """The plugin where its package cannot be loaded: it reports why, and fails the tests that need it."""
 
     def __init__(self, line: str) -> None:
         self._line = line

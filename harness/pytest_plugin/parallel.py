@@ -17,7 +17,7 @@ import pytest
 
 
 def taking_turns(config: pytest.Config) -> bool:
-    """Whether this is a worker of xdist: each test takes the lock and has a cluster of its own."""
+    """Return True in a worker of xdist: there each test takes the lock and has its own cluster."""
     return hasattr(config, "workerinput")
 
 
@@ -27,7 +27,7 @@ def scope(fixture_name: str, config: pytest.Config) -> Literal["session", "funct
 
 
 def described(config: pytest.Config) -> str:
-    """What the header says about xdist; empty without it."""
+    """Return the line of the header about xdist; empty without xdist."""
     if getattr(config.option, "dist", "no") == "no":
         return ""
     return (

@@ -43,7 +43,7 @@ def runs_of(config: pytest.Config) -> Path:
 
 
 def needs_byteman(items: Sequence[pytest.Item]) -> bool:
-    """Whether one of these tests breaks disks by Byteman: by a marker, its scenario or fault, or a fault in its name."""
+    """Return True if a test breaks disks by Byteman: by a marker, its scenario or fault, or a fault in its name."""
     from harness.cluster_options import by_byteman, faults_by_byteman
     from harness.scenario import Scenario
 

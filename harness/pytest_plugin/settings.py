@@ -55,7 +55,7 @@ def add_short_options(parser: pytest.Parser) -> None:
 
 
 def resolve(config: pytest.Config) -> None:
-    """Write the value of every setting to its option; a cluster option that nobody gave stays None."""
+    """Write the value of every setting to its option; a cluster option that is not given stays None."""
     table = _table(config)
     for name in OPTIONS:
         dest = PREFIX + name
