@@ -218,8 +218,8 @@ class LiteralRun:
             self.event("observer", reader, isolation=isolation, topics=["orders"])
         self.observed[reader] += [replace(r, t=self.tick()) for r in records]
 
-    def assign(self, reader: str, *partitions: int, how: str = "assigned") -> None:
-        self.event("assignment", reader, reader=reader, how=how, partitions=list(partitions))
+    def assign(self, reader: str, *partitions: int, how: str = "assigned", late: bool = False) -> None:
+        self.event("assignment", reader, reader=reader, how=how, partitions=list(partitions), late=late)
 
     def commit(self, reader: str, offsets: Mapping[int, int], outcome: Outcome = Outcome.ACKED) -> None:
         self.event("commit", reader, reader=reader, offsets=offsets, outcome=int(outcome), error="")

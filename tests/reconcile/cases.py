@@ -725,38 +725,6 @@ def a_producer_that_was_fenced_when_it_was_done(root: Path) -> Case:
     return two_lives(root, late=False), set()
 
 
-def handed_over(root: Path, *, early: bool, how: str = "revoked") -> LiteralRun:
-    """A reader has partition 0; it is given to another one, before the first has given it back or after that."""
-    run = LiteralRun(root)
-    run.session(1)
-    records = run.write(1, 10, 0)
-    run.assign(READER, 0, 1)
-    run.assign(OTHER, 2)
-    run.give(READER, *records[:5])
-    if early:
-        run.assign(OTHER, 0)
-    run.assign(READER, 0, how=how)
-    if not early:
-        run.assign(OTHER, 0)
-    run.give(OTHER, *records[5:])
-    return run
-
-
-@case
-def two_owners(root: Path) -> Case:
-    return handed_over(root, early=True), {("two_owners", (), ())}
-
-
-@case
-def one_owner_after_the_other(root: Path) -> Case:
-    return handed_over(root, early=False), set()
-
-
-@case
-def an_owner_that_had_lost_it_could_not_know(root: Path) -> Case:
-    return handed_over(root, early=True, how="lost"), set()
-
-
 @case
 def effects_behind_an_open_transaction_are_late(root: Path) -> Case:
     """Nothing is missing: what is held back will be seen when the transaction before it ends."""
@@ -932,4 +900,5 @@ def corrupted_for_an_observer(root: Path) -> Case:
     return run, {("corrupted", (message(1, n),), (n,)) for n in (2, 5)}
 
 
-from tests.reconcile import evidence_cases  # noqa: E402, F401  more of them: what incomplete evidence must not be found as
+# More of them: what incomplete evidence must not be found as, and owners of partitions.
+from tests.reconcile import evidence_cases, owner_cases  # noqa: E402, F401

@@ -734,10 +734,11 @@ class _Group:
             else:
                 self._commit(action)
         if history.drained:
-            # In every order of partitions, and a few at a time.
             for partition in sorted(range(PARTITIONS), key=lambda p: (p + len(history.sends)) % PARTITIONS):
-                while self._left(partition) > 0:
+                while self._left(partition) > 0:  # in every order of partitions, and a few at a time
                     self._poll(Poll(((partition, 0),) * 2, READERS.index(self._owner[partition])))
+        for partition, owner in self._owner.items():  # all leave in an orderly way
+            self._assign(owner, partition, how="revoked")
 
     def _left(self, partition: int) -> int:
         return len(self._log.streams[partition]) - self._next[partition]
@@ -796,9 +797,8 @@ class _Group:
     def _commit(self, commit: Commit) -> None:
         partition = commit.partition
         given = max((r.offset for _, r in self.gave if r.partition == partition), default=None)
-        beyond = sorted(o for o in self._log.readable[partition] if given is None or o > given)[
-            : commit.ahead
-        ]
+        unread = sorted(o for o in self._log.readable[partition] if given is None or o > given)
+        beyond = unread[: commit.ahead]
         if not beyond and given is None:
             return
         offset = beyond[-1] + 1 if beyond else (given or 0) + 1

@@ -274,8 +274,8 @@ _QUESTIONS = {
         GROUP BY run, session, txn HAVING bool_or(visible) AND bool_or(coalesce(kind = 'lost', false))""",
     "two_owners": """
         SELECT a.run, [] AS messages, [] AS offsets FROM owned a JOIN owned b USING (run, topic, partition)
-        WHERE a.reader <> b.reader AND a.ended = 'revoked' AND b.since >= a.since AND b.since < a.until
-              AND (b.until IS NULL OR b.until > a.until)""",
+        WHERE a.reader <> b.reader AND a.ended = 'revoked' AND b.ended = 'revoked' AND b.since >= a.since AND b.since < a.until
+              AND b.until > a.until""",
     "double_effect": """
         SELECT e.run, [named(any_value(o.sender), origin_session, origin_seq)]
                       || list(named(s.sender, e.session, e.seq) ORDER BY e.topic, e.partition, e."offset") AS messages,

@@ -1,8 +1,10 @@
 """Owners of partitions over time: partitions that two members of a group owned at once.
 
 A member owns a partition from its assignment until it gives it back (revoked) or learns that it had lost it already (lost).
-Only members that revoked the partition normally count: no other member may get it before that. A member that lost it, or
-died, could not know, and the coordinator was right to assign it to another member.
+Only members that learnt of their assignment in time and gave the partition back normally count, both the first owner and the
+second. A first owner that lost the partition, or died, could not know, and the coordinator was right to assign it to another
+member. A second owner that lost it, or learnt of it late, may have been removed from the group before it learnt of
+an assignment that no longer counts.
 """
 
 from __future__ import annotations
@@ -41,6 +43,9 @@ def ownership(assignments: pa.Table) -> dict[int, Ownership]:
     assigned: dict[int, int] = defaultdict(int)
     shared: dict[int, list[SharedPartition]] = defaultdict(list)
     owners: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)  # run, place -> reader -> since when
+    doubtful: dict[tuple[int, int, int], list[SharedPartition]] = defaultdict(
+        list
+    )  # run, place, second owner
     rows = sorted(assignments.to_pylist(), key=lambda row: (row["run"], row["t"]))
     for row in rows:
         run, reader, t = row["run"], row["reader"], row["t"]
@@ -51,11 +56,13 @@ def ownership(assignments: pa.Table) -> dict[int, Ownership]:
                 assigned[run] += 1
                 held.setdefault(reader, t)
             elif row["how"] in ("revoked", "lost"):
-                since = held.pop(reader, None)
-                if since is not None and row["how"] == "revoked":
-                    shared[run] += [
-                        SharedPartition(run, place, reader, other, given, t)
-                        for other, given in held.items()
-                        if since <= given < t
-                    ]
+                since, waiting = held.pop(reader, None), doubtful.pop((run, place, reader), [])
+                if since is None or row["how"] == "lost":
+                    continue
+                shared[run] += waiting
+                for other, given in held.items():
+                    if since <= given < t:
+                        doubtful[run, place, other].append(
+                            SharedPartition(run, place, reader, other, given, t)
+                        )
     return {run: Ownership(count, tuple(shared[run])) for run, count in assigned.items()}

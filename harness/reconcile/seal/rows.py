@@ -249,10 +249,10 @@ def commit(e: Event, reader: int) -> list[Columns]:
 
 
 def assignment(e: Event, reader: int) -> Columns:
+    # A member that has not polled for long may have lost a partition before it gives it back or learns that it has it.
+    late = {"revoked": "lost", "assigned": "assigned_late"} if e.get("late") else {}
     return {
-        # A member that gives a partition back late may have lost it long before; the ledger cannot show that.
-        "how": "lost" if e["how"] == "revoked" and e.get("late") else e["how"],
-        "t": e["t"], "reader": reader, "topic": int(e.get("topic", 0)),
+        "how": late.get(e["how"], e["how"]), "t": e["t"], "reader": reader, "topic": int(e.get("topic", 0)),
         "partitions": [int(p) for p in e["partitions"]],
     }  # fmt: skip
 

@@ -241,7 +241,7 @@ class _Sealing:
             sealed.topic_names, self._owed_isolation, group,
             transactions=bool(transactions), pipeline=sealed.transform is not None,
         )  # fmt: skip
-        sealed.rebalances = sum(1 for a in assignments if a["how"] == "assigned")
+        sealed.rebalances = sum(1 for a in assignments if a["how"].startswith("assigned"))
         sealed.commits = len(self._events["commit"])
         sealed.transactions = make.ends(self._events)
         sealed.in_flight = None if None in in_flight else max(in_flight, default=None)

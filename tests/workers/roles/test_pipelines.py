@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,9 +20,7 @@ from harness.kafka.protocol.raw_client import WireError
 from harness.ledger import message as msg
 from harness.ledger.journal import DELIVERY, Ledger, read_events
 from harness.ledger.transform import DEAD_LETTERS, OUTPUT, Transform
-from harness.reconcile.screen.partition_owners import SharedPartition, ownership
 from harness.reconcile.seal import rows
-from harness.reconcile.seal.schema import SCHEMAS
 from harness.reconcile.seal.sealed import Event
 from harness.waiting import wait_until
 from harness.workers.breakpoints import Moment, Moments
@@ -167,45 +164,6 @@ def test_a_withdrawn_request_does_not_disturb_the_worker(
 
 
 # --- ownership -----------------------------------------------------------------------------------------
-
-
-def assignments(*steps: tuple[int, int, str, list[int]]) -> pa.Table:
-    """Make the table from rows of t, reader, how, partitions."""
-    made = [
-        {"run": 1, "t": t, "reader": reader, "how": how, "topic": 0, "partitions": partitions}
-        for t, reader, how, partitions in steps
-    ]
-    return pa.Table.from_pylist(made, schema=SCHEMAS["assignments"])
-
-
-def test_a_member_that_revokes_too_late_shared_the_partition() -> None:
-    found = ownership(
-        assignments((1, 0, "assigned", [0, 1]), (2, 1, "assigned", [1]), (5, 0, "revoked", [0, 1]))
-    )
-    assert found[1].assigned == 3
-    assert found[1].shared == (SharedPartition(1, 1, 0, 1, 2, 5),)
-
-
-@pytest.mark.parametrize(
-    "steps",
-    [
-        ((1, 0, "assigned", [0]), (2, 0, "revoked", [0]), (3, 1, "assigned", [0]), (9, 1, "revoked", [0])),
-        ((1, 0, "assigned", [0]), (2, 1, "assigned", [0]), (3, 0, "lost", [0])),
-        ((1, 0, "assigned", [0]), (2, 1, "assigned", [0]), (3, 1, "revoked", [0])),  # 0 died
-        ((1, 0, "assigned", [0]), (2, 0, "rewound", [0]), (3, 0, "revoked", [0])),
-    ],
-)
-def test_handing_over_losing_and_dying_are_not_sharing(
-    steps: tuple[tuple[int, int, str, list[int]], ...],
-) -> None:
-    assert ownership(assignments(*steps))[1].shared == ()
-
-
-def test_a_late_revocation_counts_as_lost() -> None:
-    event = {"t": 5, "how": "revoked", "partitions": [1], "late": True}
-    assert rows.assignment(event, 0)["how"] == "lost"
-    assert rows.assignment({**event, "late": False}, 0)["how"] == "revoked"
-    assert rows.assignment({**event, "how": "assigned"}, 0)["how"] == "assigned"
 
 
 def test_a_member_that_has_not_polled_for_long_records_a_late_assignment(
