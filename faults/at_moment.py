@@ -14,19 +14,25 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from faults._workers import PROGRESS_LIMIT_S, wait_progress, worker_named
-from harness.contracts import Arena, Bite, Fault, Healing, Node
+from harness.contracts import Arena, Bite, Fault, Healing, Killable, Node, Pausable, WorkerNode
 from harness.errors import WaitTimeout
 from harness.schedule import fault_of
 from harness.waiting import wait_until
 from harness.workers.breakpoints import Moment
 
 _REACH_LIMIT_S = 30.0
+_LOOK_EVERY_S = 0.05
+_NO_SIGN_S = 5.0
 
 
 @dataclass(frozen=True)
 class AtMoment:
-    """Bites when the worker was seen waiting at the moment and the inner fault bit. The worker resumes `stay_s` after the
-    inner fault began, so that the fault is active by then."""
+    """Bites when the worker was seen waiting at the moment and the inner fault bit.
+
+    The worker resumes `stay_s` after the inner fault struck: a process of its targets is gone or stopped, or it has bitten.
+    So the fault is active by then, however long it took to begin, and the worker goes on while the effect lasts. Some faults
+    bite only when the worker goes on (fence_producer): without a sign of the fault it resumes after 5 s.
+    """
 
     what: Mapping[str, Any] = field(default_factory=lambda: {"fault": "kill_worker"})
     moment: str = Moment.AFTER_PRODUCE.value
@@ -68,10 +74,9 @@ class AtMoment:
                 return
             reached_s = round(time.monotonic() - begun, 3)
             time.sleep(self.wait_s)
-            let_go = threading.Timer(self.stay_s, worker.go_on)
-            undo.callback(let_go.cancel)
-            let_go.start()
+            bitten = undo.enter_context(_released_after(worker, nodes, self.stay_s))
             bite = undo.enter_context(self.inner.hold(arena, nodes))
+            bitten.set()
             yield replace(
                 bite,
                 proof=f"{worker.name} waited at {self.moment} after {reached_s:g} s; {bite.proof}",
@@ -99,6 +104,35 @@ class AtMoment:
 
     def __str__(self) -> str:
         return f"at_moment-{self.moment}-{self.inner}"
+
+
+@contextmanager
+def _released_after(worker: WorkerNode, nodes: Sequence[Node], stay_s: float) -> Iterator[threading.Event]:
+    """Let the worker go on, in the background, `stay_s` after a node was struck, the event was set, or no sign came."""
+    bitten, ended = threading.Event(), threading.Event()
+
+    def release() -> None:
+        no_sign = time.monotonic() + _NO_SIGN_S
+        while not (bitten.is_set() or _struck(nodes) or time.monotonic() > no_sign):
+            if ended.wait(_LOOK_EVERY_S):
+                return
+        if not ended.wait(stay_s):
+            worker.go_on()
+
+    thread = threading.Thread(target=release, name=f"release {worker.name}", daemon=True)
+    thread.start()
+    try:
+        yield bitten
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _struck(nodes: Sequence[Node]) -> bool:
+    return any(
+        (isinstance(node, Killable) and not node.running()) or (isinstance(node, Pausable) and node.paused())
+        for node in nodes
+    )
 
 
 fault_class = AtMoment
