@@ -40,6 +40,6 @@ def test_the_first_package_that_the_lists_have_is_installed(calls: Path) -> None
 
 
 def test_packages_that_no_list_has_are_an_error(calls: Path) -> None:
-    with pytest.raises(SetupError, match="older could not be installed: .*; install it"):
+    with pytest.raises(SetupError, match=r"older could not be installed: .*; install it"):
         install("older", "oldest")
     assert " install " not in calls.read_text()
