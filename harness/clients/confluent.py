@@ -76,10 +76,13 @@ class ConfluentProducer:
         seq, has_offsets = message.seq, self._has_offsets
 
         def report(error: KafkaError | None, record: Any) -> None:
+            # None: of a record that never got a partition (its topic vanished), and of one that was acked by a later answer.
+            partition, offset = record.partition(), record.offset() if has_offsets else None
+            place = -1 if partition is None else partition
             if error is None:
-                on_outcome(seq, 1, record.partition(), record.offset() if has_offsets else -1, 0)
+                on_outcome(seq, 1, place, -1 if offset is None else offset, 0)
             else:
-                on_outcome(seq, send_outcome(error), record.partition(), -1, error.code())
+                on_outcome(seq, send_outcome(error), place, -1, error.code())
 
         while True:
             try:

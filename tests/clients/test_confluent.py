@@ -14,6 +14,7 @@ from harness.clients import confluent
 from harness.clients.librdkafka import translation
 from harness.contracts import ConsumerSpec, Mode, Outcome, ProducerSpec
 from harness.ledger.journal import Ledger
+from harness.ledger.message import Builder
 from harness.workers.roles import final_reader
 
 UNKNOWN_SENDS = {
@@ -171,6 +172,17 @@ def test_bounds_are_asked_again_after_a_failover() -> None:
 def test_bounds_that_are_not_answered_raise(library: _Moved) -> None:
     with pytest.raises(KafkaException):
         _consumer_of(library).bounds(0, 0.3)
+
+
+def test_a_record_that_never_got_a_partition_has_an_unknown_outcome() -> None:
+    """The library reports None as its partition."""
+    extra = {"message.timeout.ms": 100, "log_level": 0}
+    producer = confluent.ConfluentProducer(ProducerSpec("127.0.0.1:1", "t", Mode.AT_LEAST_ONCE, extra=extra))
+    outcomes: list[tuple[int, ...]] = []
+    for message in Builder(run=1, session=1, length=64).build(5, [3], [-1], 0):
+        producer.send(message, lambda *outcome: outcomes.append(outcome))
+    assert producer.flush(10.0) == 0
+    assert outcomes == [(5, Outcome.UNKNOWN, -1, -1, KafkaError._MSG_TIMED_OUT)]
 
 
 def test_it_reports_the_loaded_versions() -> None:
