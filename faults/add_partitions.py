@@ -32,15 +32,16 @@ class AddPartitions:
 
     @contextmanager
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
-        yield self._bite(Administrator(arena.cluster, arena.topic)) if nodes else Bite(False, NO_TARGET)
+        yield self._bite(arena) if nodes else Bite(False, NO_TARGET)
 
-    def _bite(self, admin: Administrator) -> Bite:
+    def _bite(self, arena: Arena) -> Bite:
+        admin = Administrator(arena.cluster, arena.topic)
         before = len(admin.states())
         after = before + self.more
-        begun = time.monotonic()
+        begun, limit_s = time.monotonic(), arena.patience * HEAL_LIMIT_S
         try:
             admin.grow(after)
-            wait_until(lambda: _serves(admin, after), HEAL_LIMIT_S, f"not all of {after} partitions serve")
+            wait_until(lambda: _serves(admin, after), limit_s, f"not all of {after} partitions serve")
         except (ClusterError, WaitTimeout) as error:
             return Bite(False, str(error))
         took = time.monotonic() - begun

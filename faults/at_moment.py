@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from faults._workers import PROGRESS_LIMIT_S, wait_progress, worker_named
+from faults._workers import wait_progress, worker_named
 from harness.contracts import Arena, Bite, Fault, Healing, Node
 from harness.errors import WaitTimeout
 from harness.schedule import fault_of
@@ -55,16 +55,14 @@ class AtMoment:
     @contextmanager
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
         worker = worker_named(arena, self.worker)
-        begun = time.monotonic()
+        begun, limit_s = time.monotonic(), arena.patience * _REACH_LIMIT_S
         with ExitStack() as undo:
             undo.callback(worker.go_on)
             worker.stop_at(self.moment)
             try:
-                wait_until(worker.waits, _REACH_LIMIT_S, "", every_s=0.005)
+                wait_until(worker.waits, limit_s, "", every_s=0.005)
             except WaitTimeout:
-                yield Bite(
-                    False, f"{worker.name} did not reach {self.moment} in {_REACH_LIMIT_S:g} s", way="hook"
-                )
+                yield Bite(False, f"{worker.name} did not reach {self.moment} in {limit_s:g} s", way="hook")
                 return
             reached_s = round(time.monotonic() - begun, 3)
             time.sleep(self.wait_s)
@@ -82,7 +80,7 @@ class AtMoment:
         healing = self.inner.healed(arena, nodes)
         if not healing.healed:
             return healing
-        worker = wait_progress([worker_named(arena, self.worker)], lambda: None, PROGRESS_LIMIT_S)
+        worker = wait_progress(arena, [worker_named(arena, self.worker)])
         return Healing(
             worker.healed, f"{healing.proof}; {worker.proof}", {**worker.measured, **healing.measured}
         )

@@ -16,7 +16,7 @@ from harness.kafka.admin import Administrator
 from harness.waiting import wait_until
 
 Bounds = Mapping[int, tuple[int, int]]  # start and end of the log, by partition
-SOMETHING_LIMIT_S = 5.0  # a quick group has at times read everything
+_SOMETHING_LIMIT_S = 5.0  # a quick group has at times read everything
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,10 @@ class DeleteRecords:
 
     def _bite(self, arena: Arena) -> Bite:
         admin = Administrator(arena.cluster, arena.topic)
+        limit_s = arena.patience * _SOMETHING_LIMIT_S
         try:
             before, committed, below = wait_until(
-                lambda: self._deletable(admin, arena.group), SOMETHING_LIMIT_S, "", every_s=0.05
+                lambda: self._deletable(admin, arena.group), limit_s, "", every_s=0.05
             )
             admin.delete_records(below)
             after = admin.offsets()

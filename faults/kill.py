@@ -70,16 +70,16 @@ class Kill:
             if awake := [node.name for node in victims if not node.paused()]:
                 return Bite(False, f"{', '.join(awake)} is not stopped after SIGSTOP", way="process")
 
+            least_s, limit_s = arena.patience * _UNREAD_S, arena.patience * _UNREAD_LIMIT_S
+
             def enough() -> bool:
-                return time.monotonic() - begun >= _UNREAD_S and _acked(arena) - before >= self.unread
+                return time.monotonic() - begun >= least_s and _acked(arena) - before >= self.unread
 
             try:
-                wait_until(enough, _UNREAD_LIMIT_S, "", every_s=0.02)
+                wait_until(enough, limit_s, "", every_s=0.02)
             except WaitTimeout:
                 few = f"{_acked(arena) - before} of {self.unread} records were acked"
-                return Bite(
-                    False, f"{few} while {names} was stopped for {_UNREAD_LIMIT_S:g} s", way="process"
-                )
+                return Bite(False, f"{few} while {names} was stopped for {limit_s:g} s", way="process")
             undo.pop_all()  # they are killed while stopped
         acked = _acked(arena) - before
         proof = f"process of {names} stopped and read nothing more, {acked} records were acked; "

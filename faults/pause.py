@@ -41,7 +41,8 @@ class Pause:
         if not targets:
             return Bite(False, "there was no node to pause")
         try:  # a process is stopped only when the last of its threads has seen the signal
-            wait_until(lambda: all(node.paused() for node in targets), _STOP_LIMIT_S, "")
+            limit_s = arena.patience * _STOP_LIMIT_S
+            wait_until(lambda: all(node.paused() for node in targets), limit_s, "")
         except WaitTimeout:
             awake = [node.name for node in targets if not node.paused()]
             return Bite(False, f"{', '.join(awake)} is not stopped after SIGSTOP", way="process")

@@ -80,7 +80,7 @@ class RollingUpgrade:
             _of_any(arena, lambda at: protocol_features.raise_features(at, wanted, _ASK_S))
             wait_until(
                 lambda: wanted.items() <= finalized(arena.cluster.view()).items(),
-                _ASK_S,
+                arena.patience * _ASK_S,
                 lambda: f"asked for {wanted}, finalized are {finalized(arena.cluster.view())}",
             )
         return finalized(arena.cluster.view())

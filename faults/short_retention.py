@@ -15,7 +15,7 @@ from harness.errors import ClusterError, UsageError, WaitTimeout
 from harness.kafka.admin import Administrator
 from harness.waiting import wait_until
 
-EXPIRY_LIMIT_S = 60.0
+_EXPIRY_LIMIT_S = 60.0
 CHECKED_EVERY = "log.retention.check.interval.ms"
 
 
@@ -56,18 +56,16 @@ class ShortRetention:
             yield self._bite(arena, admin) if nodes else Bite(False, NO_TARGET)
 
     def _bite(self, arena: Arena, admin: Administrator) -> Bite:
-        begun = time.monotonic()
+        begun, limit_s = time.monotonic(), arena.patience * _EXPIRY_LIMIT_S
         try:
             before = {p: bounds for p, bounds in admin.offsets().items() if bounds[1] > bounds[0]}
             if not before:
                 return Bite(False, f"{arena.topic} has no records to expire")
             admin.override(self.settings)
-            after = wait_until(
-                lambda: _expired(admin, before), EXPIRY_LIMIT_S, "log starts stay", every_s=0.2
-            )
+            after = wait_until(lambda: _expired(admin, before), limit_s, "log starts stay", every_s=0.2)
         except WaitTimeout:
             remedy = f"start the brokers with a small {CHECKED_EVERY}"
-            return Bite(False, f"after {EXPIRY_LIMIT_S:g} s a log still starts where it did; {remedy}")
+            return Bite(False, f"after {limit_s:g} s a log still starts where it did; {remedy}")
         except ClusterError as error:
             return Bite(False, str(error))
         took = time.monotonic() - begun

@@ -50,7 +50,7 @@ class Starve:
 
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> AbstractContextManager[Bite]:
         if self.memory_mb is not None:
-            return _short_of_memory.hold(self.memory_mb, nodes)
+            return _short_of_memory.hold(arena, nodes, self.memory_mb)
         return self._hold_cpu(nodes)
 
     @contextmanager
