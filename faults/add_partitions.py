@@ -8,11 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from faults._cases import Case
 from faults._measure import HEAL_LIMIT_S, wait_whole
 from faults._operators import NO_TARGET, WAY, WAYS, names_of
 from harness.contracts import Arena, Bite, Healing, Node
 from harness.errors import ClusterError, UsageError, WaitTimeout
 from harness.kafka.admin import Administrator
+from harness.targets import leader_of
 from harness.waiting import wait_until
 
 
@@ -76,4 +78,5 @@ def _serves(admin: Administrator, partitions: int) -> bool:
         return False
 
 
+cases = (Case(AddPartitions(), leader_of(0)),)
 fault_class = AddPartitions

@@ -8,11 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from faults._cases import Case
 from faults._measure import wait_whole
 from faults._operators import NO_TARGET, WAY, WAYS, names_of
 from harness.contracts import Arena, Bite, Healing, Node
 from harness.errors import ClusterError, UsageError, WaitTimeout
 from harness.kafka.admin import Administrator
+from harness.targets import leader_of
 from harness.waiting import wait_until
 
 Bounds = Mapping[int, tuple[int, int]]  # start and end of the log, by partition
@@ -104,4 +106,5 @@ class DeleteRecords:
         return "delete_records-beyond_group" if self.beyond_group else "delete_records"
 
 
+cases = (Case(DeleteRecords(), leader_of(0)),)
 fault_class = DeleteRecords

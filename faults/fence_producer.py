@@ -8,10 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from faults._cases import TRANSACTIONAL, Case
 from faults._workers import wait_progress, workers_of
 from harness.contracts import Arena, Bite, Healing, Node, WorkerNode
 from harness.errors import ClusterError, FaultError, WaitTimeout
 from harness.kafka.protocol.transactions import ProducerIdentity, init_producer_id
+from harness.targets import producer
 from harness.waiting import wait_until
 
 _ASK_LIMIT_S = 5.0
@@ -105,4 +107,5 @@ def _take_over(arena: Arena, transactional_id: str) -> ProducerIdentity | str:
     return last if answer.error else answer
 
 
+cases = (Case(FenceProducer(), producer(1), modes=TRANSACTIONAL),)
 fault_class = FenceProducer

@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from faults._cases import Case
 from faults._measure import in_parallel
 from faults._workers import wait_progress, worker_named
 from faults.hold_requests import HoldRequests, holding
@@ -105,4 +106,5 @@ def _reaches(worker: WorkerNode, moment: str, limit_s: float) -> float | None:
     return round(time.monotonic() - begun, 3)
 
 
+cases: tuple[Case, ...] = ()  # suites/hazards/test_late_end_transaction.py holds it
 fault_class = LateRequests

@@ -8,9 +8,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from faults._cases import Case
 from faults._measure import Leadership, able, in_parallel, names_in_cluster, wait_whole
 from harness.contracts import Arena, Bite, Healing, Node, Pausable
 from harness.errors import WaitTimeout
+from harness.targets import leader_of
 from harness.waiting import wait_until
 
 _STOP_LIMIT_S = 5.0
@@ -73,4 +75,5 @@ def _pausable(nodes: Sequence[Node]) -> list[Pausable]:
     return able(nodes, Pausable, "{} cannot be paused")
 
 
+cases = (Case(Pause(), leader_of(0)),)
 fault_class = Pause

@@ -8,10 +8,12 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from faults._cases import Case
 from faults._workers import done, wait_progress, workers_of
 from harness.contracts import Arena, Bite, Healing, Node, WorkerNode
 from harness.errors import WaitTimeout
 from harness.kafka.admin import Administrator
+from harness.targets import consumer, producer
 from harness.waiting import wait_until
 
 _WATCH_S = 1.0  # how long nothing may move
@@ -129,4 +131,8 @@ def _idle(workers: Sequence[WorkerNode], limit_s: float) -> list[str]:
     return still()
 
 
+cases = (
+    Case(PauseWorker(), producer(1), name="pause_worker-producer"),
+    Case(PauseWorker(), consumer(1), name="pause_worker-consumer"),
+)
 fault_class = PauseWorker

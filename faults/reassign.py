@@ -8,11 +8,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from faults._cases import Case
 from faults._measure import wait_whole
 from faults._operators import NO_TARGET, Memory, differs, names_of, summarize
 from harness.contracts import Arena, Bite, Healing, Node, PartitionState
 from harness.errors import ClusterError
 from harness.kafka.admin import MOVE_LIMIT_S, Administrator
+from harness.targets import leader_of
 
 SWAP, SHRINK = "swap", "shrink"
 
@@ -102,4 +104,5 @@ def moved(
     return wanted
 
 
+cases = (Case(Reassign(), leader_of(0)),)
 fault_class = Reassign

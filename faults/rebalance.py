@@ -16,10 +16,12 @@ from typing import Any, ClassVar
 from confluent_kafka import Consumer, ConsumerGroupState, KafkaException
 from confluent_kafka.admin import AdminClient
 
+from faults._cases import Case
 from faults._workers import wait_progress, workers_of
 from harness.contracts import Arena, Bite, Cluster, Healing, Node, WorkerNode
 from harness.errors import FaultError, WaitTimeout
 from harness.kafka import connection
+from harness.targets import consumer
 from harness.waiting import wait_until
 
 _NAME = "onceproof-passer-by"
@@ -166,4 +168,5 @@ def _consumers(nodes: Sequence[Node]) -> list[WorkerNode]:
     return workers
 
 
+cases = (Case(Rebalance(), consumer(1)),)
 fault_class = Rebalance

@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from faults._cases import Case
 from faults._measure import able, in_parallel, not_running, wait_whole
 from harness.contracts import Arena, Bite, Healing, Node, Upgradable, View
 from harness.errors import ClusterError, UsageError, WaitTimeout
@@ -209,4 +210,5 @@ def _join(levels: Mapping[str, int]) -> str:
     return " ".join(f"{name}={level}" for name, level in sorted(levels.items())) or "none"
 
 
+cases: tuple[Case, ...] = ()  # suites/test_versions.py holds it: it needs a cluster of an older version
 fault_class = RollingUpgrade

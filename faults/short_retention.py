@@ -8,11 +8,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from faults._cases import Case
 from faults._measure import wait_whole
 from faults._operators import NO_TARGET, WAY, Memory, names_of
 from harness.contracts import Arena, Bite, Healing, Node
 from harness.errors import ClusterError, UsageError, WaitTimeout
 from harness.kafka.admin import Administrator
+from harness.targets import leader_of
 from harness.waiting import wait_until
 
 _EXPIRY_LIMIT_S = 60.0
@@ -113,4 +115,5 @@ def _expired(
     return now if all(now[p][0] > start for p, (start, _) in before.items()) else None
 
 
+cases = (Case(ShortRetention(), leader_of(0)),)
 fault_class = ShortRetention

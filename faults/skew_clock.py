@@ -8,9 +8,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from faults._cases import Case
 from faults._measure import able, wait_whole
 from harness.contracts import Arena, Bite, Healing, Node, Skewable
 from harness.errors import ClusterError, UsageError, WaitTimeout
+from harness.targets import consumer, every_broker, leader_of, producer
 from harness.waiting import wait_until
 
 RIGHT_WITHIN_S = 0.5
@@ -137,4 +139,10 @@ def _skewable(nodes: Sequence[Node]) -> list[Skewable]:
     return able(nodes, Skewable, "the clock of {} cannot be set")
 
 
+cases = (
+    Case(SkewClock(), leader_of(0), hold_s=3.0),
+    Case(SkewClock(offset_s=-600.0), every_broker(), hold_s=3.0),
+    Case(SkewClock(), producer(1), hold_s=3.0, name="skew_clock-producer"),
+    Case(SkewClock(offset_s=-600.0), consumer(1), hold_s=3.0, name="skew_clock-consumer"),
+)
 fault_class = SkewClock

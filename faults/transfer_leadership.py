@@ -8,11 +8,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from faults._cases import Case
 from faults._measure import wait_whole
 from faults._operators import NO_TARGET, WAY, WAYS, Memory, differs, names_of, summarize
 from harness.contracts import Arena, Bite, Healing, Node, PartitionState
 from harness.errors import ClusterError
 from harness.kafka.admin import MOVE_LIMIT_S, Administrator, first
+from harness.targets import leader_of
 
 Moves = Mapping[int, tuple[PartitionState, str]]  # by partition: its earlier state and its next leader
 
@@ -94,4 +96,5 @@ def _moves(led: Sequence[PartitionState], names: frozenset[str]) -> Moves:
     return moves
 
 
+cases = (Case(TransferLeadership(), leader_of(0)),)
 fault_class = TransferLeadership
