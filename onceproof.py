@@ -13,6 +13,7 @@ import sys
 
 TYPE_CHECKING = False  # type checkers take it for True; to import typing would double the import time
 if TYPE_CHECKING:
+    # The imports from faults are written by `python -m harness.fault_catalogue`.
     from faults.add_partitions import AddPartitions as AddPartitions
     from faults.at_moment import AtMoment as AtMoment
     from faults.broken_disk import BrokenDisk as BrokenDisk
@@ -94,37 +95,9 @@ if TYPE_CHECKING:
     from harness.targets import zookeeper_leader as zookeeper_leader
     from harness.targets import zookeeper_majority as zookeeper_majority
 
+_HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120  pathlib would double the import time
 # By module: the names that are taken from it. Type checkers read the imports above; a test compares the two.
 _NAMES = {
-    "faults.add_partitions": "AddPartitions",
-    "faults.at_moment": "AtMoment",
-    "faults.broken_disk": "BrokenDisk",
-    "faults.delete_records": "DeleteRecords",
-    "faults.fence_producer": "FenceProducer",
-    "faults.flaky_link": "FlakyLink",
-    "faults.flip_bits": "FlipBits",
-    "faults.full_disk": "FullDisk",
-    "faults.hold_requests": "HoldRequests",
-    "faults.kill": "Kill",
-    "faults.kill_worker": "KillWorker",
-    "faults.late_requests": "LateRequests",
-    "faults.pause": "Pause",
-    "faults.pause_worker": "PauseWorker",
-    "faults.power_loss": "PowerLoss",
-    "faults.reassign": "Reassign",
-    "faults.rebalance": "Rebalance",
-    "faults.restart": "Restart",
-    "faults.rolling_restart": "RollingRestart",
-    "faults.rolling_upgrade": "RollingUpgrade",
-    "faults.sever": "Sever",
-    "faults.short_retention": "ShortRetention",
-    "faults.skew_clock": "SkewClock",
-    "faults.slow_disk": "SlowDisk",
-    "faults.slow_link": "SlowLink",
-    "faults.starve": "Starve",
-    "faults.transfer_leadership": "TransferLeadership",
-    "faults.truncate_log": "TruncateLog",
-    "faults.unclean_election": "UncleanElection",
     "harness.campaign": "Execute Result",
     "harness.cluster_options": "Choice",
     "harness.clusters.containers.cluster": "DockerCluster",
@@ -146,8 +119,15 @@ _NAMES = {
         "zookeeper_majority"
     ),
 }
-_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
-_HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120  pathlib would double the import time
+_MODULE_OF = {
+    **{name: module for module, names in _NAMES.items() for name in names.split()},
+    # One fault per file: rolling_restart.py contains RollingRestart.
+    **{
+        file[:-3].title().replace("_", ""): f"faults.{file[:-3]}"
+        for file in os.listdir(os.path.join(_HERE, "faults"))  # noqa: PTH118, PTH208
+        if file.endswith(".py") and not file.startswith("_")
+    },
+}
 
 __all__ = sorted(_MODULE_OF)
 

@@ -81,7 +81,8 @@ def kill_and_wait(arena: Arena, victims: Sequence[Killable]) -> None:
         return not names & set(arena.cluster.view().registered_brokers())
 
     try:
-        wait_until(given_up, MOVE_LIMIT_S, f"{', '.join(sorted(names))} still registered", every_s=0.1)
+        limit_s = arena.patience * MOVE_LIMIT_S
+        wait_until(given_up, limit_s, f"{', '.join(sorted(names))} still registered", every_s=0.1)
     except WaitTimeout as error:
         raise FaultError(str(error)) from error
 

@@ -37,7 +37,7 @@ def wait_takes_records(arena: Arena, node: Node) -> None:
     """Wait until the node accepts records: a broker that has just started does not lead its probe partition yet."""
     wait_until(
         lambda: _refusal(arena, node) is None,
-        TAKE_LIMIT_S,
+        arena.patience * TAKE_LIMIT_S,
         lambda: f"{node.name} accepts no records: {_refusal(arena, node)}",
     )
 
@@ -124,7 +124,7 @@ def _watch(arena: Arena, node: DiskedBroker, seen: _Seen, begun: float) -> None:
         return False
 
     try:
-        wait_until(over, _END_LIMIT_S, "")
+        wait_until(over, arena.patience * _END_LIMIT_S, "")
     except WaitTimeout:
         return
 
@@ -140,8 +140,9 @@ def _refusal(arena: Arena, node: Node) -> str | None:
 def _revive(arena: Arena, node: DiskedBroker, harm: DiskHarm) -> None:
     """Mend the disk, then start the broker if it has ended or is about to end."""
     node.mend_disk(harm)
+    limit_s = arena.patience * MOVE_LIMIT_S
     try:
-        wait_until(lambda: not node.running() or _refusal(arena, node) is None, MOVE_LIMIT_S, "")
+        wait_until(lambda: not node.running() or _refusal(arena, node) is None, limit_s, "")
     except WaitTimeout:
         node.kill()  # its folder stays offline until it is started again
     node.restart()

@@ -38,7 +38,7 @@ def without_quorum(arena: Arena, names: Collection[str]) -> tuple[bool, str, Map
     view, begun = arena.cluster.view(), time.monotonic()
     assert isinstance(view, EnsembleView)
     try:
-        wait_until(lambda: not any(view.zookeepers().values()), _GIVE_UP_LIMIT_S, "")
+        wait_until(lambda: not any(view.zookeepers().values()), arena.patience * _GIVE_UP_LIMIT_S, "")
     except WaitTimeout:
         return (
             False,

@@ -90,7 +90,7 @@ class Folder:
 def broken_folder(arena: Arena, nodes: Sequence[Node], harm: DiskHarm, number: int) -> Iterator[Bite]:
     victims = _foldered(nodes)
     for node in victims:
-        _wait_takes(node)
+        _wait_takes(arena, node)
     folders = [Folder.of(arena, node, number) for node in victims]
     with ExitStack() as undo:
         undo.callback(in_parallel, lambda node: _revive(node, harm), victims)
@@ -121,16 +121,17 @@ def _bite_of_one(arena: Arena, folder: Folder, begun: float) -> Bite:
     if not folder.inside:
         return Bite(False, f"log folder {folder.name} of {name} has nothing of {arena.topic}")
     try:
-        why = wait_until(lambda: folder.refusal(folder.name), _REFUSE_LIMIT_S, "")
+        why = wait_until(lambda: folder.refusal(folder.name), arena.patience * _REFUSE_LIMIT_S, "")
         refused_s = time.monotonic() - begun
     except WaitTimeout:
         return Bite(False, f"log folder {folder.name} of {name} still accepts records")
+    move_limit_s = arena.patience * MOVE_LIMIT_S
     try:
-        wait_until(lambda: folder.left(arena), MOVE_LIMIT_S, "")
+        wait_until(lambda: folder.left(arena), move_limit_s, "")
         moved_s = time.monotonic() - begun
     except WaitTimeout:
         inside = ", ".join(f"{state.topic}-{state.partition}" for state in folder.inside)
-        return Bite(False, f"after {MOVE_LIMIT_S:g} s {name} is still leader or in sync for {inside}")
+        return Bite(False, f"after {move_limit_s:g} s {name} is still leader or in sync for {inside}")
     if harmed := folder.harm_elsewhere(arena):
         return Bite(False, harmed)
     proof = (
@@ -173,9 +174,10 @@ def _revive(node: FolderBreakable, harm: DiskHarm) -> None:
     node.restart()
 
 
-def _wait_takes(node: FolderBreakable) -> None:
+def _wait_takes(arena: Arena, node: FolderBreakable) -> None:
     """Wait until every folder accepts records: a broker that has just started does not lead its probe partitions yet."""
-    wait_until(lambda: _take(node), TAKE_LIMIT_S, f"a log folder of {node.name} accepts no records")
+    limit_s = arena.patience * TAKE_LIMIT_S
+    wait_until(lambda: _take(node), limit_s, f"a log folder of {node.name} accepts no records")
 
 
 def _take(node: FolderBreakable) -> bool:

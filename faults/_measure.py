@@ -73,12 +73,13 @@ class Leadership:
             zookeeper if zookeeper in names else None,
         )
 
-    def wait_moved(self, arena: Arena, since: float, limit_s: float = MOVE_LIMIT_S) -> Moved:
+    def wait_moved(self, arena: Arena, since: float) -> Moved:
         """Wait until these nodes lead nothing any more; a partition without other copies loses its leader."""
         if not self.led and self.controller is None and self.zookeeper is None:
             return Moved(True, f"it led no partition of {arena.topic}", {})
         if self.left == 0:
             return Moved(True, f"no other broker is left to lead {self._led_names()}", {})
+        limit_s = arena.patience * MOVE_LIMIT_S
         try:
             now = wait_until(lambda: self._elsewhere(arena), limit_s, "leaders stay", every_s=_ASK_EVERY_S)
         except WaitTimeout:
@@ -154,18 +155,12 @@ def not_running(nodes: Sequence[Killable]) -> str | None:
     return f"{', '.join(names)} not running" if names else None
 
 
-def wait_whole(
-    arena: Arena,
-    names: Collection[str],
-    also: Callable[[], str | None],
-    what: str,
-    limit_s: float = HEAL_LIMIT_S,
-) -> Healing:
+def wait_whole(arena: Arena, names: Collection[str], also: Callable[[], str | None], what: str) -> Healing:
     """Wait until `also` has no complaint, all brokers are registered and all copies in sync.
 
     `what` states, for the proof, that `also` has no complaint.
     """
-    begun = time.monotonic()
+    begun, limit_s = time.monotonic(), arena.patience * HEAL_LIMIT_S
     last = "not checked yet"
 
     def whole() -> bool:

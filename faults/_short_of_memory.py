@@ -19,7 +19,7 @@ _SLACK_MB = 1.0  # the kernel counts in bundles
 
 
 @contextmanager
-def hold(left_mb: float, nodes: Sequence[Node]) -> Iterator[Bite]:
+def hold(arena: Arena, nodes: Sequence[Node], left_mb: float) -> Iterator[Bite]:
     targets = able(nodes, MemoryStarvable, "memory of {} cannot be taken away")
     if not targets:
         yield Bite(False, "there was no node to take memory from")
@@ -27,18 +27,19 @@ def hold(left_mb: float, nodes: Sequence[Node]) -> Iterator[Bite]:
     before = [node.memory_under_load(_BEFORE_S) for node in targets]
     with ExitStack() as undo:
         for node in targets:
-            undo.callback(_give_back, node)
+            undo.callback(_give_back, arena, node)
         ways = [node.take_memory(left_mb) for node in targets]
         yield _bite(targets, before, ways[0])
 
 
-def _give_back(node: MemoryStarvable) -> None:
+def _give_back(arena: Arena, node: MemoryStarvable) -> None:
     """Remove the limit and restart the node if it has ended, or ends now because it was refused memory before."""
     node.give_memory()
     if not isinstance(node, Killable):
         return
+    limit_s = arena.patience * _GO_ON_LIMIT_S
     try:
-        wait_until(lambda: not node.running() or _goes_on(node), _GO_ON_LIMIT_S, "")
+        wait_until(lambda: not node.running() or _goes_on(node), limit_s, "")
     except WaitTimeout:
         node.kill()
     node.restart()

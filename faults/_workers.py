@@ -10,7 +10,7 @@ from harness.contracts import Arena, Healing, Node, WorkerNode
 from harness.errors import FaultError, WaitTimeout
 from harness.waiting import wait_until
 
-PROGRESS_LIMIT_S = 60.0  # a group waits 10 s for a dead member, a transaction is ended after 30 s
+_PROGRESS_LIMIT_S = 60.0  # a group waits 10 s for a dead member, a transaction is ended after 30 s
 
 
 def workers_of(nodes: Sequence[Node]) -> list[WorkerNode]:
@@ -30,9 +30,12 @@ def done(workers: Sequence[WorkerNode]) -> dict[str, int]:
     return {w.name: w.counters().acked + w.counters().delivered for w in workers}
 
 
-def wait_progress(workers: Sequence[WorkerNode], also: Callable[[], str | None], limit_s: float) -> Healing:
+def wait_progress(
+    arena: Arena, workers: Sequence[WorkerNode], also: Callable[[], str | None] = lambda: None
+) -> Healing:
     """Wait until `also` has no complaint and every worker has made progress since this call."""
     begun, before = time.monotonic(), done(workers)
+    limit_s = arena.patience * _PROGRESS_LIMIT_S
     last = "not checked yet"
 
     def going() -> bool:

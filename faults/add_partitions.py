@@ -8,11 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from faults._cases import Case
 from faults._measure import HEAL_LIMIT_S, wait_whole
 from faults._operators import NO_TARGET, WAY, WAYS, names_of
 from harness.contracts import Arena, Bite, Healing, Node
 from harness.errors import ClusterError, UsageError, WaitTimeout
 from harness.kafka.admin import Administrator
+from harness.targets import leader_of
 from harness.waiting import wait_until
 
 
@@ -32,15 +34,16 @@ class AddPartitions:
 
     @contextmanager
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
-        yield self._bite(Administrator(arena.cluster, arena.topic)) if nodes else Bite(False, NO_TARGET)
+        yield self._bite(arena) if nodes else Bite(False, NO_TARGET)
 
-    def _bite(self, admin: Administrator) -> Bite:
+    def _bite(self, arena: Arena) -> Bite:
+        admin = Administrator(arena.cluster, arena.topic)
         before = len(admin.states())
         after = before + self.more
-        begun = time.monotonic()
+        begun, limit_s = time.monotonic(), arena.patience * HEAL_LIMIT_S
         try:
             admin.grow(after)
-            wait_until(lambda: _serves(admin, after), HEAL_LIMIT_S, f"not all of {after} partitions serve")
+            wait_until(lambda: _serves(admin, after), limit_s, f"not all of {after} partitions serve")
         except (ClusterError, WaitTimeout) as error:
             return Bite(False, str(error))
         took = time.monotonic() - begun
@@ -75,4 +78,5 @@ def _serves(admin: Administrator, partitions: int) -> bool:
         return False
 
 
+cases = (Case(AddPartitions(), leader_of(0)),)
 fault_class = AddPartitions

@@ -7,10 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from faults._cases import Case
 from faults._disk import DeadDisk
 from faults._folder import broken_folder, folder_healed
 from harness.contracts import Arena, Bite, DiskHarm, Healing, Node
 from harness.errors import UsageError
+from harness.targets import leader_of
 
 
 @dataclass(frozen=True)
@@ -56,4 +58,8 @@ class BrokenDisk(DeadDisk):
         )
 
 
+cases = (
+    Case(BrokenDisk(), leader_of(0)),
+    Case(BrokenDisk(folder=2), leader_of(0)),
+)
 fault_class = BrokenDisk

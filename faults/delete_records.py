@@ -8,15 +8,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from faults._cases import Case
 from faults._measure import wait_whole
 from faults._operators import NO_TARGET, WAY, WAYS, names_of
 from harness.contracts import Arena, Bite, Healing, Node
 from harness.errors import ClusterError, UsageError, WaitTimeout
 from harness.kafka.admin import Administrator
+from harness.targets import leader_of
 from harness.waiting import wait_until
 
 Bounds = Mapping[int, tuple[int, int]]  # start and end of the log, by partition
-SOMETHING_LIMIT_S = 5.0  # a quick group has at times read everything
+_SOMETHING_LIMIT_S = 5.0  # a quick group has at times read everything
 
 
 @dataclass(frozen=True)
@@ -44,9 +46,10 @@ class DeleteRecords:
 
     def _bite(self, arena: Arena) -> Bite:
         admin = Administrator(arena.cluster, arena.topic)
+        limit_s = arena.patience * _SOMETHING_LIMIT_S
         try:
             before, committed, below = wait_until(
-                lambda: self._deletable(admin, arena.group), SOMETHING_LIMIT_S, "", every_s=0.05
+                lambda: self._deletable(admin, arena.group), limit_s, "", every_s=0.05
             )
             admin.delete_records(below)
             after = admin.offsets()
@@ -103,4 +106,5 @@ class DeleteRecords:
         return "delete_records-beyond_group" if self.beyond_group else "delete_records"
 
 
+cases = (Case(DeleteRecords(), leader_of(0)),)
 fault_class = DeleteRecords

@@ -8,10 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from faults._workers import PROGRESS_LIMIT_S, wait_progress, workers_of
+from faults._cases import TRANSACTIONAL, Case
+from faults._workers import wait_progress, workers_of
 from harness.contracts import Arena, Bite, Healing, Node, WorkerNode
 from harness.errors import ClusterError, FaultError, WaitTimeout
 from harness.kafka.protocol.transactions import ProducerIdentity, init_producer_id
+from harness.targets import producer
 from harness.waiting import wait_until
 
 _ASK_LIMIT_S = 5.0
@@ -61,7 +63,7 @@ class FenceProducer:
             return [worker.name for worker in workers if worker.counters().sessions <= before[worker.name]]
 
         try:
-            wait_until(lambda: not untouched(), _SESSION_LIMIT_S, "")
+            wait_until(lambda: not untouched(), arena.patience * _SESSION_LIMIT_S, "")
         except WaitTimeout:
             names = ", ".join(untouched())
             return Bite(False, f"{'; '.join(proofs)}; no new session of {names}", measured, way="request")
@@ -70,7 +72,7 @@ class FenceProducer:
         return Bite(True, f"{'; '.join(proofs)}; new session after {took:.1f} s", measured, way="request")
 
     def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
-        return wait_progress(workers_of(nodes), lambda: None, PROGRESS_LIMIT_S)
+        return wait_progress(arena, workers_of(nodes))
 
     def describe(self) -> Mapping[str, Any]:
         return {"fault": "fence_producer"}
@@ -99,10 +101,11 @@ def _take_over(arena: Arena, transactional_id: str) -> ProducerIdentity | str:
         return None if answer.error in _RETRIABLE else answer
 
     try:
-        answer = wait_until(given, _TAKE_LIMIT_S, "")
+        answer = wait_until(given, arena.patience * _TAKE_LIMIT_S, "")
     except WaitTimeout:
         return last
     return last if answer.error else answer
 
 
+cases = (Case(FenceProducer(), producer(1), modes=TRANSACTIONAL),)
 fault_class = FenceProducer

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from faults._actors import Actors, shapeable
+from faults._cases import Case
 from faults._measure import wait_whole
 from faults._pace import SHORTEST_ANSWER_BYTES
 from faults._shapes import check_lanes
@@ -27,6 +28,7 @@ from harness.contracts import (
     Toxic,
 )
 from harness.errors import UsageError
+from harness.targets import leader_of
 
 KINDS = ("reset", "half_open", "close_after")
 # Docker's proxy for a published port does not pass resets on: behind it a reset looks like a normal close.
@@ -184,4 +186,9 @@ def _how(talks: Sequence[Talk]) -> str:
     return f"reset, {closed} of them seen as closed without an answer," if closed else "reset"
 
 
+cases = (
+    Case(FlakyLink(), leader_of(0)),
+    Case(FlakyLink("close_after"), leader_of(0)),
+    Case(FlakyLink("half_open"), leader_of(0)),
+)
 fault_class = FlakyLink

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from faults._cases import Case
 from faults._damage import Log, kill_and_wait, logs_of, victims_of, wait_same
 from faults._measure import in_parallel
 from harness.contracts import Arena, Bite, Healing, Killable, Node
 from harness.errors import UsageError
 from harness.kafka.checksums import bad_batches, spans
+from harness.targets import follower_of
 
 SEGMENTS = ("newest", "oldest")
 _RECORDS_AT = 61  # length of a batch's header
@@ -121,4 +123,5 @@ def _put_back(flips: Sequence[Flip]) -> None:
         flip.put_back()
 
 
+cases = (Case(FlipBits(), follower_of(0)),)
 fault_class = FlipBits

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from faults._cases import Case
 from faults._disk import DeadDisk
 from harness.contracts import DiskHarm
+from harness.targets import leader_of
 
 
 @dataclass(frozen=True)
@@ -23,4 +25,5 @@ class FullDisk(DeadDisk):
         return "full_disk"
 
 
+cases = (Case(FullDisk(), leader_of(0)),)
 fault_class = FullDisk

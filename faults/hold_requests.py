@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from faults._cases import NOT_TRANSACTIONAL, TRANSACTIONAL, Case
 from faults._measure import able, in_parallel, probe_links, wait_whole
 from harness.contracts import (
     Arena,
@@ -23,6 +24,7 @@ from harness.contracts import (
     Severable,
 )
 from harness.errors import UsageError, WaitTimeout
+from harness.targets import leader_of, transaction_coordinator
 from harness.waiting import wait_until
 
 # API keys of the Kafka protocol. Users can give a kind that has no name here by its number.
@@ -167,4 +169,8 @@ def holding(nodes: Sequence[Node]) -> list[RequestHolding]:
     return able(nodes, RequestHolding, "requests to {} cannot be held")
 
 
+cases = (
+    Case(HoldRequests(("Produce",)), leader_of(0), modes=NOT_TRANSACTIONAL),
+    Case(HoldRequests(("EndTxn",)), transaction_coordinator(1), modes=TRANSACTIONAL),
+)
 fault_class = HoldRequests

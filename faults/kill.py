@@ -11,9 +11,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from faults._cases import TRANSACTIONAL, Case
 from faults._measure import Leadership, able, in_parallel, names_in_cluster, not_running, wait_whole
 from harness.contracts import Arena, Bite, Healing, Killable, Node, PausableAndKillable, WorkerNode
 from harness.errors import UsageError, WaitTimeout
+from harness.targets import active_controller, group_coordinator, leader_of, minority, transaction_coordinator
 from harness.waiting import wait_until
 
 _UNREAD_S = 1.0  # least time between stop and kill, so that producers write to each connection several times
@@ -70,16 +72,16 @@ class Kill:
             if awake := [node.name for node in victims if not node.paused()]:
                 return Bite(False, f"{', '.join(awake)} is not stopped after SIGSTOP", way="process")
 
+            least_s, limit_s = arena.patience * _UNREAD_S, arena.patience * _UNREAD_LIMIT_S
+
             def enough() -> bool:
-                return time.monotonic() - begun >= _UNREAD_S and _acked(arena) - before >= self.unread
+                return time.monotonic() - begun >= least_s and _acked(arena) - before >= self.unread
 
             try:
-                wait_until(enough, _UNREAD_LIMIT_S, "", every_s=0.02)
+                wait_until(enough, limit_s, "", every_s=0.02)
             except WaitTimeout:
                 few = f"{_acked(arena) - before} of {self.unread} records were acked"
-                return Bite(
-                    False, f"{few} while {names} was stopped for {_UNREAD_LIMIT_S:g} s", way="process"
-                )
+                return Bite(False, f"{few} while {names} was stopped for {limit_s:g} s", way="process")
             undo.pop_all()  # they are killed while stopped
         acked = _acked(arena) - before
         proof = f"process of {names} stopped and read nothing more, {acked} records were acked; "
@@ -119,4 +121,11 @@ def _acked(arena: Arena) -> int:
     return sum(node.counters().acked for node in arena.nodes() if isinstance(node, WorkerNode))
 
 
+cases = (
+    Case(Kill(), leader_of(0)),
+    Case(Kill(), minority(1), name="kill-minority"),
+    Case(Kill(), active_controller(), name="kill-controller"),
+    Case(Kill(), group_coordinator(), name="kill-group_coordinator"),
+    Case(Kill(), transaction_coordinator(1), modes=TRANSACTIONAL, name="kill-transaction_coordinator"),
+)
 fault_class = Kill

@@ -7,9 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from faults._workers import PROGRESS_LIMIT_S, done, wait_progress, workers_of
+from faults._cases import Case
+from faults._workers import done, wait_progress, workers_of
 from faults.kill import Kill
 from harness.contracts import Arena, Bite, Healing, Node, WorkerNode
+from harness.targets import consumer, producer
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class KillWorker:
             names = [worker.name for worker in workers if not worker.running()]
             return f"{', '.join(names)} not running" if names else None
 
-        return wait_progress(workers, down, PROGRESS_LIMIT_S)
+        return wait_progress(arena, workers, down)
 
     def describe(self) -> Mapping[str, Any]:
         return {"fault": "kill_worker"}
@@ -43,4 +45,8 @@ class KillWorker:
         return "kill_worker"
 
 
+cases = (
+    Case(KillWorker(), producer(1), name="kill_worker-producer"),
+    Case(KillWorker(), consumer(1), name="kill_worker-consumer"),
+)
 fault_class = KillWorker

@@ -13,8 +13,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from faults._cases import Case
 from faults._measure import in_parallel
-from faults._workers import PROGRESS_LIMIT_S, wait_progress, worker_named
+from faults._workers import wait_progress, worker_named
 from faults.hold_requests import HoldRequests, holding
 from harness.contracts import Arena, Bite, Healing, Node, WorkerNode
 from harness.errors import WaitTimeout
@@ -50,37 +51,38 @@ class LateRequests(HoldRequests):
         worker, targets = worker_named(arena, self.worker), holding(nodes)
         with ExitStack() as undo:
             undo.callback(worker.go_on)  # runs last: the held requests are delivered and answered by then
-            if _reaches(worker, self.since) is None:
-                yield self._not_reached(self.since)
+            limit_s = arena.patience * _REACH_LIMIT_S
+            if _reaches(worker, self.since, limit_s) is None:
+                yield self._not_reached(self.since, limit_s)
                 return
             for node in targets:
                 undo.callback(node.release_requests)
             in_parallel(lambda node: node.hold_requests(self.how), targets)
             worker.go_on()
-            yield self._seen_to_end(worker, self.bite(targets))
+            yield self._seen_to_end(worker, self.bite(targets), limit_s)
 
-    def _seen_to_end(self, worker: WorkerNode, bite: Bite) -> Bite:
+    def _seen_to_end(self, worker: WorkerNode, bite: Bite, limit_s: float) -> Bite:
         """Keep the worker at the later moment, if there is one, and add that to the bite."""
         bite = replace(bite, way="hook")
         if not bite.bit or not self.until:
             return bite
-        took_s = _reaches(worker, self.until)
+        took_s = _reaches(worker, self.until, limit_s)
         if took_s is None:
-            return self._not_reached(self.until)
+            return self._not_reached(self.until, limit_s)
         return replace(
             bite,
             proof=f"{bite.proof}, sent after {self.since}; {worker.name} waited at {self.until} {took_s:g} s later",
             measured={**bite.measured, "reached_s": took_s},
         )
 
-    def _not_reached(self, moment: str) -> Bite:
-        return Bite(False, f"{self.worker} did not reach {moment} in {_REACH_LIMIT_S:g} s", way="hook")
+    def _not_reached(self, moment: str, limit_s: float) -> Bite:
+        return Bite(False, f"{self.worker} did not reach {moment} in {limit_s:g} s", way="hook")
 
     def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
         healing = super().healed(arena, nodes)
         if not healing.healed:
             return healing
-        worker = wait_progress([worker_named(arena, self.worker)], lambda: None, PROGRESS_LIMIT_S)
+        worker = wait_progress(arena, [worker_named(arena, self.worker)])
         return Healing(
             worker.healed, f"{healing.proof}; {worker.proof}", {**worker.measured, **healing.measured}
         )
@@ -93,15 +95,16 @@ class LateRequests(HoldRequests):
         return f"late_requests-{self.kinds.replace('/', '-')}"
 
 
-def _reaches(worker: WorkerNode, moment: str) -> float | None:
+def _reaches(worker: WorkerNode, moment: str, limit_s: float) -> float | None:
     """Return the seconds until the worker waits at the moment; None if it does not get there in time."""
     begun = time.monotonic()
     worker.stop_at(moment)
     try:
-        wait_until(worker.waits, _REACH_LIMIT_S, "", every_s=0.005)
+        wait_until(worker.waits, limit_s, "", every_s=0.005)
     except WaitTimeout:
         return None
     return round(time.monotonic() - begun, 3)
 
 
+cases: tuple[Case, ...] = ()  # suites/hazards/test_late_end_transaction.py holds it
 fault_class = LateRequests

@@ -8,9 +8,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from faults._cases import Case
 from faults._measure import Leadership, able, in_parallel, names_in_cluster, wait_whole
 from harness.contracts import Arena, Bite, Healing, Node, Pausable
 from harness.errors import WaitTimeout
+from harness.targets import leader_of
 from harness.waiting import wait_until
 
 _STOP_LIMIT_S = 5.0
@@ -41,7 +43,8 @@ class Pause:
         if not targets:
             return Bite(False, "there was no node to pause")
         try:  # a process is stopped only when the last of its threads has seen the signal
-            wait_until(lambda: all(node.paused() for node in targets), _STOP_LIMIT_S, "")
+            limit_s = arena.patience * _STOP_LIMIT_S
+            wait_until(lambda: all(node.paused() for node in targets), limit_s, "")
         except WaitTimeout:
             awake = [node.name for node in targets if not node.paused()]
             return Bite(False, f"{', '.join(awake)} is not stopped after SIGSTOP", way="process")
@@ -72,4 +75,5 @@ def _pausable(nodes: Sequence[Node]) -> list[Pausable]:
     return able(nodes, Pausable, "{} cannot be paused")
 
 
+cases = (Case(Pause(), leader_of(0)),)
 fault_class = Pause

@@ -11,9 +11,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from faults._cases import Case
 from faults._disk import WAYS, wait_takes_records
 from faults._measure import Leadership, able, in_parallel, not_running, wait_whole
 from harness.contracts import Arena, Bite, Healing, Node, PowerLosable
+from harness.targets import leader_of
 
 
 @dataclass(frozen=True)
@@ -82,4 +84,5 @@ def _losable(nodes: Sequence[Node]) -> list[PowerLosable]:
     return able(nodes, PowerLosable, "{} cannot lose power")
 
 
+cases = (Case(PowerLoss(), leader_of(0)),)
 fault_class = PowerLoss

@@ -8,11 +8,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from faults._cases import Case
 from faults._measure import wait_whole
 from faults._operators import NO_TARGET, Memory, differs, names_of, summarize
 from harness.contracts import Arena, Bite, Healing, Node, PartitionState
 from harness.errors import ClusterError
-from harness.kafka.admin import Administrator
+from harness.kafka.admin import MOVE_LIMIT_S, Administrator
+from harness.targets import leader_of
 
 SWAP, SHRINK = "swap", "shrink"
 
@@ -29,7 +31,7 @@ class Reassign:
 
     @contextmanager
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
-        admin = Administrator(arena.cluster, arena.topic)
+        admin = Administrator(arena.cluster, arena.topic, arena.patience * MOVE_LIMIT_S)
         names = names_of(nodes)
         there = [state for state in admin.states() if names & set(state.replicas)]
         wanted = moved(there, names, arena.cluster.view().registered_brokers())
@@ -102,4 +104,5 @@ def moved(
     return wanted
 
 
+cases = (Case(Reassign(), leader_of(0)),)
 fault_class = Reassign

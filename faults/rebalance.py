@@ -16,10 +16,12 @@ from typing import Any, ClassVar
 from confluent_kafka import Consumer, ConsumerGroupState, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from faults._workers import PROGRESS_LIMIT_S, wait_progress, workers_of
+from faults._cases import Case
+from faults._workers import wait_progress, workers_of
 from harness.contracts import Arena, Bite, Cluster, Healing, Node, WorkerNode
 from harness.errors import FaultError, WaitTimeout
 from harness.kafka import connection
+from harness.targets import consumer
 from harness.waiting import wait_until
 
 _NAME = "onceproof-passer-by"
@@ -68,12 +70,13 @@ class Rebalance:
             last = ask_group(arena.cluster, arena.group)
             return last if last is not None and last.stable and last.passers_by else None
 
+        limit_s = arena.patience * _JOIN_LIMIT_S
         try:
-            now = wait_until(joined, _JOIN_LIMIT_S, "", every_s=0.1)
+            now = wait_until(joined, limit_s, "", every_s=0.1)
         except WaitTimeout:
             return Bite(
                 False,
-                f"the passer-by was not taken into {arena.group} within {_JOIN_LIMIT_S:g} s: {last}",
+                f"the passer-by was not taken into {arena.group} within {limit_s:g} s: {last}",
                 way="member",
             )
         took, members = time.monotonic() - begun, 0 if before is None else len(before.members)
@@ -95,7 +98,7 @@ class Rebalance:
                 return f"{arena.group} is not stable with {len(own)} members: {group}"
             return None
 
-        return wait_progress(_consumers(nodes), disturbed, PROGRESS_LIMIT_S)
+        return wait_progress(arena, _consumers(nodes), disturbed)
 
     def describe(self) -> Mapping[str, Any]:
         return {"fault": "rebalance"}
@@ -165,4 +168,5 @@ def _consumers(nodes: Sequence[Node]) -> list[WorkerNode]:
     return workers
 
 
+cases = (Case(Rebalance(), consumer(1)),)
 fault_class = Rebalance

@@ -9,9 +9,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from faults._cases import Case
 from faults._measure import Leadership, Moved, able, in_parallel, names_in_cluster, not_running, wait_whole
 from harness.contracts import Arena, Bite, Healing, Node, Stoppable
 from harness.errors import UsageError, WaitTimeout
+from harness.targets import leader_of
 
 
 @dataclass(frozen=True)
@@ -102,4 +104,5 @@ def stoppable(nodes: Sequence[Node]) -> list[Stoppable]:
     return able(nodes, Stoppable, "{} cannot be stopped cleanly")
 
 
+cases = (Case(Restart(), leader_of(0)),)
 fault_class = Restart

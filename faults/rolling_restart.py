@@ -8,10 +8,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from faults._cases import Case
 from faults._measure import in_parallel, not_running, wait_whole
 from faults.restart import Stop, stop, stoppable
 from harness.contracts import Arena, Bite, Healing, Node, Stoppable
 from harness.errors import UsageError
+from harness.targets import every_broker
 
 
 @dataclass(frozen=True)
@@ -76,4 +78,5 @@ class RollingRestart:
         return "rolling_restart"
 
 
+cases = (Case(RollingRestart(), every_broker(), hold_s=0.5),)
 fault_class = RollingRestart

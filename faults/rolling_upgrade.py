@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from faults._cases import Case
 from faults._measure import able, in_parallel, not_running, wait_whole
 from harness.contracts import Arena, Bite, Healing, Node, Upgradable, View
 from harness.errors import ClusterError, UsageError, WaitTimeout
@@ -80,7 +81,7 @@ class RollingUpgrade:
             _of_any(arena, lambda at: protocol_features.raise_features(at, wanted, _ASK_S))
             wait_until(
                 lambda: wanted.items() <= finalized(arena.cluster.view()).items(),
-                _ASK_S,
+                arena.patience * _ASK_S,
                 lambda: f"asked for {wanted}, finalized are {finalized(arena.cluster.view())}",
             )
         return finalized(arena.cluster.view())
@@ -209,4 +210,5 @@ def _join(levels: Mapping[str, int]) -> str:
     return " ".join(f"{name}={level}" for name, level in sorted(levels.items())) or "none"
 
 
+cases: tuple[Case, ...] = ()  # suites/test_versions.py holds it: it needs a cluster of an older version
 fault_class = RollingUpgrade

@@ -10,10 +10,12 @@ from typing import Any, ClassVar
 
 from faults import _shapes
 from faults._actors import Actors, name_of_hold, severable
+from faults._cases import Case
 from faults._measure import Leadership, probe_all, wait_whole
 from faults._shapes import Pairs, Wiring
 from harness.contracts import Arena, Bite, Cut, Direction, Healing, Lane, Link, Node, Severable, Shapeable
 from harness.errors import ClusterError, UsageError
+from harness.targets import leader_of
 
 # Shapes given by the pairs of nodes that no longer see each other; the last three affect the whole cluster.
 PARTITIONS: Mapping[str, Callable[[Wiring, Collection[str]], Pairs]] = {
@@ -205,4 +207,9 @@ def _as_wanted(cut: Cut, ways: Mapping[Direction, bool]) -> bool:
     return (requests, answers) == (cut.direction is Direction.ANSWERS, cut.direction is Direction.REQUESTS)
 
 
+cases = (
+    Case(Sever(), leader_of(0)),
+    Case(Sever(direction=Direction.REQUESTS), leader_of(0), name="sever-requests"),
+    *(Case(Sever(shape), leader_of(0)) for shape in SHAPES if shape != "isolate"),
+)
 fault_class = Sever

@@ -8,14 +8,16 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from faults._cases import Case
 from faults._measure import wait_whole
 from faults._operators import NO_TARGET, WAY, Memory, names_of
 from harness.contracts import Arena, Bite, Healing, Node
 from harness.errors import ClusterError, UsageError, WaitTimeout
 from harness.kafka.admin import Administrator
+from harness.targets import leader_of
 from harness.waiting import wait_until
 
-EXPIRY_LIMIT_S = 60.0
+_EXPIRY_LIMIT_S = 60.0
 CHECKED_EVERY = "log.retention.check.interval.ms"
 
 
@@ -56,18 +58,16 @@ class ShortRetention:
             yield self._bite(arena, admin) if nodes else Bite(False, NO_TARGET)
 
     def _bite(self, arena: Arena, admin: Administrator) -> Bite:
-        begun = time.monotonic()
+        begun, limit_s = time.monotonic(), arena.patience * _EXPIRY_LIMIT_S
         try:
             before = {p: bounds for p, bounds in admin.offsets().items() if bounds[1] > bounds[0]}
             if not before:
                 return Bite(False, f"{arena.topic} has no records to expire")
             admin.override(self.settings)
-            after = wait_until(
-                lambda: _expired(admin, before), EXPIRY_LIMIT_S, "log starts stay", every_s=0.2
-            )
+            after = wait_until(lambda: _expired(admin, before), limit_s, "log starts stay", every_s=0.2)
         except WaitTimeout:
             remedy = f"start the brokers with a small {CHECKED_EVERY}"
-            return Bite(False, f"after {EXPIRY_LIMIT_S:g} s a log still starts where it did; {remedy}")
+            return Bite(False, f"after {limit_s:g} s a log still starts where it did; {remedy}")
         except ClusterError as error:
             return Bite(False, str(error))
         took = time.monotonic() - begun
@@ -115,4 +115,5 @@ def _expired(
     return now if all(now[p][0] > start for p, (start, _) in before.items()) else None
 
 
+cases = (Case(ShortRetention(), leader_of(0)),)
 fault_class = ShortRetention

@@ -8,9 +8,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from faults._cases import Case
 from faults._measure import able, wait_whole
 from harness.contracts import Arena, Bite, Healing, Node, Skewable
 from harness.errors import ClusterError, UsageError, WaitTimeout
+from harness.targets import consumer, every_broker, leader_of, producer
 from harness.waiting import wait_until
 
 RIGHT_WITHIN_S = 0.5
@@ -60,20 +62,20 @@ class SkewClock:
             begun = time.monotonic()
             for node in targets:
                 node.skew_clock(self.offset_s, self.rate)
-            yield self._bite(targets, begun)
+            yield self._bite(arena, targets, begun)
 
-    def _bite(self, targets: Sequence[Skewable], begun: float) -> Bite:
+    def _bite(self, arena: Arena, targets: Sequence[Skewable], begun: float) -> Bite:
         if not targets:
             return Bite(False, "there was no clock to set")
         try:
-            first = {node.name: self._wait_set(node, begun) for node in targets}
+            first = {node.name: self._wait_set(arena, node, begun) for node in targets}
             worst = max(first.values(), key=lambda offset_s: abs(offset_s - self.offset_s))
             measured = {"offset_s": round(worst, 3), "set_s": round(time.monotonic() - begun, 3)}
             proofs = [f"clock of {name} is wrong by {offset_s:+.2f} s" for name, offset_s in first.items()]
             if self.rate == 1:
                 return Bite(True, "; ".join(proofs), measured, way="libfaketime")
             since = time.monotonic()
-            time.sleep(_DRIFT_FOR_S)
+            time.sleep(arena.patience * _DRIFT_FOR_S)
             drifts = {
                 node.name: (node.clock_offset_s() - first[node.name]) / (time.monotonic() - since)
                 for node in targets
@@ -86,7 +88,7 @@ class SkewClock:
         farthest = max(drifts.values(), key=lambda drift: abs(drift - wanted))
         return Bite(bit, "; ".join(proofs), {**measured, "drift": round(farthest, 4)}, way="libfaketime")
 
-    def _wait_set(self, node: Skewable, begun: float) -> float:
+    def _wait_set(self, arena: Arena, node: Skewable, begun: float) -> float:
         """Wait until the clock is as wrong as it should be by now; return the offset."""
         last = 0.0
 
@@ -97,7 +99,9 @@ class SkewClock:
             return abs(last - self.offset_s - drifted) <= RIGHT_WITHIN_S + 2 * abs(self.rate - 1)
 
         wait_until(
-            as_wanted, _SET_LIMIT_S, lambda: f"the clock of {node.name} is wrong by only {last:+.2f} s"
+            as_wanted,
+            arena.patience * _SET_LIMIT_S,
+            lambda: f"the clock of {node.name} is wrong by only {last:+.2f} s",
         )
         return last
 
@@ -135,4 +139,10 @@ def _skewable(nodes: Sequence[Node]) -> list[Skewable]:
     return able(nodes, Skewable, "the clock of {} cannot be set")
 
 
+cases = (
+    Case(SkewClock(), leader_of(0), hold_s=3.0),
+    Case(SkewClock(offset_s=-600.0), every_broker(), hold_s=3.0),
+    Case(SkewClock(), producer(1), hold_s=3.0, name="skew_clock-producer"),
+    Case(SkewClock(offset_s=-600.0), consumer(1), hold_s=3.0, name="skew_clock-consumer"),
+)
 fault_class = SkewClock

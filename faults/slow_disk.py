@@ -12,11 +12,13 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from faults._cases import Case
 from faults._disk import WAYS, wait_takes_records
 from faults._measure import able, wait_whole
 from faults._throttled_disk import Throttle
 from harness.contracts import Arena, Bite, DiskBreakable, DiskFault, DiskHarm, Healing, Node
 from harness.errors import ClusterError, UsageError
+from harness.targets import leader_of
 
 _SAMPLES = 7
 _LEAST_KB_S, _MOST_KB_S = 32, 800  # a second's worth has to fit into one record
@@ -131,4 +133,9 @@ def _breakable(nodes: Sequence[Node]) -> list[DiskBreakable]:
     return able(nodes, DiskBreakable, "the disk of {} cannot be broken")
 
 
+cases = (
+    Case(SlowDisk(), leader_of(0), hold_s=2.5),
+    Case(SlowDisk(harm="fsync"), leader_of(0), hold_s=2.5),
+    Case(SlowDisk(harm="read"), leader_of(0), hold_s=2.5),
+)
 fault_class = SlowDisk

@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from faults._actors import Actors, shapeable
+from faults._cases import Case
 from faults._measure import wait_whole
 from faults._pace import Look, Pace, trips_of
 from faults._shapes import check_lanes
 from harness.contracts import Arena, Bite, Direction, Healing, Link, Node, Shapeable, Toxic
 from harness.errors import UsageError
+from harness.targets import leader_of
 
 _WAY = "link mesh"
 _SLICE_GAP_US = 1000  # without a pause the kernel puts slices together again
@@ -193,4 +195,8 @@ class SlowLink:
         return "-".join(["slow_link", *how])
 
 
+cases = (
+    Case(SlowLink(), leader_of(0), hold_s=3.0),
+    Case(SlowLink(latency_ms=0, rate_kb_s=64), leader_of(0), hold_s=3.0),
+)
 fault_class = SlowLink

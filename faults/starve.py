@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from faults import _short_of_memory
+from faults._cases import Case
 from faults._measure import able, wait_whole
 from harness.contracts import Arena, Bite, Healing, Node, Starvable
 from harness.errors import FaultError, UsageError
+from harness.targets import leader_of
 
 _BEFORE_S = 1.5
 _DURING_S = 3.0
@@ -50,7 +52,7 @@ class Starve:
 
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> AbstractContextManager[Bite]:
         if self.memory_mb is not None:
-            return _short_of_memory.hold(self.memory_mb, nodes)
+            return _short_of_memory.hold(arena, nodes, self.memory_mb)
         return self._hold_cpu(nodes)
 
     @contextmanager
@@ -124,4 +126,8 @@ def _starvable(nodes: Sequence[Node]) -> list[Starvable]:
     return able(nodes, Starvable, "{} cannot be starved")
 
 
+cases = (
+    Case(Starve(), leader_of(0), hold_s=3.0),
+    Case(Starve(memory_mb=8), leader_of(0), hold_s=3.0),
+)
 fault_class = Starve

@@ -8,11 +8,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from faults._cases import Case
 from faults._measure import wait_whole
 from faults._operators import NO_TARGET, WAY, WAYS, Memory, differs, names_of, summarize
 from harness.contracts import Arena, Bite, Healing, Node, PartitionState
 from harness.errors import ClusterError
-from harness.kafka.admin import Administrator, first
+from harness.kafka.admin import MOVE_LIMIT_S, Administrator, first
+from harness.targets import leader_of
 
 Moves = Mapping[int, tuple[PartitionState, str]]  # by partition: its earlier state and its next leader
 
@@ -29,7 +31,7 @@ class TransferLeadership:
 
     @contextmanager
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
-        admin = Administrator(arena.cluster, arena.topic)
+        admin = Administrator(arena.cluster, arena.topic, arena.patience * MOVE_LIMIT_S)
         names = names_of(nodes)
         led = [state for state in admin.states() if state.leader in names]
         moves = _moves(led, names)
@@ -94,4 +96,5 @@ def _moves(led: Sequence[PartitionState], names: frozenset[str]) -> Moves:
     return moves
 
 
+cases = (Case(TransferLeadership(), leader_of(0)),)
 fault_class = TransferLeadership

@@ -8,10 +8,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from faults._cases import Case
 from faults._damage import Log, kill_and_wait, logs_of, victims_of, wait_same
 from faults._measure import in_parallel
 from harness.contracts import Arena, Bite, Healing, Killable, Node
 from harness.errors import UsageError
+from harness.targets import follower_of
 
 
 @dataclass(frozen=True)
@@ -73,4 +75,5 @@ class TruncateLog:
         return "truncate_log"
 
 
+cases = (Case(TruncateLog(), follower_of(0)),)
 fault_class = TruncateLog

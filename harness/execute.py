@@ -64,6 +64,7 @@ class RunArena:
     group: str
     workers: Workers
     more_topics: Mapping[str, TopicSettings] = field(default_factory=dict)  # in the order of their numbers
+    patience: float = 1.0
 
     @property
     def topics(self) -> list[str]:
@@ -273,8 +274,7 @@ class _Steps:
     def _stop_producers(self) -> None:
         """7: stop the producers; they flush first."""
         self.say("stopping producers")
-        workers = self.arena.workers
-        workers.stop(workers.producers, self.scenario.timings.flush_limit_s + 10)
+        self.arena.workers.stop(self.arena.workers.producers, self.scenario.timings.flush_limit_s + 10)
         self._record("stopped")
 
     def _drain(self, watch: GroupWatch) -> None:

@@ -6,10 +6,12 @@ import base64
 import hashlib
 import json
 import os
+import pkgutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +21,11 @@ from markupsafe import Markup
 from harness.errors import UsageError
 from harness.ledger.rundir import RunDir
 from harness.runtime.disk_space import is_no_room, needed_in
-from reports import summary, words
+from reports import sections, summary, words
 from reports.course import Course
 from reports.headline import MARKS, TONES, headline
 from reports.model import Report, RunReport, read_runs
-from reports.sections import environment, faults, findings, matrix, runs, verdict
+from reports.sections import runs
 
 _HERE = Path(__file__).parent
 _STYLES = ("uplot/uPlot.min.css", "report.css")
@@ -62,6 +64,7 @@ def build(
 def page(report: Report, beside: Path) -> str:
     """Return the whole page as text. `beside` is the folder that it will be in."""
     style, script = _together(_STYLES), _licence() + _together(_SCRIPTS)
+    shown = {name: module.section(report) for name, module in _sections().items()}
     return (
         _templates()
         .get_template("report.html")
@@ -71,12 +74,10 @@ def page(report: Report, beside: Path) -> str:
             script=Markup(script),
             style_hash=_hash(style),
             script_hash=_hash(script),
-            verdict=verdict.section(report),
-            matrix=matrix.section(report),
-            faults=faults.section(report),
-            runs=runs.section(report, beside),
-            findings=findings.section(report),
-            environment=environment.section(report),
+            beside=beside,
+            sections=list(shown),
+            links=[link for data in shown.values() for link in data.get("links", ())],
+            **shown,
         )
     )
 
@@ -103,6 +104,14 @@ def _run_as_data(run: RunReport) -> dict[str, Any]:
 
 
 @cache
+def _sections() -> dict[str, Any]:
+    """Return the modules of `reports/sections/` by name, in the order of their places in the page."""
+    names = [m.name for m in pkgutil.iter_modules(sections.__path__) if not m.name.startswith("_")]
+    modules = {name: import_module(f"{sections.__name__}.{name}") for name in names}
+    return dict(sorted(modules.items(), key=lambda each: each[1].PLACE))
+
+
+@cache
 def _templates() -> Environment:
     env = Environment(
         loader=FileSystemLoader(_HERE / "templates"),
@@ -118,6 +127,7 @@ def _templates() -> Environment:
         mark=lambda run: MARKS[run.standing],
         tone_of=TONES.__getitem__,
         plural=words.plural,
+        relative_to=runs.relative_to,
         spark=runs.spark,
         shading=runs.shading,
     )

@@ -22,6 +22,7 @@ from harness.contracts import (
 from harness.errors import ClusterError
 
 TOPIC = "orders"
+IMPATIENT = 0.005  # a patience with which faults wait 0.3 s for healing instead of 60 s
 
 
 @dataclass
@@ -157,14 +158,15 @@ class FakeArena:
     workers: Sequence[FakeNode] = ()
     topic: str = TOPIC
     group: str = f"{TOPIC}-group"
+    patience: float = 1.0
 
     def nodes(self) -> Sequence[Node]:
         return [*self.cluster.nodes(), *self.workers]
 
 
-def make_arena() -> FakeArena:
+def make_arena(patience: float = 1.0) -> FakeArena:
     """Three brokers; partition 0 is led by broker-2, partition 1 by broker-1; broker-3 controls; a worker."""
     names = [f"broker-{n}" for n in (1, 2, 3)]
     brokers = [FakeNode(name, [peer for peer in names if peer != name]) for name in names]
     replicas = {0: ("broker-2", "broker-3", "broker-1"), 1: ("broker-1", "broker-2")}
-    return FakeArena(FakeCluster(brokers, replicas), [FakeNode("producer-1")])
+    return FakeArena(FakeCluster(brokers, replicas), [FakeNode("producer-1")], patience=patience)

@@ -225,3 +225,16 @@ def test_every_rule_of_evidence_is_explained() -> None:
         if int(number) not in explained
     ]
     assert not wrong
+
+
+def test_tests_patch_no_limits() -> None:
+    """A limit is a value that a test passes: `Arena.patience` for faults, a parameter elsewhere."""
+    patched = re.compile(r"__(?:kw)?defaults__")
+    limits = re.compile(r"setattr\([^)]*[A-Z]_S\"")
+    wrong = [
+        name
+        for name, text in sources().items()
+        if name.startswith(("tests/", "suites/")) and name != "tests/test_tidy.py"
+        if patched.search(text) or (name.startswith("tests/faults/") and limits.search(text))
+    ]
+    assert wrong == []

@@ -121,4 +121,8 @@ class Arena(Protocol):
     def topic(self) -> str: ...
     @property
     def group(self) -> str: ...  # of the run's consumers
+    @property
+    def patience(
+        self,
+    ) -> float: ...  # multiplies the times that faults wait and watch; tests of faults use less than 1
     def nodes(self) -> Sequence[Node]: ...  # of the cluster, then the workers

@@ -42,13 +42,14 @@ _ASK_EVERY_S = 0.1
 class Administrator:
     """The admin calls that several faults share, for one topic."""
 
-    def __init__(self, cluster: Cluster, topic: str) -> None:
+    def __init__(self, cluster: Cluster, topic: str, move_limit_s: float = MOVE_LIMIT_S) -> None:
         self._cluster, self._topic = cluster, connection.ours(cluster, topic)
+        self._move_limit_s = move_limit_s
         self._client = AdminClient(connection.settings(cluster, socket_timeout_ms=5000))
 
     # --- replicas and leaders ---
 
-    def place(self, replicas: Mapping[int, Sequence[str]], limit_s: float = MOVE_LIMIT_S) -> None:
+    def place(self, replicas: Mapping[int, Sequence[str]]) -> None:
         """Give partitions these replicas in this order; return when they have them and the new ones are in sync."""
         before = {state.partition: set(state.replicas) for state in self.states()}
         self._reassign(replicas)
@@ -58,9 +59,9 @@ class Administrator:
             added = set(wanted) - before.get(state.partition, set())
             return state.replicas == tuple(wanted) and added <= set(state.in_sync)
 
-        self._wait(replicas, placed, limit_s, "has other replicas than it was given")
+        self._wait(replicas, placed, "has other replicas than it was given")
 
-    def lead(self, leaders: Mapping[int, str], limit_s: float = MOVE_LIMIT_S) -> None:
+    def lead(self, leaders: Mapping[int, str]) -> None:
         """Make these brokers lead, which have to be the preferred leaders; return when they do."""
 
         def leads(state: PartitionState) -> bool:
@@ -69,7 +70,7 @@ class Administrator:
             self.elect([state.partition])  # again: a replica that is not in sync yet is refused
             return False
 
-        self._wait(leaders, leads, limit_s, "has another leader than the one elected")
+        self._wait(leaders, leads, "has another leader than the one elected")
 
     def restore(self, states: Sequence[PartitionState]) -> None:
         """Restore these replicas, in their order, with these leaders. Does nothing if they are unchanged."""
@@ -121,11 +122,7 @@ class Administrator:
         return self._cluster.view().broker_places()[broker].control
 
     def _wait(
-        self,
-        partitions: Mapping[int, Any],
-        condition: Callable[[PartitionState], bool],
-        limit_s: float,
-        complaint: str,
+        self, partitions: Mapping[int, Any], condition: Callable[[PartitionState], bool], complaint: str
     ) -> None:
         last: dict[str, PartitionState] = {}
 
@@ -139,9 +136,11 @@ class Administrator:
             return len(states) == len(partitions) and not unsettled
 
         try:
-            wait_until(settled, limit_s, "", every_s=_ASK_EVERY_S)
+            wait_until(settled, self._move_limit_s, "", every_s=_ASK_EVERY_S)
         except WaitTimeout:
-            raise ClusterError(f"after {limit_s:g} s {last.get('state', self._topic)} {complaint}") from None
+            raise ClusterError(
+                f"after {self._move_limit_s:g} s {last.get('state', self._topic)} {complaint}"
+            ) from None
 
     # --- partitions, records, settings ---
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,7 +38,9 @@ class Suspect:
     offset: int  # -1: no reliable offset was reported
 
 
-def examine(run: RunDir, cluster: Cluster, topic: str, events: journal.EventLog) -> int:
+def examine(
+    run: RunDir, cluster: Cluster, topic: str, events: journal.EventLog, *, limit_s: float = LIMIT_S
+) -> int:
     """Write a `replicas` event for each suspect and return their number. Never fails a run.
 
     Call it after the final reading and before the topic is deleted. Clusters without the power are skipped.
@@ -46,11 +48,11 @@ def examine(run: RunDir, cluster: Cluster, topic: str, events: journal.EventLog)
     if not isinstance(cluster, ReplicaLogs):
         return 0
     try:
-        deadline = time.monotonic() + LIMIT_S
+        check = _deadline(limit_s)
         chosen = spread(list(suspects(run)), MOST_SUSPECTS)
         for partition in sorted({s.partition for s in chosen}):
             here = [s for s in chosen if s.partition == partition]
-            _examine_partition(here, cluster, topic, run_number(run.run_id), deadline, events)
+            _examine_partition(here, cluster, topic, run_number(run.run_id), check, events)
     except Exception as error:  # noqa: BLE001  an error in this search does not make the run wrong
         events.write("note", where="autopsy", text=f"the replicas' logs could not be searched: {error!r}")
         return 0
@@ -153,12 +155,23 @@ def spread(found: Sequence[Suspect], most: int) -> list[Suspect]:
 # --- replicas -------------------------------------------------------------------------------------
 
 
+def _deadline(limit_s: float) -> Callable[[], None]:
+    """Return a check that raises WaitTimeout from `limit_s` seconds after this call on."""
+    deadline = time.monotonic() + limit_s
+
+    def check() -> None:
+        if time.monotonic() > deadline:
+            raise WaitTimeout(f"the limit of {limit_s:g} s for all replicas has passed")
+
+    return check
+
+
 def _examine_partition(
     here: Sequence[Suspect],
     cluster: ReplicaLogs,
     topic: str,
     run: int,
-    deadline: float,
+    check: Callable[[], None],
     events: journal.EventLog,
 ) -> None:
     """Search every replica of one partition and write the events of its suspects."""
@@ -166,11 +179,6 @@ def _examine_partition(
     partition = here[0].partition
     held: dict[str, ReplicaHolding] = {}
     notes: dict[str, str] = {}
-
-    def check() -> None:
-        if time.monotonic() > deadline:
-            raise WaitTimeout(f"the limit of {LIMIT_S:g} s for all replicas has passed")
-
     for name, folder in _folders(cluster, topic, partition, notes).items():
         try:
             check()

@@ -24,6 +24,7 @@ from harness.waiting import wait_until
 ASK_S = 10.0
 CHANGE_LIMIT_S = 60.0
 _LATE = {KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT}
+_Ask = Callable[[], Future[Any]]
 PROBE_TOPIC = "onceproof-probe"
 PROBE_PREFIX = PROBE_TOPIC  # of all topics for probes
 
@@ -85,12 +86,14 @@ def delete_topic(cluster: Cluster, name: str) -> None:
     )
 
 
-def _change(ask: Callable[[], Future[Any]], *, done: int, otherwise: str, asked_before: bool = False) -> None:
+def _change(
+    ask: _Ask, *, done: int, otherwise: str, asked_before: bool = False, limit_s: float = CHANGE_LIMIT_S
+) -> None:
     """Ask until there is an answer: a busy controller may answer late although it has made the change.
 
     `done`: the error of a second request after the change was made.
     """
-    deadline = time.monotonic() + CHANGE_LIMIT_S
+    deadline = time.monotonic() + limit_s
     while True:
         try:
             ask().result(ASK_S * 2)
@@ -149,9 +152,8 @@ def _admin(cluster: Cluster) -> AdminClient:
 
 def _full(cluster: Cluster, name: str, partitions: int) -> bool:
     states = cluster.view().partitions(name)
-    return len(states) == partitions and all(
-        s.leader is not None and set(s.in_sync) == set(s.replicas) for s in states
-    )
+    whole = [s for s in states if s.leader is not None and set(s.in_sync) == set(s.replicas)]
+    return len(states) == len(whole) == partitions
 
 
 def _served(cluster: Cluster, name: str, partitions: int, last: dict[str, ClusterError]) -> bool:
@@ -207,8 +209,7 @@ class GroupWatch:
         behind, ends = {}, {}
         for place in places:
             start, end = self._consumer.get_watermark_offsets(place, timeout=ASK_S)
-            lag = end - max(committed.get(place.partition, -1), start)
-            if lag > 0:
+            if (lag := end - max(committed.get(place.partition, -1), start)) > 0:
                 behind[place.partition] = lag
             ends[place.partition] = end
         return behind, ends
@@ -237,10 +238,8 @@ class GroupWatch:
             try:
                 last["lag"], found = self._lag()
                 ends.update(found)
-            except KafkaException as problem:
-                last["lag"] = problem.args[0].str()
-            except ClusterError as problem:
-                last["lag"] = str(problem)
+            except (KafkaException, ClusterError) as problem:
+                last["lag"] = problem.args[0].str() if isinstance(problem, KafkaException) else str(problem)
             return not last["lag"]
 
         wait_until(drained, timeout_s, lambda: f"the group is behind by {last.get('lag')}", every_s=0.1)

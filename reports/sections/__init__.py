@@ -1,1 +1,1 @@
-"""One section of the page a file."""
+"""One section of the page per file, with a template of the same name; found by listing the folder."""

@@ -9,6 +9,7 @@ from typing import Any
 from reports import words
 from reports.model import Report
 
+PLACE = 60  # sections are in the order of their places
 # Different for each cluster, so every cluster would look different. The JSON has them.
 _OF_THE_MOMENT = ("folder", "loopback_block", "steps_s", "rss_mb")
 
@@ -16,6 +17,7 @@ _OF_THE_MOMENT = ("folder", "loopback_block", "steps_s", "rss_mb")
 def section(report: Report) -> dict[str, Any]:
     """Return the tables of the section; runs on the same cluster share one."""
     return {
+        "links": [("environment", "Environment")],
         "facts": [
             ("seed", words.NOTHING if report.seed is None else str(report.seed)),
             ("started", words.moment(report.started)),

@@ -9,6 +9,8 @@ from typing import Any
 
 from reports.model import Report, RunReport, Window
 
+PLACE = 30  # sections are in the order of their places
+
 
 @dataclass(frozen=True)
 class Row:
@@ -52,7 +54,8 @@ class Row:
 
 def section(report: Report) -> dict[str, Any]:
     windows = [(run, window) for run in report.runs for window in run.windows]
-    return {"rows": [_row(fault, windows) for fault in sorted({window.fault for _, window in windows})]}
+    rows = [_row(fault, windows) for fault in sorted({window.fault for _, window in windows})]
+    return {"links": [("faults", "Faults")] if rows else [], "rows": rows}
 
 
 def _row(fault: str, windows: Sequence[tuple[RunReport, Window]]) -> Row:

@@ -8,6 +8,8 @@ from typing import Any
 from reports import words
 from reports.model import Finding, Report, RunReport
 
+PLACE = 50  # sections are in the order of their places
+
 
 @dataclass(frozen=True)
 class Group:
@@ -39,7 +41,7 @@ def section(report: Report) -> dict[str, Any]:
             }
         )
     rows.sort(key=lambda row: (-row["forbidden"], -row["planted"], -row["allowed"]))
-    return {"rows": rows}
+    return {"links": [("findings", "Findings")], "rows": rows}
 
 
 def of_run(run: RunReport) -> list[Group]:

@@ -15,6 +15,7 @@ from reports import words
 from reports.headline import BAD_NEWS
 from reports.model import VIOLATED, Report, RunReport, Standing
 
+PLACE = 20  # sections are in the order of their places
 Placed = tuple[int, RunReport]  # a run and its number on the page
 Kind = tuple[str, str]  # delivery mode and, where runs differ in it, software
 DOTS_IN_A_CELL = 120
@@ -75,12 +76,18 @@ def section(report: Report) -> dict[str, Any]:
     else:
         rows = [(_label(each), [cell(each, fault) for fault in faults]) for each in kinds]
     controls = [(place, run) for place, run in placed if run.control]
+    seeing = [p for p in controls if p[1].expected == VIOLATED]
+    calm = [p for p in controls if p[1].expected != VIOLATED]
     return {
+        "links": [
+            *([("matrix", "Matrix")] if rows else []),
+            *([("controls", "Controls")] if seeing or calm else []),
+        ],
         "corner": "Fault" if turned else "Delivery mode",
         "columns": [_label(each) for each in kinds] if turned else [words.fault(fault) for fault in faults],
         "rows": rows,
-        "seeing": [p for p in controls if p[1].expected == VIOLATED],
-        "calm": [p for p in controls if p[1].expected != VIOLATED],
+        "seeing": seeing,
+        "calm": calm,
     }
 
 

@@ -15,6 +15,7 @@ from reports.files import texts
 from reports.model import Report, RunReport, Standing, Window
 from reports.sections import findings
 
+PLACE = 40  # sections are in the order of their places
 MOST_OPEN = 3  # so few runs that are not as promised are unfolded when the page is loaded
 FLOW = {"attempted": "attempted", "acked": "acked", "rejected": "rejected", "unknown": "unknown",
         "in_log": "in the log", "delivered": "delivered"}  # fmt: skip
@@ -22,17 +23,17 @@ _FACTS = ("progress_before", "progress_after", "drained", "drain_detail", "reads
           "observed", "rebalances", "coordinator_moves", "commits", "sessions", "readers")  # fmt: skip
 
 
-def section(report: Report, beside: Path) -> dict[str, Any]:
-    """Return the data of all runs. Paths are relative to `beside`, the folder of the report, so that both can be moved."""
+def section(report: Report) -> dict[str, Any]:
+    """Return the data of all runs."""
     amiss = [r.path for r in report.runs if r.standing is not Standing.AS_PROMISED][:MOST_OPEN]
     opened = amiss or [r.path for r in report.runs if len(report.runs) == 1]
     return {
+        "links": [("runs", "Runs")],
         "shown": [
             {
                 "run": run,
                 "place": place,
                 "open": run.path in opened,
-                "folder": _relative_to(beside, run.path),
                 "flow": [(label, run.count(name)) for name, label in FLOW.items() if name in run.counts],
                 "findings": findings.of_run(run),
                 "compared": sorted(run.compared.items()),
@@ -102,8 +103,11 @@ def _fact(value: Any) -> str:
     return words.number(value) if type(value) is int else words.plain(value)
 
 
-def _relative_to(beside: Path, path: Path) -> str:
-    """Return the path relative to the report if both are on one drive, so that it names no folder of this machine."""
+def relative_to(beside: Path, path: Path) -> str:
+    """Return the path relative to `beside`, the folder of the report, if both are on one drive.
+
+    So both can be moved together, and the report names no folder of this machine.
+    """
     try:
         return Path(os.path.relpath(path, beside)).as_posix()
     except ValueError:

@@ -9,6 +9,8 @@ from reports import words
 from reports.headline import BAD_NEWS, headline
 from reports.model import Report, RunReport, Standing
 
+PLACE = 10  # sections are in the order of their places
+
 
 def section(report: Report) -> dict[str, Any]:
     return {

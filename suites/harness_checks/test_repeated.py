@@ -29,7 +29,7 @@ from harness.processes import child_process
 from harness.scenario import Scenario
 from harness.schedule import once
 from harness.targets import leader_of
-from suites.scenarios import fault_cases, late_ends, matrix, pipelines
+from suites.scenarios import fault_cases, hazards, late_ends, matrix, pipelines
 from suites.support.sessions import started_campaign, started_cluster
 
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(24 * 3600)]
@@ -39,7 +39,7 @@ COUNT_FOR_EVER = "n = 0\nwhile True:\n    n += 1"
 PAUSE_LEADER = once(Pause(), on=leader_of(0), after_s=0.5, hold_s=1.5)
 
 CONTROLS: tuple[Scenario, ...] = (
-    *matrix.HAZARDS,
+    *(hazard.control for hazard in hazards.found().values()),
     matrix.crossed(Mode.AT_MOST_ONCE, "kill-leader"),
     *pipelines.WRONG,
     *pipelines.WRONG_GROUPS,

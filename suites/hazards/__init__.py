@@ -1,1 +1,1 @@
-"""Known ways to lose, duplicate or reorder: each provoked, each caught, each with its clean control."""
+"""Known ways to lose, duplicate or reorder messages, one per file: each is provoked and caught, and has a safe way."""

@@ -11,10 +11,11 @@ from dataclasses import replace
 from faults.kill import Kill
 from faults.sever import Sever
 from faults.slow_disk import SlowDisk
-from harness.contracts import Mode, Verdict
-from harness.scenario import ConsumerSettings, ProducerSettings, Scenario
-from harness.schedule import once, overlapping
-from harness.targets import every_broker, leader_of
+from harness.contracts import Mode
+from harness.scenario import Scenario
+from harness.schedule import once
+from harness.targets import leader_of
+from suites.scenarios import hazards
 
 MODES = (Mode.AT_MOST_ONCE, Mode.AT_LEAST_ONCE, Mode.EXACTLY_ONCE)
 
@@ -24,7 +25,6 @@ KILL_LEADER_UNREAD = once(Kill(unread=1000), on=leader_of(0), after_s=0.5, hold_
 SEVER_LEADER = once(Sever(), on=leader_of(0), after_s=0.5, hold_s=1.5)
 SLOW_DISK_OF_LEADER = once(SlowDisk(delay_ms=50), on=leader_of(0), after_s=0.5, hold_s=2.5)
 FAULTS = {"kill-leader": KILL_LEADER, "sever-leader": SEVER_LEADER, "slow_disk-leader": SLOW_DISK_OF_LEADER}
-LOST = {"lost": 1}
 
 
 def crossed(mode: Mode, fault: str) -> Scenario:
@@ -34,7 +34,7 @@ def crossed(mode: Mode, fault: str) -> Scenario:
     leader, and a slow disk may lose nothing.
     """
     if (mode, fault) == (Mode.AT_MOST_ONCE, "kill-leader"):
-        return Scenario(name=f"{mode}-{fault}", mode=mode, schedule=KILL_LEADER_UNREAD, requires=LOST)
+        return Scenario(name=f"{mode}-{fault}", mode=mode, schedule=KILL_LEADER_UNREAD, requires={"lost": 1})
     return Scenario(name=f"{mode}-{fault}", mode=mode, schedule=FAULTS[fault])
 
 
@@ -42,63 +42,7 @@ def fault_free(mode: Mode) -> Scenario:
     return Scenario(name=f"{mode}-none", mode=mode, control=True, produce_s=3.0)
 
 
-# At-least-once with acks=0 counts records as acked that only left the client. Its readers are correct: readers of at-most-once
-# would lose records as well, by a rebalance, and that would be another anomaly.
-ACKS0_LOSS = Scenario(
-    name="control-acks0_loss",
-    mode=Mode.AT_LEAST_ONCE,
-    expected=Verdict.VIOLATED,
-    requires=LOST,
-    control=True,
-    hazard="acks0_loss",
-    schedule=KILL_LEADER_UNREAD,
-    producers=ProducerSettings(records_per_s=3000, extra={"acks": "0", "retries": 0}),
-)
-# acks=1 while no follower can fetch from the leader, which is then killed: the records that it acked meanwhile are lost. Other
-# records get their offsets afterwards.
-ACKS1_FAILOVER = Scenario(
-    name="control-acks1_failover",
-    mode=Mode.AT_LEAST_ONCE,
-    expected=Verdict.VIOLATED,
-    requires=LOST,
-    tolerates=("offset_conflict",),
-    control=True,
-    hazard="acks1_failover",
-    schedule=overlapping(
-        once(Sever(shape="replication"), on=leader_of(0), after_s=0.5, hold_s=4.0),
-        once(Kill(), on=leader_of(0), after_s=3.0, hold_s=1.5),
-    ),
-    producers=ProducerSettings(extra={"acks": "1"}),
-)
-# Answers are lost for three times as long as the client waits for one, so it sends records again that are already written. A
-# copy may be written behind later records.
-RETRY_DUPLICATES = Scenario(
-    name="control-retry_duplicates",
-    mode=Mode.AT_LEAST_ONCE,
-    judged_as=Mode.EXACTLY_ONCE,
-    expected=Verdict.VIOLATED,
-    requires={"duplicated": 1},
-    tolerates=("reordered", "key_reordered"),
-    control=True,
-    hazard="retry_duplicates",
-    schedule=once(Sever(shape="answers"), on=every_broker(), after_s=0.5, hold_s=3.0),
-    producers=ProducerSettings(extra={"socket.timeout.ms": 1000, "request.timeout.ms": 1000}),
-)
-# The run is judged as read_committed, but the readers are configured otherwise. Aborted records are flushed before the abort,
-# and the group reads to the end of the log, so each of them is read, some before their transaction ends.
-ABORTED_UNCOMMITTED = Scenario(
-    name="control-aborted_uncommitted",
-    mode=Mode.EXACTLY_ONCE,
-    expected=Verdict.VIOLATED,
-    requires={"aborted_read": 1},
-    tolerates=("premature_read",),
-    control=True,
-    hazard="aborted_uncommitted",
-    produce_s=3.0,
-    producers=ProducerSettings(aborted_share=0.8),
-    consumers=ConsumerSettings(extra={"isolation.level": "read_uncommitted"}),
-)
-HAZARDS = (ACKS0_LOSS, ACKS1_FAILOVER, RETRY_DUPLICATES, ABORTED_UNCOMMITTED)
+HAZARDS = hazards.of_prove()
 QUICK = tuple(crossed(mode, "kill-leader") for mode in MODES)
 FULL = (
     *(fault_free(mode) for mode in MODES),

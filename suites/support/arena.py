@@ -15,6 +15,7 @@ TOPIC = "orders"
 class BareArena:
     cluster: ServerCluster
     topic: str = TOPIC
+    patience: float = 1.0
 
     @property
     def group(self) -> str:

@@ -158,11 +158,14 @@ class MeshArena:
     cluster: Any
     topic: str = TOPIC
     group: str = "none"
+    patience: float = 1.0
 
     def nodes(self) -> Sequence[Node]:
         nodes: Sequence[Node] = self.cluster.nodes()
         return nodes
 
 
-def make_arena(brokers: int = 3, controllers: int = 3, combined: bool = False) -> MeshArena:
-    return MeshArena(MeshCluster(brokers, controllers, combined))
+def make_arena(
+    brokers: int = 3, controllers: int = 3, combined: bool = False, patience: float = 1.0
+) -> MeshArena:
+    return MeshArena(MeshCluster(brokers, controllers, combined), patience=patience)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from faults import _workers, at_moment, fence_producer, kill_worker, pause_worker, rebalance
+from faults import _workers, fence_producer, rebalance
 from faults.at_moment import AtMoment
 from faults.fence_producer import FenceProducer
 from faults.kill_worker import KillWorker
@@ -45,7 +45,7 @@ from harness.testing.check_fault import check_fault
 from harness.waiting import wait_until
 from harness.workers.pool import Worker
 from harness.workloads.produce_consume import ProduceConsume
-from tests.fake_arena import FakeArena, FakeNode, make_arena
+from tests.fake_arena import IMPATIENT, FakeArena, FakeNode, make_arena
 from tests.fake_server import serve
 
 # --- real workers on mock brokers -----------------------------------------------------------------
@@ -57,6 +57,7 @@ class MockArena:
     workers: list[Worker]
     topic: str = "onceproof-clients"
     group: str = "onceproof-clients-group"
+    patience: float = 1.0
 
     def nodes(self) -> list[Node]:
         return list(self.workers)
@@ -227,15 +228,8 @@ def arena() -> WorkersArena:
 
 
 @pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (kill_worker, pause_worker, fence_producer, rebalance):
-        monkeypatch.setattr(module, "PROGRESS_LIMIT_S", 0.1)
-    monkeypatch.setattr(pause_worker, "_WATCH_S", 0.05)
-    monkeypatch.setattr(pause_worker, "_MOVE_LIMIT_S", 0.1)
-    monkeypatch.setattr(pause_worker, "_STOP_LIMIT_S", 0.1)
-    monkeypatch.setattr(fence_producer, "_TAKE_LIMIT_S", 0.1)
-    monkeypatch.setattr(fence_producer, "_SESSION_LIMIT_S", 0.1)
-    monkeypatch.setattr(rebalance, "_JOIN_LIMIT_S", 0.1)
+def impatient(arena: WorkersArena) -> None:
+    arena.patience = IMPATIENT
 
 
 def held(fault: Fault, arena: WorkersArena, *nodes: Node) -> Bite:
@@ -287,7 +281,6 @@ def test_a_pause_can_last_until_the_group_has_committed_further(
     """
     at_first = iter([{0: 7, 1: 2}, {0: 7, 1: 2}])
     fault = PauseWorker(until_overtaken=True)
-    monkeypatch.setattr(pause_worker, "_OVERTAKEN_LIMIT_S", 0.6)
     monkeypatch.setattr(
         Administrator,
         "committed",
@@ -338,9 +331,8 @@ def test_a_fault_begins_when_the_worker_waits_and_lets_it_go(arena: WorkersArena
     assert str(fault) == f"at_moment-during_commit-{inner}"
 
 
-@pytest.mark.usefixtures("impatient")
-def test_an_unreached_moment_does_not_bite(arena: WorkersArena, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(at_moment, "_REACH_LIMIT_S", 0.05)
+def test_an_unreached_moment_does_not_bite(arena: WorkersArena) -> None:
+    arena.patience = 0.05 / 30
     arena.fakes[0].lazy = True
     bite = held(AtMoment(worker="producer-1"), arena, arena.fakes[0])
     assert (bite.bit, bite.proof) == (False, "producer-1 did not reach after_produce in 0.05 s")

@@ -13,7 +13,6 @@ from typing import Any, cast
 
 import pytest
 
-from faults import _measure, skew_clock
 from faults.skew_clock import SkewClock
 from harness import registry
 from harness.clusters.base.options import PLAIN, Options
@@ -31,7 +30,7 @@ from harness.provision.faketime import faketime, find_faketime
 from harness.runtime import cache
 from harness.testing.check_fault import check_fault
 from harness.waiting import wait_until
-from tests.fake_arena import FakeArena, FakeCluster, FakeNode, make_arena
+from tests.fake_arena import IMPATIENT, FakeArena, FakeCluster, FakeNode, make_arena
 
 
 @dataclass
@@ -54,16 +53,12 @@ class ClockNode(FakeNode):
         return float(self.skew.as_offset(time.time()))
 
 
-def arena_with_clocks() -> tuple[FakeArena, list[ClockNode]]:
+def arena_with_clocks(patience: float = 0.5 / 8) -> tuple[FakeArena, list[ClockNode]]:
     plain = make_arena()
     nodes = [ClockNode(node.name) for node in plain.cluster.brokers]
-    return FakeArena(FakeCluster(list(nodes), plain.cluster.replicas), plain.workers), nodes
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(skew_clock, "_DRIFT_FOR_S", 0.5)
-    monkeypatch.setattr(skew_clock, "_SET_LIMIT_S", 0.2)
+    # A drift is watched for 0.5 s instead of 8 s.
+    cluster = FakeCluster(list(nodes), plain.cluster.replicas)
+    return FakeArena(cluster, plain.workers, patience=patience), nodes
 
 
 @pytest.mark.parametrize(
@@ -115,9 +110,8 @@ def test_no_bite_when_it_does_not_drift() -> None:
         assert "drift of broker-2 is +0.0" in bite.proof
 
 
-def test_healing_is_not_claimed_while_the_clock_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_measure.wait_whole, "__defaults__", (0.2,))
-    arena, nodes = arena_with_clocks()
+def test_healing_is_not_claimed_while_the_clock_is_wrong() -> None:
+    arena, nodes = arena_with_clocks(IMPATIENT)
     nodes[1].skew = Skew(5.0)
     healing = SkewClock().healed(arena, [nodes[1]])
     assert not healing.healed

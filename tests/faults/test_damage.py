@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from faults import _damage, _measure
+from faults import _damage
 from faults._damage import Log
 from faults.flip_bits import FlipBits
 from faults.truncate_log import TruncateLog
@@ -19,7 +19,7 @@ from harness.errors import FaultError, UsageError
 from harness.kafka.checksums import bad_batches, crc32c_all, spans
 from harness.kafka.protocol import raw_client
 from harness.testing.check_fault import check_fault
-from tests.fake_arena import FakeArena, FakeCluster, FakeNode, make_arena
+from tests.fake_arena import IMPATIENT, FakeArena, FakeCluster, FakeNode, make_arena
 
 FAULTS: list[Fault] = [TruncateLog(), TruncateLog(1), FlipBits(), FlipBits("oldest")]
 
@@ -79,9 +79,8 @@ def logs(arena: FakeArena, name: str) -> list[Log]:
 
 
 @pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_measure.wait_whole, "__defaults__", (0.2,))
-    monkeypatch.setattr(_damage, "MOVE_LIMIT_S", 0.2)
+def impatient(arena: FakeArena) -> None:
+    arena.patience = IMPATIENT
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=["truncate_log", "one byte", "flip_bits", "oldest"])

@@ -10,7 +10,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from faults import _disk, _measure
 from faults.broken_disk import BrokenDisk
 from faults.full_disk import FullDisk
 from faults.power_loss import PowerLoss
@@ -22,7 +21,7 @@ from harness.errors import ClusterError, FaultError, UsageError
 from harness.kafka.protocol.fetch import parse_fetch
 from harness.kafka.protocol.raw_client import WireError
 from harness.testing.check_fault import check_fault
-from tests.fake_arena import FakeArena, FakeNode, make_arena
+from tests.fake_arena import IMPATIENT, FakeArena, FakeNode, make_arena
 
 # --- without root ----------------------------------------------------------------------------------
 
@@ -90,10 +89,9 @@ class DyingNode(FakeNode):
 
 
 @pytest.fixture
-def arena(monkeypatch: pytest.MonkeyPatch) -> FakeArena:
-    made = make_arena()
+def arena() -> FakeArena:
+    made = make_arena(patience=0.02)  # a broker has 0.2 s instead of 10 s to end
     made.cluster.brokers = [DyingNode(each.name, each.peers) for each in made.cluster.brokers]
-    monkeypatch.setattr(_disk, "_END_LIMIT_S", 0.2)
     return made
 
 
@@ -154,7 +152,6 @@ def test_a_broker_that_refuses_records_and_still_runs_counts_as_bitten(
     """Kafka keeps its partitions when a read fails before the write."""
     target = arena.cluster.brokers[1]
     target.stubborn = True
-    monkeypatch.setattr(_disk, "MOVE_LIMIT_S", 0.2)
 
     def refuse(broker: str) -> float:
         if "break_disk orders" in target.calls and "restart" not in target.calls:
@@ -172,9 +169,7 @@ def test_a_broker_that_refuses_records_and_still_runs_counts_as_bitten(
 def test_healing_is_not_claimed_while_records_are_refused(
     arena: FakeArena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    defaults = _measure.wait_whole.__defaults__
-    assert defaults is not None
-    monkeypatch.setattr(_measure.wait_whole, "__defaults__", (*defaults[:-1], 0.2))
+    arena.patience = IMPATIENT
     target = arena.cluster.brokers[1]
 
     def refuse(broker: str) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from faults import _measure
 from faults.kill import Kill
 from faults.sever import Sever
 from faults.slow_disk import SlowDisk
@@ -12,7 +11,7 @@ from harness import registry
 from harness.contracts import Cut, Direction, Fault, Link, Node
 from harness.errors import FaultError, UsageError
 from harness.testing.check_fault import check_fault
-from tests.fake_arena import FakeArena, FakeNode, make_arena
+from tests.fake_arena import IMPATIENT, FakeArena, FakeNode, make_arena
 
 
 @pytest.fixture
@@ -21,11 +20,8 @@ def arena() -> FakeArena:
 
 
 @pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    for function, limit_s in ((_measure.Leadership.wait_moved, 0.2), (_measure.wait_whole, 0.2)):
-        defaults = function.__defaults__
-        assert defaults is not None
-        monkeypatch.setattr(function, "__defaults__", (*defaults[:-1], limit_s))
+def impatient(arena: FakeArena) -> None:
+    arena.patience = IMPATIENT
 
 
 FAULTS: list[tuple[Fault, str]] = [

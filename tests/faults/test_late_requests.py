@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from faults import late_requests
 from faults.hold_requests import HoldRequests
 from faults.late_requests import LateRequests
 from harness.contracts import Counters, HeldRequests, Lane, Node
@@ -142,9 +141,8 @@ def test_a_moment_that_is_not_reached_does_not_bite(
     events: list[str],
     avoids: str,
     happened: list[str],
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(late_requests, "_REACH_LIMIT_S", 0.05)
+    arena.patience = 0.05 / 30
     arena.endings[0].avoids = avoids
     with LateRequests().hold(arena, arena.cluster.brokers[:1]) as bite:
         assert (bite.bit, bite.proof) == (False, f"producer-1 did not reach {avoids} in 0.05 s")

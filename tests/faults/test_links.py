@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from faults import _measure
 from faults.flaky_link import FlakyLink
 from faults.sever import SHAPES, Sever
 from faults.slow_link import SlowLink
@@ -12,6 +11,7 @@ from harness import registry
 from harness.contracts import Direction, Fault, Link, Shapeable, Toxic
 from harness.errors import ClusterError, FaultError, UsageError
 from harness.testing.check_fault import check_fault
+from tests.fake_arena import IMPATIENT
 from tests.faults.mesh_arena import MeshArena, make_arena
 
 ONE_WAY = (Direction.REQUESTS, Direction.ANSWERS)
@@ -38,14 +38,6 @@ FAULTS: list[tuple[Fault, str]] = [
 ]
 
 
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    for function, limit_s in ((_measure.Leadership.wait_moved, 0.2), (_measure.wait_whole, 0.2)):
-        defaults = function.__defaults__
-        assert defaults is not None
-        monkeypatch.setattr(function, "__defaults__", (*defaults[:-1], limit_s))
-
-
 @pytest.mark.parametrize(("fault", "word"), FAULTS)
 @pytest.mark.parametrize("combined", [False, True], ids=["apart", "combined"])
 def test_passes_the_check_of_its_contract(fault: Fault, word: str, combined: bool) -> None:
@@ -54,10 +46,9 @@ def test_passes_the_check_of_its_contract(fault: Fault, word: str, combined: boo
     check_fault(fault, arena, [arena.cluster["broker-1"]])
 
 
-@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("fault", [fault for fault, _word in FAULTS], ids=str)
 def test_a_fault_without_effect_does_not_bite_and_is_undone(fault: Fault) -> None:
-    arena = make_arena()
+    arena = make_arena(patience=IMPATIENT)
     arena.cluster.toxiproxy.stubborn = True
     with fault.hold(arena, [arena.cluster["broker-1"]]) as bite:
         assert not bite.bit, bite.proof
@@ -65,10 +56,9 @@ def test_a_fault_without_effect_does_not_bite_and_is_undone(fault: Fault) -> Non
     assert arena.cluster.residue() == []
 
 
-@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("fault", [fault for fault, _word in FAULTS], ids=str)
 def test_healing_is_not_claimed_while_it_is_held(fault: Fault) -> None:
-    arena = make_arena()
+    arena = make_arena(patience=IMPATIENT)
     nodes = [arena.cluster["broker-1"]]
     with fault.hold(arena, nodes):
         healing = fault.healed(arena, nodes)

@@ -9,7 +9,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from faults import _folder, _measure
 from faults.broken_disk import BrokenDisk
 from harness.clusters.base.options import Options
 from harness.clusters.disk import byteman
@@ -17,7 +16,7 @@ from harness.clusters.disk.faulty_file_system import Order
 from harness.contracts import DiskFault, DiskHarm, FolderBreakable, PartitionState
 from harness.errors import ClusterError, FaultError, UsageError
 from harness.testing.check_fault import check_fault
-from tests.fake_arena import TOPIC, FakeArena, FakeCluster, FakeNode
+from tests.fake_arena import IMPATIENT, TOPIC, FakeArena, FakeCluster, FakeNode
 
 ONE_FOLDER = BrokenDisk(folder=2)
 
@@ -116,10 +115,8 @@ def test_a_folder_on_all_brokers_leaves_its_partitions_without_a_leader(arena: F
     assert ONE_FOLDER.healed(arena, arena.cluster.brokers).healed
 
 
-def test_no_bite_when_the_folder_accepts_records_or_has_none_of_the_topic(
-    arena: FakeArena, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(_folder, "_REFUSE_LIMIT_S", 0.2)
+def test_no_bite_when_the_folder_accepts_records_or_has_none_of_the_topic(arena: FakeArena) -> None:
+    arena.patience = IMPATIENT
     node = target(arena)
     node.stubborn = True
     with ONE_FOLDER.hold(arena, [node]) as bite:
@@ -157,12 +154,8 @@ def test_no_bite_when_the_other_folder_is_harmed(arena: FakeArena, monkeypatch: 
         assert "log folder 1 of broker-2 accepts no record either" in bite.proof
 
 
-def test_healing_is_not_claimed_while_the_folder_is_offline(
-    arena: FakeArena, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    defaults = _measure.wait_whole.__defaults__
-    assert defaults is not None
-    monkeypatch.setattr(_measure.wait_whole, "__defaults__", (*defaults[:-1], 0.2))
+def test_healing_is_not_claimed_while_the_folder_is_offline(arena: FakeArena) -> None:
+    arena.patience = IMPATIENT
     node = target(arena)
     node.offline.add("2")
     healing = ONE_FOLDER.healed(arena, [node])

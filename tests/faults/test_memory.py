@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from faults import _measure, _short_of_memory
 from faults.starve import Starve
 from harness.clusters.powers.memory import trouble
 from harness.contracts import Memory, MemoryStarvable, Node
@@ -22,7 +21,7 @@ from harness.machine.cgroup_memory import MB, MemoryGroup
 from harness.processes import child_process
 from harness.testing.check_fault import check_fault
 from harness.waiting import wait_until
-from tests.fake_arena import FakeArena, FakeCluster, FakeNode, make_arena
+from tests.fake_arena import IMPATIENT, FakeArena, FakeCluster, FakeNode, make_arena
 
 FAULT = Starve(memory_mb=8)
 
@@ -69,17 +68,11 @@ class ForgetfulNode(FakeNode):
         return Memory(135 + self.left_mb, self.left_mb, 135 + self.left_mb, 300)
 
 
-def arena_of() -> tuple[FakeArena, list[ForgetfulNode]]:
+def arena_of(patience: float = 1.0) -> tuple[FakeArena, list[ForgetfulNode]]:
     plain = make_arena()
     nodes = [ForgetfulNode(node.name, node.peers) for node in plain.cluster.brokers]
-    return FakeArena(FakeCluster(list(nodes), plain.cluster.replicas), plain.workers), nodes
-
-
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    defaults = _measure.wait_whole.__defaults__
-    assert defaults is not None
-    monkeypatch.setattr(_measure.wait_whole, "__defaults__", (*defaults[:-1], 0.2))
+    cluster = FakeCluster(list(nodes), plain.cluster.replicas)
+    return FakeArena(cluster, plain.workers, patience=patience), nodes
 
 
 def test_passes_the_check_of_its_contract() -> None:
@@ -130,8 +123,7 @@ def test_a_node_that_ends_after_the_limit_is_started_again() -> None:
 def test_a_node_that_accepts_no_load_after_the_limit_is_killed_and_started(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    arena, nodes = arena_of()
-    monkeypatch.setattr(_short_of_memory, "_GO_ON_LIMIT_S", 0.2)
+    arena, nodes = arena_of(IMPATIENT)
 
     def refuse(for_s: float) -> Memory:
         raise FaultError("it takes no load")
@@ -141,9 +133,8 @@ def test_a_node_that_accepts_no_load_after_the_limit_is_killed_and_started(
     assert nodes[1].calls[-3:] == ["give_memory", "kill", "restart"]
 
 
-@pytest.mark.usefixtures("impatient")
 def test_healing_is_not_claimed_too_early() -> None:
-    arena, nodes = arena_of()
+    arena, nodes = arena_of(IMPATIENT)
     nodes[1].left_mb = 8
     assert "broker-2 still short of memory" in FAULT.healed(arena, [nodes[1]]).proof
     nodes[1].left_mb, nodes[1].always_short = None, True

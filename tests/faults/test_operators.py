@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from faults import _measure, short_retention, unclean_election
 from faults.add_partitions import AddPartitions
 from faults.delete_records import DeleteRecords
 from faults.reassign import Reassign
@@ -16,7 +15,7 @@ from harness.contracts import Fault
 from harness.errors import ClusterError, FaultError
 from harness.kafka import admin
 from harness.testing.check_fault import check_fault
-from tests.fake_arena import FakeArena
+from tests.fake_arena import IMPATIENT, FakeArena
 from tests.faults.operated import Brokers, OperatedCluster, SleepyNode, make_operated
 
 FAULTS: list[tuple[Fault, str]] = [
@@ -47,15 +46,8 @@ def brokers(arena: FakeArena, monkeypatch: pytest.MonkeyPatch) -> Brokers:
 
 
 @pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(short_retention, "EXPIRY_LIMIT_S", 0.1)
-    monkeypatch.setattr(unclean_election, "MOVE_LIMIT_S", 0.2)
-    monkeypatch.setattr("faults.add_partitions.HEAL_LIMIT_S", 0.1)
-    monkeypatch.setattr("faults.delete_records.SOMETHING_LIMIT_S", 0.1)
-    for function in (admin.Administrator.place, admin.Administrator.lead, _measure.wait_whole):
-        defaults = function.__defaults__
-        assert defaults is not None
-        monkeypatch.setattr(function, "__defaults__", (*defaults[:-1], 0.2))
+def impatient(arena: FakeArena) -> None:
+    arena.patience = IMPATIENT
 
 
 def node(arena: FakeArena, number: int) -> SleepyNode:

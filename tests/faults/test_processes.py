@@ -15,7 +15,6 @@ from pathlib import Path
 
 import pytest
 
-from faults import _measure, kill, pause
 from faults.kill import Kill
 from faults.pause import Pause
 from faults.restart import Restart
@@ -42,7 +41,7 @@ from harness.processes import child_process
 from harness.schedule import fault_of
 from harness.testing.check_fault import check_fault
 from harness.waiting import wait_until
-from tests.fake_arena import FakeArena, FakeCluster, FakeNode, make_arena
+from tests.fake_arena import IMPATIENT, FakeArena, FakeCluster, FakeNode, make_arena
 
 FAULTS: list[Fault] = [Kill(), Restart(), RollingRestart(), Pause(), Starve()]
 
@@ -89,19 +88,11 @@ class ProcessNode(FakeNode):
         return super().reachable() and not self.stopped
 
 
-def arena_of_processes() -> tuple[FakeArena, list[ProcessNode]]:
+def arena_of_processes(patience: float = 1.0) -> tuple[FakeArena, list[ProcessNode]]:
     plain = make_arena()
     nodes = [ProcessNode(node.name, node.peers) for node in plain.cluster.brokers]
-    return FakeArena(FakeCluster(list(nodes), plain.cluster.replicas), plain.workers), nodes
-
-
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pause, "_STOP_LIMIT_S", 0.1)
-    for function in (_measure.Leadership.wait_moved, _measure.wait_whole):
-        defaults = function.__defaults__
-        assert defaults is not None
-        monkeypatch.setattr(function, "__defaults__", (*defaults[:-1], 0.2))
+    cluster = FakeCluster(list(nodes), plain.cluster.replicas)
+    return FakeArena(cluster, plain.workers, patience=patience), nodes
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
@@ -113,9 +104,8 @@ def test_passes_the_check_of_its_contract(fault: Fault) -> None:
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
-@pytest.mark.usefixtures("impatient")
 def test_a_fault_without_effect_does_not_bite_and_is_undone(fault: Fault) -> None:
-    arena, nodes = arena_of_processes()
+    arena, nodes = arena_of_processes(IMPATIENT)
     nodes[1].stubborn = True
     with fault.hold(arena, [nodes[1]]) as bite:
         assert not bite.bit, bite.proof
@@ -163,9 +153,8 @@ def test_a_roll_has_one_node_down_at_a_time() -> None:
         assert bite.measured["restarted"] == 3
 
 
-@pytest.mark.usefixtures("impatient")
 def test_a_roll_ends_where_a_node_does_not_come_back() -> None:
-    arena, nodes = arena_of_processes()
+    arena, nodes = arena_of_processes(IMPATIENT)
     arena.cluster.brokers[2].alive = False
     with RollingRestart().hold(arena, nodes[:2]) as bite:
         assert not bite.bit
@@ -180,9 +169,8 @@ def test_a_paused_node_leads_nothing_and_wakes_up() -> None:
     assert nodes[1].calls == ["pause", "resume"]
 
 
-@pytest.mark.usefixtures("impatient")
 def test_healing_is_not_claimed_too_early() -> None:
-    arena, nodes = arena_of_processes()
+    arena, nodes = arena_of_processes(IMPATIENT)
     nodes[1].stopped = True
     assert "broker-2 still stopped" in Pause().healed(arena, [nodes[1]]).proof
     nodes[1].stopped, nodes[1].alive = False, False
@@ -214,9 +202,8 @@ def test_bad_settings_and_nodes_without_the_power_are_named() -> None:
             pass
 
 
-@pytest.mark.usefixtures("impatient")
 def test_a_load_below_the_limit_does_not_bite() -> None:
-    arena, nodes = arena_of_processes()
+    arena, nodes = arena_of_processes(IMPATIENT)
     nodes[1].cpu_under_load = lambda for_s: 0.05  # type: ignore[method-assign]
     with Starve(0.1).hold(arena, [nodes[1]]) as bite:
         assert not bite.bit
@@ -391,16 +378,10 @@ class Sender(FakeNode):
 
 def arena_with_a_sender(per_look: int = 100) -> tuple[FakeArena, list[ProcessNode]]:
     arena, nodes = arena_of_processes()
-    return FakeArena(arena.cluster, [Sender("producer-1", per_look=per_look)]), nodes
+    sender = Sender("producer-1", per_look=per_look)
+    return FakeArena(arena.cluster, [sender], patience=0.02), nodes
 
 
-@pytest.fixture
-def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kill, "_UNREAD_S", 0.01)
-    monkeypatch.setattr(kill, "_UNREAD_LIMIT_S", 0.2)
-
-
-@pytest.mark.usefixtures("hasty")
 def test_a_broker_dies_with_records_that_it_never_read() -> None:
     arena, nodes = arena_with_a_sender()
     with Kill(unread=250).hold(arena, [nodes[1]]) as bite:
@@ -411,7 +392,6 @@ def test_a_broker_dies_with_records_that_it_never_read() -> None:
     assert nodes[1].calls == ["pause", "kill", "restart"]
 
 
-@pytest.mark.usefixtures("hasty")
 def test_a_kill_without_the_requested_unread_records_does_not_bite() -> None:
     arena, nodes = arena_with_a_sender(per_look=0)
     with Kill(unread=250).hold(arena, [nodes[1]]) as bite:
@@ -421,7 +401,6 @@ def test_a_kill_without_the_requested_unread_records_does_not_bite() -> None:
     assert not nodes[1].stopped
 
 
-@pytest.mark.usefixtures("hasty", "impatient")
 def test_unread_does_not_bite_when_the_broker_is_not_stopped() -> None:
     arena, nodes = arena_with_a_sender()
     nodes[1].stubborn = True

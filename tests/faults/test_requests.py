@@ -12,7 +12,6 @@ from typing import Any, cast
 
 import pytest
 
-from faults import _measure
 from faults.hold_requests import API_KEYS, HoldRequests
 from harness import registry
 from harness.clusters.base.options import PLAIN
@@ -27,7 +26,7 @@ from harness.schedule import fault_of
 from harness.testing.check_fault import check_fault
 from harness.waiting import wait_until
 from tests.clusters.links.test_request_holder import END_TXN, METADATA, request
-from tests.fake_arena import FakeArena, FakeNode, make_arena
+from tests.fake_arena import IMPATIENT, FakeArena, FakeNode, make_arena
 
 # --- the power, with a real holder process ---------------------------------------------------------
 
@@ -178,8 +177,8 @@ def test_no_bite_when_no_such_request_comes(arena: FakeArena) -> None:
         assert not bite.bit
 
 
-def test_no_healing_while_something_is_held(arena: FakeArena, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_measure.wait_whole, "__defaults__", (0.1,))
+def test_no_healing_while_something_is_held(arena: FakeArena) -> None:
+    arena.patience = IMPATIENT
     gate(arena).gets_stuck = True
     with HoldRequests().hold(arena, [gate(arena)]):
         pass

@@ -8,14 +8,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from faults import _measure
 from faults.slow_disk import SlowDisk
 from harness.contracts import DiskHarm, DiskThrottleable
 from harness.errors import ClusterError, FaultError, UsageError
 from harness.machine.cgroup import Home
 from harness.machine.cgroup_io import Io, IoGroup, disk_of
 from harness.testing.check_fault import check_fault
-from tests.fake_arena import FakeArena, FakeCluster, FakeNode, make_arena
+from tests.fake_arena import IMPATIENT, FakeArena, FakeCluster, FakeNode, make_arena
 
 FSYNC, READ = SlowDisk(harm="fsync", rate_kb_s=256), SlowDisk(harm="read", rate_kb_s=64)
 
@@ -85,12 +84,8 @@ def test_a_disk_that_was_slow_before_does_not_bite(arena: FakeArena, node: Throt
         assert bite.measured == {"before_kb_s": 400.0, "during_kb_s": 256.0}
 
 
-def test_healing_is_not_claimed_too_early(
-    arena: FakeArena, node: ThrottledNode, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    defaults = _measure.wait_whole.__defaults__
-    assert defaults is not None
-    monkeypatch.setattr(_measure.wait_whole, "__defaults__", (*defaults[:-1], 0.2))
+def test_healing_is_not_claimed_too_early(arena: FakeArena, node: ThrottledNode) -> None:
+    arena.patience = IMPATIENT
     node.rates[DiskHarm.SLOW_FSYNC] = 256
     assert "fsync still slow at broker-2 256 KB/s" in FSYNC.healed(arena, [node]).proof
     assert READ.healed(arena, [node]).healed, "reads are not slow"

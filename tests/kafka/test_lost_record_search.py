@@ -226,9 +226,9 @@ class Brokers:
         return {p.parent.name: p for p in sorted(self.root.glob(f"*/{topic}-{partition}"))}
 
 
-def examine(run: RunDir, cluster: Any) -> tuple[int, list[dict[str, Any]]]:
+def examine(run: RunDir, cluster: Any, **limit: float) -> tuple[int, list[dict[str, Any]]]:
     with journal.Ledger(run.ledger, "look") as book:
-        count = lost_record_search.examine(run, cluster, "orders", book.events)
+        count = lost_record_search.examine(run, cluster, "orders", book.events, **limit)
     return count, [e for e in journal.read_events(run.ledger / "look.events") if e["event"] != "closed"]
 
 
@@ -272,10 +272,9 @@ def test_one_log_that_cannot_be_read_leaves_the_question_open(tmp_path: Path) ->
     assert classify(events[0]) == NOT_LOOKED_AT
 
 
-def test_the_search_stops_at_its_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lost_record_search, "LIMIT_S", -1.0)
+def test_the_search_stops_at_its_time_limit(tmp_path: Path) -> None:
     run = lossy(tmp_path, 3).finish()
-    _, events = examine(run, replicas(run, tmp_path / "disks", one=range(5)))
+    _, events = examine(run, replicas(run, tmp_path / "disks", one=range(5)), limit_s=-1.0)
     assert (events[0]["holders"], events[0]["missed"]) == ([], ["one"])
     assert "the limit of -1 s for all replicas has passed" in events[0]["detail"]
 

@@ -45,6 +45,7 @@ class ClockArena:
     run: RunDir
     topic: str = "onceproof-clocks"
     group: str = "onceproof-clocks-group"
+    patience: float = 1.0
 
     def nodes(self) -> list[Node]:
         return [self.worker]

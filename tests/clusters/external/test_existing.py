@@ -296,7 +296,7 @@ def test_a_fault_without_a_suitable_node_is_not_applicable() -> None:
     cluster = Powerless(make_arena().cluster.brokers, {})
     reasons = [why_not_applicable(scenario, cluster) for scenario in matrix.QUICK]
     assert all(reason and "kill on leader needs a power that no node" in reason for reason in reasons)
-    assert why_not_applicable(matrix.ABORTED_UNCOMMITTED, cluster) is None, "it has no fault"
+    assert why_not_applicable(matrix.HAZARDS[-1], cluster) is None, "it has no fault"
 
 
 # TRUST T4: if the leader cannot be stopped first, whether the kill loses records would be luck.

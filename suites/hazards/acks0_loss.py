@@ -1,0 +1,26 @@
+"""acks=0 counts records as acked that only left the client; a leader that dies before it has read them loses them."""
+
+from __future__ import annotations
+
+from faults.kill import Kill
+from harness.contracts import Mode, Verdict
+from harness.scenario import ProducerSettings, Scenario
+from harness.schedule import once
+from harness.targets import leader_of
+from suites.scenarios.hazards import Hazard
+
+# Its readers are correct: readers of at-most-once would lose records as well, by a rebalance, and that would be another anomaly.
+# The safe way is at-least-once under a kill of the leader, which `prove` runs anyway.
+hazard = Hazard(
+    place_in_prove=1,
+    control=Scenario(
+        name="control-acks0_loss",
+        mode=Mode.AT_LEAST_ONCE,
+        expected=Verdict.VIOLATED,
+        requires={"lost": 1},
+        control=True,
+        hazard="acks0_loss",
+        schedule=once(Kill(unread=1000), on=leader_of(0), after_s=0.5, hold_s=1.0),
+        producers=ProducerSettings(records_per_s=3000, extra={"acks": "0", "retries": 0}),
+    ),
+)

@@ -1,0 +1,31 @@
+"""acks=1 while no follower can fetch from the leader, which is then killed: the records that it acked meanwhile are lost."""
+
+from __future__ import annotations
+
+from faults.kill import Kill
+from faults.sever import Sever
+from harness.contracts import Mode, Verdict
+from harness.scenario import ProducerSettings, Scenario
+from harness.schedule import once, overlapping
+from harness.targets import leader_of
+from suites.scenarios.hazards import Hazard, safe_way
+
+CONTROL = Scenario(
+    name="control-acks1_failover",
+    mode=Mode.AT_LEAST_ONCE,
+    expected=Verdict.VIOLATED,
+    requires={"lost": 1},
+    tolerates=("offset_conflict",),  # other records get the offsets of the lost ones
+    control=True,
+    hazard="acks1_failover",
+    schedule=overlapping(
+        once(Sever(shape="replication"), on=leader_of(0), after_s=0.5, hold_s=4.0),
+        once(Kill(), on=leader_of(0), after_s=3.0, hold_s=1.5),
+    ),
+    producers=ProducerSettings(extra={"acks": "1"}),
+)
+hazard = Hazard(
+    place_in_prove=2,
+    control=CONTROL,
+    safe=safe_way(CONTROL, "acks_all_failover", producers=ProducerSettings()),
+)
