@@ -11,7 +11,7 @@ from harness.contracts import Arena, EnsembleView, Node, PartitionState
 from harness.errors import UsageError
 from harness.ledger.transform import output_of
 
-_NUMBERED_WORKERS = ("producer", "consumer", "copier")  # targets with a number
+NUMBERED_WORKERS = ("producer", "consumer", "copier")  # targets with a number
 
 
 @dataclass(frozen=True)
@@ -43,14 +43,6 @@ class Target:
         # Partition 0 is left out: most scenarios use it.
         shown = [f"{value}" for name, value in self.settings if (name, value) != ("partition", 0)]
         return "-".join([self.role, *shown])
-
-
-def worker_of(target: Mapping[str, Any]) -> str:
-    """Return the name of the worker that a described target picks; empty: it picks nodes of the cluster."""
-    role = str(target.get("target"))
-    if role in _NUMBERED_WORKERS:
-        return f"{role}-{target['number']}"
-    return str(target["name"]) if role == "worker" else ""
 
 
 # --- by role --------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from harness.ledger.journal import EventLog
 from harness.ledger.rundir import RunDir
 from harness.machine import fake_clock
 from harness.schedule import Schedule
-from harness.targets import worker_of
 from harness.workers.pool import Worker
 
 _SHOWN_WITHIN_S = 5.0  # the process shows its clock several times a second
@@ -57,4 +56,4 @@ class ClockedWorker(Worker):
 
 def workers_with_clocks(schedule: Schedule) -> set[str]:
     """Return the workers whose clock the schedule sets. Only they run with a fake clock, which costs time."""
-    return {worker_of(window.on.describe()) for window in schedule if window.fault.needs is Skewable} - {""}
+    return {window.worker for window in schedule if window.fault.needs is Skewable} - {""}
