@@ -92,6 +92,7 @@ if TYPE_CHECKING:
     from harness.targets import replicas_of as replicas_of
     from harness.targets import some_brokers as some_brokers
     from harness.targets import transaction_coordinator as transaction_coordinator
+    from harness.targets import worker as worker
     from harness.targets import zookeeper_leader as zookeeper_leader
     from harness.targets import zookeeper_majority as zookeeper_majority
 
@@ -115,7 +116,7 @@ _NAMES = {
     "harness.targets": (
         "Target active_controller consumer copier every_broker everyone follower_of group_coordinator "
         "laggard_of leader_of majority minority other_controllers other_zookeepers output_leader "
-        "producer replicas_of some_brokers transaction_coordinator zookeeper_leader "
+        "producer replicas_of some_brokers transaction_coordinator worker zookeeper_leader "
         "zookeeper_majority"
     ),
 }

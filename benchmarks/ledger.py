@@ -20,7 +20,7 @@ from confluent_kafka import Consumer, TopicPartition
 from harness.clients.confluent import ConfluentConsumer, ConfluentProducer
 from harness.clients.librdkafka.translation import consumer_settings
 from harness.clusters.local import LocalCluster
-from harness.contracts import ConsumerSpec, Lane, Mode, ProducerSpec, TopicSettings
+from harness.contracts import ConsumerSpec, Lane, Mode, ProducerSpec, SenderSpec, TopicSettings
 from harness.ledger.journal import AttemptJournal, Ledger, RowJournal
 from harness.workers.counters import Board
 from harness.workers.producer_session import Session
@@ -45,16 +45,16 @@ class NoJournal(AttemptJournal):
 
 def produce(cluster: LocalCluster, folder: Path, records: int, number: int, with_ledger: bool) -> float:
     """Records per second of an idempotent producer, acks=all, through the mesh."""
-    spec: dict[str, Any] = {
-        "name": f"producer-{number}", "number": number, "run": RUN, "topic": TOPIC, "mode": Mode.IDEMPOTENT,
-        "keyed": False, "keys": 1, "partitions": PARTITIONS, "payload_bytes": 128, "seed": number, "extra": {},
-        "bootstrap": cluster.bootstrap_servers(Lane.PRODUCE),
-    }  # fmt: skip
+    spec = SenderSpec(
+        name=f"producer-{number}", number=number, run=RUN, topic=TOPIC, mode=Mode.IDEMPOTENT, lane=Lane.PRODUCE,
+        keyed=False, partitions=PARTITIONS, payload_bytes=128, seed=number,
+        bootstrap=cluster.bootstrap_servers(Lane.PRODUCE),
+    )  # fmt: skip
     with Ledger(folder, f"producer-{number}") as ledger:
         session = Session(spec, ledger, Board(folder / f"{number}.board"), 0)
         if not with_ledger:
             session.journal = NoJournal()
-        producer = ConfluentProducer(ProducerSpec(spec["bootstrap"], TOPIC, Mode.IDEMPOTENT))
+        producer = ConfluentProducer(ProducerSpec(spec.bootstrap, TOPIC, Mode.IDEMPOTENT))
         session.send(producer, session.next_messages(1))
         producer.flush(30)  # connected, producer id known
         began = time.perf_counter()

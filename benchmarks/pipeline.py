@@ -13,30 +13,29 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from harness.clients.confluent import Confluent, ConfluentProducer
 from harness.clients.librdkafka.translation import consumer_settings, producer_settings
 from harness.clusters.local import LocalCluster
-from harness.contracts import ConsumerSpec, Lane, Mode, ProducerSpec, TopicSettings
+from harness.contracts import ConsumerSpec, Lane, Mode, ProducerSpec, SenderSpec, TopicSettings
 from harness.ledger.journal import Ledger
-from harness.ledger.transform import dead_letters_of, output_of
+from harness.ledger.transform import Transform, dead_letters_of, output_of
 from harness.scenario import Pipeline
 from harness.workers.counters import Board
 from harness.workers.producer_session import Session
-from harness.workers.roles.copier import CopierRole
+from harness.workers.roles.copier import CopierRole, CopierRoleSpec
 
 TOPIC, RUN, PARTITIONS, PAYLOAD = "onceproof-bench", 7, 3, 128
 GOAL = 0.60
 
 
 def fill(cluster: LocalCluster, folder: Path, records: int) -> None:
-    spec: dict[str, Any] = {
-        "name": "producer-1", "number": 1, "run": RUN, "topic": TOPIC, "mode": Mode.IDEMPOTENT, "keyed": False,
-        "keys": 1, "partitions": PARTITIONS, "payload_bytes": PAYLOAD, "seed": 1, "extra": {},
-    }  # fmt: skip
+    spec = SenderSpec(
+        name="producer-1", number=1, run=RUN, topic=TOPIC, mode=Mode.IDEMPOTENT, lane=Lane.PRODUCE, keyed=False,
+        partitions=PARTITIONS, payload_bytes=PAYLOAD, seed=1,
+    )  # fmt: skip
     with Ledger(folder, "producer-1") as ledger:
         session = Session(spec, ledger, Board(folder / "fill.board"), 0)
         producer = ConfluentProducer(
@@ -51,13 +50,13 @@ def fill(cluster: LocalCluster, folder: Path, records: int) -> None:
 def recorded(cluster: LocalCluster, folder: Path, records: int, at_most: int, number: int) -> float:
     """Run the worker's own code, with everything that it records."""
     bootstrap = cluster.bootstrap_servers(Lane.CONSUME)
-    spec: dict[str, Any] = {
-        "name": f"copier-{number}", "number": number + 1, "incarnation": 0, "run": RUN, "topic": TOPIC,
-        "more_topics": [output_of(TOPIC), dead_letters_of(TOPIC)], "group": f"recorded-{number}", "mode": Mode.EXACTLY_ONCE,
-        "kind": Pipeline.OFFSETS_IN_TRANSACTION, "isolation": "read_committed", "most_effects": 1, "poison_share": 1.0,
-        "inputs_per_transaction": at_most, "aborted_share": 0.0, "end_limit_s": 30.0, "partitions": PARTITIONS, "payload_bytes": PAYLOAD,
-        "seed": number, "extra": {}, "consumer_extra": {}, "bootstrap": bootstrap,
-    }  # fmt: skip
+    spec = CopierRoleSpec(
+        name=f"copier-{number}", number=number + 1, run=RUN, topic=TOPIC, lane=Lane.CONSUME,
+        more_topics=(output_of(TOPIC), dead_letters_of(TOPIC)), group=f"recorded-{number}", mode=Mode.EXACTLY_ONCE,
+        kind=Pipeline.OFFSETS_IN_TRANSACTION, isolation="read_committed", transform=Transform(1, 1.0),
+        inputs_per_transaction=at_most, aborted_share=0.0, end_limit_s=30.0, partitions=PARTITIONS,
+        payload_bytes=PAYLOAD, seed=number, bootstrap=bootstrap,
+    )  # fmt: skip
     board = Board(folder / f"{number}.board")
     times: list[float] = []
 

@@ -88,7 +88,7 @@ class Rebalance:
 
     def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
         """Wait until the group is stable with only the run's consumers, and consumers with partitions make progress."""
-        own = [n for n in arena.nodes() if isinstance(n, WorkerNode) and n.role == "consumer" and n.running()]
+        own = [n for n in arena.nodes() if isinstance(n, WorkerNode) and n.stays_in_group and n.running()]
 
         def disturbed() -> str | None:
             group = ask_group(arena.cluster, arena.group)
@@ -163,7 +163,7 @@ def ask_group(cluster: Cluster, group: str) -> Group | None:
 def _consumers(nodes: Sequence[Node]) -> list[WorkerNode]:
     workers = workers_of(nodes)
     for worker in workers:
-        if worker.role != "consumer":
+        if not worker.stays_in_group:
             raise FaultError(f"{worker.name} is not a consumer, so it has no group to rebalance")
     return workers
 

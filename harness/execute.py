@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import __version__, registry
-from harness.contracts import Cluster, Lane, Mode, Node, TopicSettings, Workload
+from harness.contracts import Cluster, Lane, Mode, Node, TopicSettings, TopicToRead, Workload
 from harness.errors import NoRoom, OnceproofError, RunRefusedError, UsageError, WaitTimeout
 from harness.injector import Injector
 from harness.kafka import lost_record_search
@@ -33,6 +33,7 @@ from harness.scenario import Scenario
 from harness.workers import client_version
 from harness.workers.making import make_workers, observer_roles
 from harness.workers.pool import Worker, Workers
+from harness.workers.roles.final_reader import FinalReaderSpec
 from harness.workers.standby import Standby
 
 EVENTS_RESERVED = 1024 * 1024  # bytes, so that healing and errors can be recorded on a full disk, too
@@ -333,24 +334,20 @@ class _Steps:
         self._record("collected")
 
 
-def _reader_spec(scenario: Scenario, arena: RunArena, run: RunDir, partitions: int) -> Mapping[str, Any]:
-    counts = {
-        arena.topic: partitions,
-        **{
-            name: partitions_now(arena.cluster, name, settings.partitions)
-            for name, settings in arena.more_topics.items()
-        },
-    }
-    return {
-        "role": "final_reader",
-        "name": "final-reader",
-        "topics": [{"name": name, "partitions": count} for name, count in counts.items()],
-        "mode": scenario.mode,
-        "client": scenario.client,
-        "run": run_number(run.run_id),
-        "bootstrap": arena.cluster.bootstrap_servers(Lane.CONTROL),
-        "limit_s": scenario.timings.final_read_limit_s,
-    }
+def _reader_spec(scenario: Scenario, arena: RunArena, run: RunDir, partitions: int) -> FinalReaderSpec:
+    counts = {arena.topic: partitions}
+    for name, settings in arena.more_topics.items():
+        counts[name] = partitions_now(arena.cluster, name, settings.partitions)
+    return FinalReaderSpec(
+        name="final-reader",
+        topics=tuple(TopicToRead(name, count) for name, count in counts.items()),
+        mode=scenario.mode,
+        lane=Lane.CONTROL,
+        client=scenario.client,
+        run=run_number(run.run_id),
+        bootstrap=arena.cluster.bootstrap_servers(Lane.CONTROL),
+        limit_s=scenario.timings.final_read_limit_s,
+    )
 
 
 def _manifest(

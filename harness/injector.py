@@ -28,7 +28,6 @@ from harness.ledger.journal import EventLog
 from harness.runtime import signals
 from harness.scenario import Scenario
 from harness.schedule import Schedule, Window
-from harness.targets import WORKER_ROLES
 
 UNDO_LIMIT_S = 300.0  # for one fault: more than all limits of its steps together
 
@@ -232,8 +231,7 @@ def why_not_applicable(scenario: Scenario, cluster: Cluster) -> str | None:
         needs, target = window.fault.needs, window.on
         if missing := [name for name in getattr(window.fault, "requests", ()) if name in absent]:
             return f"{scenario.name}: {window.fault} needs {missing[0]}, which the brokers do not offer"
-        of_workers = target.describe().get("target") in WORKER_ROLES
-        if needs in (Node, WorkerNode) or of_workers:
+        if needs in (Node, WorkerNode) or window.worker:
             continue
         if not any(isinstance(node, needs) for node in cluster.nodes()):
             return (

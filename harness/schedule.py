@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from harness import registry
 from harness.contracts import Arena, Fault, Node
 from harness.errors import UsageError
-from harness.targets import Target
+from harness.targets import NUMBERED_WORKERS, Target
 
 _QUIET_EVERY = 4  # in a rotating schedule each fourth period has no fault
 
@@ -44,6 +44,14 @@ class Window:
     @property
     def end_s(self) -> float:
         return self.start_s + self.hold_s
+
+    @property
+    def worker(self) -> str:
+        """The name of the worker that the fault is on; empty: it is on nodes of the cluster."""
+        target = self.on.describe()
+        if target.get("target") in NUMBERED_WORKERS:
+            return f"{target['target']}-{target['number']}"
+        return str(target["name"]) if target.get("target") == "worker" else ""
 
     def describe(self) -> dict[str, Any]:
         return {

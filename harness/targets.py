@@ -11,7 +11,7 @@ from harness.contracts import Arena, EnsembleView, Node, PartitionState
 from harness.errors import UsageError
 from harness.ledger.transform import output_of
 
-WORKER_ROLES = ("producer", "consumer", "copier")
+NUMBERED_WORKERS = ("producer", "consumer", "copier")  # targets with a number
 
 
 @dataclass(frozen=True)
@@ -124,6 +124,11 @@ def copier(number: int = 1) -> Target:
     return Target("copier", (("number", number),))
 
 
+def worker(name: str) -> Target:
+    """Any worker of the run by its name, such as `rival-1`."""
+    return Target("worker", (("name", name),))
+
+
 def minority(seed: int = 0) -> Target:
     """Less than half of the brokers, chosen at random: the cluster has to work without them."""
     return Target("minority", (("seed", seed),))
@@ -154,15 +159,6 @@ def some_brokers(count: int, seed: int) -> Target:
 # --- finding the nodes of a role ------------------------------------------------------------------
 
 
-def _leader(arena: Arena, partition: int) -> Iterable[str]:
-    leader = _partition(arena, partition).leader
-    return [] if leader is None else [leader]
-
-
-def _output_leader(arena: Arena, partition: int) -> Iterable[str]:
-    return _found(_partition(arena, partition, output_of(arena.topic)).leader)
-
-
 def _follower(arena: Arena, partition: int) -> Iterable[str]:
     state = _partition(arena, partition)
     return [name for name in state.replicas if name in state.in_sync and name != state.leader][:1]
@@ -171,10 +167,6 @@ def _follower(arena: Arena, partition: int) -> Iterable[str]:
 def _laggard(arena: Arena, partition: int) -> Iterable[str]:
     state = _partition(arena, partition)
     return [name for name in state.replicas if name not in state.in_sync][:1]
-
-
-def _replicas(arena: Arena, partition: int) -> Iterable[str]:
-    return _partition(arena, partition).replicas
 
 
 def _other_controllers(arena: Arena) -> Iterable[str]:
@@ -204,24 +196,16 @@ def _zookeeper_majority(arena: Arena) -> Iterable[str]:
     return leader_first[: len(modes) // 2 + 1]
 
 
-def _group_coordinator(arena: Arena) -> Iterable[str]:
-    return _found(arena.cluster.view().coordinator(arena.group, transaction=False))
-
-
 def _transaction_coordinator(arena: Arena, producer: int, role: str = "producer") -> Iterable[str]:
-    # Transactional ids are made of the topic and the worker's name (harness.workers.naming).
+    # As SenderSpec.transactional_id makes it.
     name = f"{arena.topic}-{role}-{producer}"
     return _found(arena.cluster.view().coordinator(name, transaction=True))
 
 
-def _worker(role: str) -> Callable[..., Iterable[str]]:
-    def found(arena: Arena, number: int) -> Iterable[str]:
-        name = f"{role}-{number}"
-        if name not in [node.name for node in arena.nodes()]:
-            raise UsageError(f"no worker {name}; the run has: {', '.join(_workers(arena)) or 'none'}")
-        return [name]
-
-    return found
+def _worker(arena: Arena, name: str) -> Iterable[str]:
+    if name not in [node.name for node in arena.nodes()]:
+        raise UsageError(f"no worker {name}; the run has: {', '.join(_workers(arena)) or 'none'}")
+    return [name]
 
 
 def _random_brokers(arena: Arena, count: int, seed: int) -> Iterable[str]:
@@ -238,19 +222,26 @@ def _majority(arena: Arena, seed: int) -> Iterable[str]:
 
 
 ROLES: Mapping[str, Callable[..., Iterable[str]]] = {
-    "leader": _leader,
+    "leader": lambda arena, partition: _found(_partition(arena, partition).leader),
     "follower": _follower,
     "laggard": _laggard,
-    "replicas": _replicas,
+    "replicas": lambda arena, partition: _partition(arena, partition).replicas,
     "controller": lambda arena: [arena.cluster.view().active_controller()],
     "controllers": _other_controllers,
     "zookeeper_leader": _zookeeper_leader,
     "zookeepers": _other_zookeepers,
     "zookeeper_majority": _zookeeper_majority,
-    "group_coordinator": _group_coordinator,
+    "group_coordinator": lambda arena: _found(
+        arena.cluster.view().coordinator(arena.group, transaction=False)
+    ),
     "transaction_coordinator": _transaction_coordinator,
-    "output_leader": _output_leader,
-    **{role: _worker(role) for role in WORKER_ROLES},
+    "output_leader": lambda arena, partition: _found(
+        _partition(arena, partition, output_of(arena.topic)).leader
+    ),
+    "producer": lambda arena, number: _worker(arena, f"producer-{number}"),
+    "consumer": lambda arena, number: _worker(arena, f"consumer-{number}"),
+    "copier": lambda arena, number: _worker(arena, f"copier-{number}"),
+    "worker": _worker,
     "minority": _minority,
     "majority": _majority,
     "brokers": lambda arena: arena.cluster.view().registered_brokers(),

@@ -24,6 +24,7 @@ from harness.targets import (
     replicas_of,
     some_brokers,
     transaction_coordinator,
+    worker,
 )
 from tests.fake_arena import make_arena
 
@@ -41,6 +42,7 @@ from tests.fake_arena import make_arena
         (replicas_of(), "replicas", ["broker-2", "broker-3", "broker-1"]),
         (other_controllers(), "controllers", ["broker-1", "broker-2"]),
         (producer(), "producer-1", ["producer-1"]),
+        (worker("producer-1"), "worker-producer-1", ["producer-1"]),
     ],
 )
 def test_picks_by_role(target: Target, word: str, picked: list[str]) -> None:

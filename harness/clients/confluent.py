@@ -43,6 +43,7 @@ from harness.contracts import (
     ProducerLost,
     ProducerSpec,
 )
+from harness.contracts import Consumer as Member
 from harness.ledger import message as msg
 from harness.ledger.journal import DELIVERY, EFFECT, now_ns
 
@@ -126,10 +127,10 @@ class ConfluentProducer:
         except KafkaException as problem:
             raise ProducerLost(f"begin_transaction: {described(problem.args[0])}") from problem
 
-    def send_offsets(self, positions: Mapping[int, int], consumer: Any, timeout_s: float) -> Outcome:
+    def send_offsets(self, positions: Mapping[int, int], consumer: Member, timeout_s: float) -> Outcome:
         """Send the offsets of a consumer of this library, which may ignore the limit: docs/findings/librdkafka-5511.md."""
         try:
-            offsets, member = consumer.for_transaction(positions)
+            offsets, member = consumer.offsets_for_transaction(positions)
             send = partial(self._producer.send_offsets_to_transaction, offsets, member, timeout_s)
             with unmixed():
                 returned = call_or_give_up(send, timeout_s + GRACE_S)
@@ -175,9 +176,8 @@ class ConfluentConsumer:
         self._topic_number, self._effects = spec.topic_number, spec.effects
         self._commits: list[tuple[Mapping[int, int], Outcome, str]] = []
         self._spec = spec
-        self._damaged: set[tuple[Any, Any]] = (
-            set()
-        )  # partition and first offset of batches with a wrong checksum
+        # Partition and first offset of batches with a wrong checksum.
+        self._damaged: set[tuple[Any, Any]] = set()
         reports = {"on_commit": self._note_commit} if spec.auto_commit else {}
         self._consumer = Consumer({**consumer_settings(spec), **reports})
         if spec.assign is not None:
@@ -303,7 +303,7 @@ class ConfluentConsumer:
             with suppress(KafkaException):  # the partition was revoked meanwhile: another member commits it
                 self._consumer.store_offsets(offsets=[TopicPartition(self._topic, partition, offset)])
 
-    def for_transaction(self, positions: Mapping[int, int]) -> tuple[list[TopicPartition], Any]:
+    def offsets_for_transaction(self, positions: Mapping[int, int]) -> tuple[list[TopicPartition], Any]:
         """Return the offsets and the member metadata that a producer adds to a transaction."""
         offsets = [TopicPartition(self._topic, p, o) for p, o in positions.items()]
         return offsets, self._consumer.consumer_group_metadata()

@@ -11,6 +11,7 @@ import os
 import signal
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +45,9 @@ class LyingConsumer:
 
     def store(self, positions: Mapping[int, int]) -> None:
         self._inner.store(positions)
+
+    def offsets_for_transaction(self, positions: Mapping[int, int]) -> Any:
+        return self._inner.offsets_for_transaction(positions)
 
     def rewind(self, timeout_s: float) -> list[int] | None:
         return self._inner.rewind(timeout_s)

@@ -64,7 +64,14 @@ from harness.contracts.powers import (
     Upgradable,
     WorkerNode,
 )
-from harness.contracts.workload import Counters, Workload
+from harness.contracts.workload import (
+    Counters,
+    MemberSpec,
+    SenderSpec,
+    TopicToRead,
+    WorkerSpec,
+    Workload,
+)
 
 __all__ = [
     "Arena",
@@ -93,6 +100,7 @@ __all__ = [
     "Killable",
     "Lane",
     "Link",
+    "MemberSpec",
     "Memory",
     "MemoryStarvable",
     "Mode",
@@ -110,6 +118,7 @@ __all__ = [
     "Questions",
     "ReplicaLogs",
     "RequestHolding",
+    "SenderSpec",
     "Severable",
     "Shapeable",
     "Shared",
@@ -118,6 +127,7 @@ __all__ = [
     "Stoppable",
     "Talk",
     "TopicSettings",
+    "TopicToRead",
     "Toxic",
     "Transactional",
     "Upgradable",
@@ -125,6 +135,7 @@ __all__ = [
     "Versioned",
     "View",
     "WorkerNode",
+    "WorkerSpec",
     "Workload",
     "compacts",
 ]

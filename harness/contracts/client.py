@@ -43,9 +43,7 @@ class Transactional(Protocol):
     def begin(self) -> None: ...
     def send_offsets(
         self, positions: Mapping[int, int], consumer: Consumer, timeout_s: float
-    ) -> (
-        Outcome
-    ): ...  # `consumer` is a member of a group; REJECTED: the group refuses them, abort the transaction
+    ) -> Outcome: ...  # `consumer`, of the same library, is a member of a group; REJECTED: the group refuses them, abort the transaction
     def commit(self, timeout_s: float) -> Outcome: ...  # REJECTED: certainly not committed, abort it
     def abort(self, timeout_s: float) -> Outcome: ...
     @property
@@ -78,6 +76,9 @@ class Consumer(Protocol):
     def poll(self, timeout_s: float, at_most: int = 1000) -> Batch: ...
     def commit(self, positions: Mapping[int, int]) -> tuple[Outcome, str]: ...  # and the error's name
     def store(self, positions: Mapping[int, int]) -> None: ...  # for the library to commit in its own time
+    def offsets_for_transaction(
+        self, positions: Mapping[int, int]
+    ) -> Any: ...  # the positions and the member, as `Transactional.send_offsets` of this library needs them
     def rewind(
         self, timeout_s: float
     ) -> (

@@ -174,7 +174,13 @@ class WorkerNode(Killable, Pausable, Protocol):
     @property
     def transactional_id(self) -> str: ...  # empty: not transactional
     @property
-    def client_settings(self) -> Mapping[str, Any]: ...  # of its library, as the scenario sets them
+    def stays_in_group(
+        self,
+    ) -> bool: ...  # a member of the run's group that only reads, and does not come and go
+    @property
+    def client_settings(
+        self,
+    ) -> Mapping[str, Any]: ...  # of its consumer's library, as the scenario sets them
     def counters(self) -> Counters: ...  # the sum over all its incarnations
     def stop_at(
         self, moment: str

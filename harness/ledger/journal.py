@@ -3,7 +3,7 @@
 Four kinds of journal, each with one writer, all on one clock (CLOCK_MONOTONIC in ns, the same for all
 processes of a machine; the manifest says which wall time its zero was):
 
-* `<worker>.attempts`: one row of 48 bytes for each attempt, at the place given by its sequence number, in
+* `<worker>.attempts`: one row (ATTEMPT) for each attempt, at the place given by its sequence number, in
   a memory-mapped file. The first half is written before the send, the second with the outcome; the mark of
   each half is written last, so a half without its mark was not finished. Pages of a mapped file belong to
   the kernel: they outlive the process. No outcome mark means unknown.
@@ -95,12 +95,14 @@ EFFECT = np.dtype(
         ("spare", "u1"),
     ]
 )
+_ROW_BYTES = ATTEMPT.itemsize  # of an attempt
+_OUTCOME_AT = ATTEMPT.fields["t_outcome"][1]  # type: ignore[index]  # the second half of a row
 # Bound once: it is called for every record, where each attribute look-up costs.
 _pack_outcome = struct.Struct("<qqhhBBH").pack_into
 _REGION_BITS = 16
 REGION_ROWS = 1 << _REGION_BITS
 _ROW_MASK = REGION_ROWS - 1
-REGION_BYTES = REGION_ROWS * ATTEMPT.itemsize  # a multiple of the page size, as mmap requires
+REGION_BYTES = REGION_ROWS * _ROW_BYTES  # a multiple of the page size, as mmap requires
 
 now_ns = time.monotonic_ns
 _NO_ROOM = "free some disk space or choose another folder with --runs"
@@ -166,24 +168,15 @@ class AttemptJournal:
             if number >= len(self._regions):
                 self._grow()
             part, rows = rows[: REGION_ROWS - first], rows[REGION_ROWS - first :]
-            self._regions[number][first * 48 : (first + len(part)) * 48] = part.tobytes()
+            self._regions[number][first * _ROW_BYTES : (first + len(part)) * _ROW_BYTES] = part.tobytes()
             # Last, and in order: a writer that is killed in between leaves no row that has a mark but no contents.
             self._marks[number][first : first + len(part)] = ATTEMPT_MARK
             first_seq += len(part)
 
     def outcome(self, seq: int, outcome: int, partition: int, offset: int, error: int) -> None:
         """Record the outcome of message `seq`."""
-        _pack_outcome(
-            self._regions[seq >> _REGION_BITS],
-            (seq & _ROW_MASK) * 48 + 24,
-            now_ns(),
-            offset,
-            partition,
-            error,
-            outcome,
-            0,
-            OUTCOME_MARK,
-        )
+        region, at = self._regions[seq >> _REGION_BITS], (seq & _ROW_MASK) * _ROW_BYTES + _OUTCOME_AT
+        _pack_outcome(region, at, now_ns(), offset, partition, error, outcome, 0, OUTCOME_MARK)
         self.outcomes[outcome] += 1
 
     def _grow(self) -> None:

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from harness.workers.main import NO_LEDGER
 
-ENDS_BY_ITSELF = ("final_reader",)  # roles; the others work until they are asked to stop
-
 
 @dataclass(frozen=True)
 class WorkerEnding:
@@ -25,8 +23,8 @@ class WorkerEnding:
             return "ended"
         return "killed" if -self.code in self.sent else "failed"
 
-    def trouble(self, name: str, role: str, log: Path, ledger: Path) -> str:
-        """Return the error in one line; empty if the worker ended as the harness requested."""
+    def trouble(self, name: str, ends_by_itself: bool, log: Path, ledger: Path) -> str:
+        """Return the error in one line; empty if the worker ended as the harness requested, or as its role does."""
         if self.code < 0:
             mine = -self.code in self.sent
             return (
@@ -39,7 +37,7 @@ class WorkerEnding:
             return f"worker {name} could not write its ledger: {_last_line(log) or unsaid}"
         if self.code > 0:
             return f"worker {name} failed: {_last_line(log) or 'it printed nothing'} (see {log})"
-        if role in ENDS_BY_ITSELF or signal.SIGTERM in self.sent:
+        if ends_by_itself or signal.SIGTERM in self.sent:
             return ""
         return f"worker {name} stopped before onceproof asked it to (see {log})"
 

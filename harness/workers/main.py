@@ -15,17 +15,19 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from harness import registry
-from harness.contracts import Versioned
+from harness.contracts import Versioned, WorkerSpec
 from harness.errors import LedgerError, OnceproofError
 from harness.ledger.journal import Ledger
 from harness.machine import fake_clock
 from harness.workers.counters import Board, ShownClock
+from harness.workers.spec_file import read_spec
 
 NO_LEDGER = 74  # EX_IOERR of sysexits.h: the code alone reports it, since nothing else may be writable
 LOADED_CLIENT = "confluent"  # loaded by standby processes; another client may depend on the environment, which is fixed by then
@@ -35,18 +37,18 @@ WAITS = (
 _SHOW_CLOCK_EVERY_S = 0.1
 
 
-def run_role(spec: Mapping[str, Any], until: Callable[[], bool], client: Any = None) -> None:
+def run_role(spec: WorkerSpec, until: Callable[[], bool], client: Any = None) -> None:
     """Do the role's work. An error is recorded in the ledger before it is raised."""
-    client = client or registry.load("client", spec["client"])()
-    role = registry.load("role", spec["role"])(spec, Board(Path(spec["board"])))
-    with Ledger(Path(spec["ledger"]), spec["writer"]) as ledger:
+    client = client or registry.load("client", spec.client)()
+    role = registry.load("role", spec.role)(spec, Board(Path(spec.board)))
+    with Ledger(Path(spec.ledger), spec.writer) as ledger:
         if isinstance(client, Versioned):
             ledger.events.write("library", versions=dict(client.versions()))
         try:
             role.work(client, ledger, until)
         except Exception as error:
             with suppress(LedgerError):  # on a full disk: the first error is the one to report
-                ledger.events.write("error", where=spec["name"], text=_in_words(error))
+                ledger.events.write("error", where=spec.name, text=_in_words(error))
             raise
 
 
@@ -55,10 +57,11 @@ def _in_words(error: Exception) -> str:
 
 
 def main(spec_file: str) -> int:
-    spec = json.loads(Path(spec_file).read_text(encoding="utf-8"))
-    if spec["security_on_stdin"]:
-        spec["security"] = json.load(sys.stdin)
-    return _work(spec)
+    def read() -> WorkerSpec:
+        spec = read_spec(Path(spec_file))
+        return replace(spec, security=json.load(sys.stdin)) if spec.security_on_stdin else spec
+
+    return _work(read)
 
 
 def wait_for_order() -> int:
@@ -73,18 +76,18 @@ def wait_for_order() -> int:
     output = os.open(order["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     for stream in (sys.stdout, sys.stderr):
         os.dup2(output, stream.fileno())
-    spec = json.loads(Path(order["spec"]).read_text(encoding="utf-8"))
-    return _work({**spec, "security": order["security"]})
+    return _work(lambda: replace(read_spec(Path(order["spec"])), security=order["security"]))
 
 
-def _work(spec: Mapping[str, Any]) -> int:
+def _work(read: Callable[[], WorkerSpec]) -> int:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    if spec.get("clock"):
-        fake_clock.keep_waits_right()
-        _show_clock(Board(Path(spec["board"])))
     try:
+        spec = read()
+        if spec.fake_clock:
+            fake_clock.keep_waits_right()
+            _show_clock(Board(Path(spec.board)))
         run_role(spec, stop.is_set)
     except Exception as error:  # noqa: BLE001  the process ends here: the harness needs a code and a last line
         with suppress(OSError):  # the output may be on the disk that is full

@@ -9,10 +9,11 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
-from harness.contracts import Counters
+from harness.contracts import Counters, MemberSpec, SenderSpec, WorkerSpec
 from harness.errors import OnceproofError, UsageError
 from harness.ledger.journal import EventLog, file_sizes
 from harness.ledger.rundir import RunDir
@@ -23,16 +24,12 @@ from harness.workers.breakpoints import Moment, Moments
 from harness.workers.counters import Board
 from harness.workers.endings import WorkerEnding
 from harness.workers.main import LOADED_CLIENT
-from harness.workers.naming import transactional_id
 from harness.workers.session_numbers import next_incarnation
+from harness.workers.spec_file import write_spec
 from harness.workers.standby import Standby
 
 ROOT = Path(__file__).resolve().parents[2]
 _PIPE_BYTES = 64 * 1024  # capacity of a pipe that is not read yet
-PRODUCERS = ("producer", "transactional_producer")  # roles
-SENDERS = (*PRODUCERS, "copier")
-READERS = ("consumer", "churning_consumer", "copier")
-OBSERVER = "observer"  # reads beside the group; not part of a run's progress
 
 
 class Worker:
@@ -48,13 +45,13 @@ class Worker:
 
     def __init__(
         self,
-        spec: Mapping[str, Any],
+        spec: WorkerSpec,
         run: RunDir,
         events: EventLog,
         security: Mapping[str, Any] = {},
         standby: Standby | None = None,
     ) -> None:
-        self._spec, self._run, self._events = spec, run, events
+        self.spec, self._run, self._events = spec, run, events
         self._security, self._standby = dict(security), standby
         self._process: subprocess.Popen[bytes] | None = None
         self._boards: list[Board] = []
@@ -63,39 +60,38 @@ class Worker:
 
     @property
     def name(self) -> str:
-        return str(self._spec["name"])
+        return self.spec.name
 
     @property
     def role(self) -> str:
-        return str(self._spec["role"])
-
-    @property
-    def number(self) -> int:
-        """The number of a sending worker, part of the numbers of its sessions (harness.workers.session_numbers)."""
-        return int(self._spec["number"])
+        return self.spec.role
 
     @property
     def transactional_id(self) -> str:
-        return transactional_id(self._spec) if self.role in SENDERS else ""
+        return self.spec.transactional_id if isinstance(self.spec, SenderSpec) else ""
+
+    @property
+    def stays_in_group(self) -> bool:
+        return self.spec.stays_in_group
 
     @property
     def client_settings(self) -> Mapping[str, Any]:
-        return dict(self._spec.get("extra", {}))
+        return dict(self.spec.consumer_extra) if isinstance(self.spec, MemberSpec) else {}
 
     def start(self) -> None:
         self._record_end()
         writer = f"{self.name}.{len(self._boards)}"
         board = self._run.logs / f"{writer}.board"
-        spec = {
-            **self._spec,
-            "writer": writer,
-            "ledger": str(self._run.ledger),
-            "board": str(board),
-            "incarnation": next_incarnation(self._run.ledger, self.name),
-            "security_on_stdin": bool(self._security),
-        }
         spec_file = self._run.logs / f"{writer}.json"
-        spec_file.write_text(json.dumps(spec, indent=1), encoding="utf-8")
+        this_life = replace(
+            self.spec,
+            writer=writer,
+            ledger=str(self._run.ledger),
+            board=str(board),
+            incarnation=next_incarnation(self._run.ledger, self.name),
+            security_on_stdin=bool(self._security),
+        )
+        write_spec(spec_file, this_life)
         self._boards.append(Board(board))
         # Created here, so that every life has this file, even if it is killed before it opens its ledger.
         (self._run.ledger / f"{writer}.events").touch()
@@ -107,8 +103,8 @@ class Worker:
 
     def _launch(self, spec_file: Path, writer: str) -> subprocess.Popen[bytes]:
         log, pidfile = self._run.logs / f"{writer}.out", self._run.logs / f"{writer}.pid"
-        client_version = self._spec.get("client_version", "")
-        if self._standby is not None and self._spec["client"] == LOADED_CLIENT and not client_version:
+        client_version = self.spec.client_version
+        if self._standby is not None and self.spec.client == LOADED_CLIENT and not client_version:
             process = self._standby.begin(spec_file, log, self._security)
             if process is not None:
                 child_process.write_pidfile(pidfile, process)
@@ -214,7 +210,7 @@ class Worker:
             writer = f"{self.name}.{len(self._boards) - 1}"
             ending = WorkerEnding(code, self._sent)
             log = self._run.logs / f"{writer}.out"
-            self._trouble = ending.trouble(self.name, self.role, log, self._run.ledger)
+            self._trouble = ending.trouble(self.name, self.spec.ends_by_itself, log, self._run.ledger)
             # A process that ended in an orderly way has counted its rows itself. For the others record the sizes of the files.
             more = {} if code == 0 else {"files": file_sizes(self._run.ledger, writer)}
             self._events.write(
@@ -232,7 +228,7 @@ class Workers:
         self.all = list(workers)
         for what, used in (
             ("name", [w.name for w in self.all]),
-            ("number", [w.number for w in self.all if w.role in SENDERS]),
+            ("number", [w.spec.number for w in self.all if isinstance(w.spec, SenderSpec)]),
         ):
             if twice := [one for one, count in Counter(used).items() if count > 1]:
                 raise UsageError(
@@ -246,24 +242,23 @@ class Workers:
         for worker in self.all:
             worker.kill()
 
-    def of(self, *roles: str) -> list[Worker]:
-        return [w for w in self.all if w.role in roles]
-
     @property
     def producers(self) -> list[Worker]:
-        return self.of(*PRODUCERS)
+        """The workers that make the load."""
+        return [w for w in self.all if w.spec.sends and not w.spec.reads]
 
     @property
     def copiers(self) -> list[Worker]:
-        return self.of("copier")
+        return [w for w in self.all if w.spec.sends and w.spec.reads]
 
     @property
     def consumers(self) -> list[Worker]:
-        return self.of(*READERS)
+        """All members of the group, copiers included."""
+        return [w for w in self.all if w.spec.reads]
 
     @property
     def observers(self) -> list[Worker]:
-        return self.of(OBSERVER)
+        return [w for w in self.all if w.spec.observes]
 
     def start(self) -> None:
         for worker in self.all:
@@ -271,7 +266,7 @@ class Workers:
 
     def counters(self) -> Counters:
         """The sum of the counters of all workers except observers."""
-        each = [w.counters() for w in self.all if w.role != OBSERVER]
+        each = [w.counters() for w in self.all if not w.spec.observes]
         return Counters(*(sum(getattr(c, name) for c in each) for name in Counters.__dataclass_fields__))
 
     def check(self) -> None:

@@ -5,20 +5,17 @@ from __future__ import annotations
 import dataclasses
 import random
 import time
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from harness.contracts import Client, Counters, Counting, Mode, Producer, ProducerSpec
+from harness.contracts import Client, Counters, Counting, Producer, ProducerSpec, SenderSpec
 from harness.kafka.client_settings import promised
 from harness.ledger.journal import AttemptJournal, Ledger
 from harness.ledger.message import ABORT_INTENDED, Builder, Message, fields_of
 from harness.ledger.transform import Transform
 from harness.workers.counters import Board
 from harness.workers.effects import effects_of
-from harness.workers.naming import has_id_per_session, transactional_id
 from harness.workers.partition_count import PartitionCount
 from harness.workers.session_numbers import session_number
 
@@ -26,59 +23,58 @@ from harness.workers.session_numbers import session_number
 class Session:
     """One producer session: a client, its journal, its sequence numbers. A new client is a new session."""
 
-    def __init__(self, spec: Mapping[str, Any], ledger: Ledger, board: Board, incarnation: int) -> None:
-        self.number = session_number(spec["number"], incarnation)
+    def __init__(self, spec: SenderSpec, ledger: Ledger, board: Board, incarnation: int) -> None:
+        self.number = session_number(spec.number, incarnation)
         self._spec, self._board = spec, board
-        self._random = random.Random(f"{spec['seed']}/{incarnation}")
-        self._builder = Builder(spec["run"], self.number, spec["payload_bytes"])
+        self._random = random.Random(f"{spec.seed}/{incarnation}")
+        self._builder = Builder(spec.run, self.number, spec.payload_bytes)
         self._next_seq = 0
-        self._next_partition = spec["number"]
-        self._partitions = PartitionCount(spec["partitions"])
+        self._next_partition = spec.number
+        self._partitions = PartitionCount(spec.partitions)
         self._ledger = ledger
         self.journal: AttemptJournal = ledger.attempts(self.number)
-        mode = Mode(spec["mode"])
         ledger.events.write(
             "session",
             session=self.number,
-            producer=spec["name"],
+            producer=spec.name,
             incarnation=incarnation,
-            mode=mode,
-            **promised(mode, spec["extra"]),
+            mode=spec.mode,
+            **promised(spec.mode, spec.extra),
             transactional_id=self.transactional_id,
         )
 
     @property
     def transactional_id(self) -> str:
-        stable = transactional_id(self._spec)
-        return f"{stable}-{self.number}" if stable and has_id_per_session(self._spec) else stable
+        stable = self._spec.transactional_id
+        return f"{stable}-{self.number}" if stable and self._spec.has_id_per_session else stable
 
     def open(self, client: Client) -> Producer:
         spec = self._spec
         producer = client.open_producer(
             ProducerSpec(
-                bootstrap=spec["bootstrap"],
-                security=spec.get("security", {}),
-                topic=spec["topic"],
-                mode=Mode(spec["mode"]),
+                bootstrap=spec.bootstrap,
+                security=spec.security,
+                topic=spec.topic,
+                mode=spec.mode,
                 transactional_id=self.transactional_id,
-                more_topics=tuple(spec.get("more_topics", ())),
-                extra=spec["extra"],
+                more_topics=spec.more_topics,
+                extra=spec.extra,
             )
         )
         if self.transactional_id:
             # From here on every other producer with this id is fenced, whatever it still sends.
             self._ledger.events.write("ready", session=self.number)
-        if not spec.get("keyed", True) and isinstance(producer, Counting):
+        if not spec.keyed and isinstance(producer, Counting):
             self._partitions.follow(producer)
         return producer
 
     def next_messages(self, count: int, txn: int = 0, abort_intended: bool = False) -> list[Message]:
         """Return the next `count` messages of this session."""
         topics = [0] * count
-        if self._spec["keyed"]:
-            keys = self._random.choices(range(self._spec["keys"]), k=count)
+        if self._spec.keyed:
+            keys = self._random.choices(range(self._spec.keys), k=count)
             partitions = [-1] * count
-        elif many := self._spec.get("more_topics"):
+        elif many := self._spec.more_topics:
             # Topics in turn, so that a transaction of some size has records in all of them.
             keys = [-1] * count
             places = range(self._next_partition, self._next_partition + count)
@@ -98,7 +94,7 @@ class Session:
         self, inputs: npt.NDArray[np.void], transform: Transform, txn: int = 0, abort_intended: bool = False
     ) -> list[Message]:
         """Return the effects of these deliveries as the next messages of this session."""
-        made = effects_of(inputs, transform, self._spec["partitions"])
+        made = effects_of(inputs, transform, self._spec.partitions)
         first, self._next_seq = self._next_seq, self._next_seq + len(made.keys)
         return self._builder.build(
             first, made.keys, made.partitions, time.time_ns() // 1_000_000, txn, abort_intended, made.topics, made.origins

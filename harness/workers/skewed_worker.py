@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness.contracts import Skewable
+from harness.contracts import Skewable, WorkerSpec
 from harness.errors import ClusterError
 from harness.ledger.journal import EventLog
 from harness.ledger.rundir import RunDir
 from harness.machine import fake_clock
 from harness.schedule import Schedule
-from harness.targets import WORKER_ROLES
 from harness.workers.pool import Worker
 
 _SHOWN_WITHIN_S = 5.0  # the process shows its clock several times a second
@@ -23,9 +23,9 @@ class ClockedWorker(Worker):
     """A worker whose wall clock is wrong. The ledger uses the monotonic clock, which stays right."""
 
     def __init__(
-        self, spec: Mapping[str, Any], run: RunDir, events: EventLog, security: Mapping[str, Any] = {}
+        self, spec: WorkerSpec, run: RunDir, events: EventLog, security: Mapping[str, Any] = {}
     ) -> None:
-        super().__init__({**spec, "clock": True}, run, events, security)
+        super().__init__(replace(spec, fake_clock=True), run, events, security)
         self._clock = fake_clock.Clock(run.logs / f"{self.name}.clock")
 
     def start(self) -> None:
@@ -56,5 +56,4 @@ class ClockedWorker(Worker):
 
 def workers_with_clocks(schedule: Schedule) -> set[str]:
     """Return the workers whose clock the schedule sets. Only they run with a fake clock, which costs time."""
-    wanted = [window.on.describe() for window in schedule if window.fault.needs is Skewable]
-    return {f"{on['target']}-{on['number']}" for on in wanted if on["target"] in WORKER_ROLES}
+    return {window.worker for window in schedule if window.fault.needs is Skewable} - {""}

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict
-from typing import Any
-
+from harness.workers.roles.churning_consumer import ChurningConsumerRoleSpec
 from harness.workloads.produce_consume import ProduceConsume
 
 
 class GroupChurn(ProduceConsume):
-    def _consumers(self) -> list[Mapping[str, Any]]:
-        churn = asdict(self._scenario.churn)
-        seed = self._scenario.seed * 1000 + 500
+    def consumers(self) -> list[ChurningConsumerRoleSpec]:
+        churn, seed = self._scenario.churn, self._scenario.seed * 1000 + 500
         return [
-            {**each, "role": "churning_consumer", "churn": churn, "seed": seed + number}
-            for number, each in enumerate(super()._consumers())
+            ChurningConsumerRoleSpec(**vars(each), churn=churn, seed=seed + number)
+            for number, each in enumerate(self.plain_consumers())
         ]
 
 

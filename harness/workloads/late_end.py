@@ -6,24 +6,24 @@ first producer must not affect the bystander. It has keys, since only the order 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
 
 from harness.contracts import Lane
+from harness.workers.roles.transactional_producer import TransactionalProducerRoleSpec
 from harness.workloads.transactional_produce import TransactionalProduce
 
 
 class LateEnd(TransactionalProduce):
-    def producers(self) -> list[Mapping[str, Any]]:
+    def producers(self) -> list[TransactionalProducerRoleSpec]:
         own = super().producers()
-        bystander = {
-            **own[0],
-            "name": "bystander-1",
-            "number": len(own) + 1,
-            "lane": Lane.CONSUME,
-            "keyed": True,
-            "seed": int(own[0]["seed"]) + 500,
-        }
+        bystander = replace(
+            own[0],
+            name="bystander-1",
+            number=len(own) + 1,
+            lane=Lane.CONSUME,
+            keyed=True,
+            seed=own[0].seed + 500,
+        )
         return [*own, bystander]
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from harness.contracts import Lane, Mode, TopicSettings
+from harness.contracts import Lane, MemberSpec, Mode, SenderSpec, TopicSettings, WorkerSpec
 from harness.ledger.transform import Transform
 from harness.scenario import Scenario
+from harness.workers.roles.consumer import ConsumerRoleSpec
+from harness.workers.roles.producer import ProducerRoleSpec
+from harness.workers.roles.transactional_producer import TransactionalProducerRoleSpec
 
 
 class ProduceConsume:
@@ -16,9 +19,9 @@ class ProduceConsume:
     def __init__(self, scenario: Scenario, topic: str, group: str) -> None:
         self._scenario, self._topic, self._group = scenario, topic, group
 
-    def roles(self) -> Sequence[Mapping[str, Any]]:
-        """Return one specification for each worker process; `lane` chooses its links."""
-        return [*self._consumers(), *self.producers()]
+    def roles(self) -> Sequence[WorkerSpec]:
+        """Return one specification for each worker process."""
+        return [*self.consumers(), *self.producers()]
 
     def more_topics(self) -> Sequence[tuple[str, TopicSettings]]:
         return ()
@@ -26,12 +29,29 @@ class ProduceConsume:
     def transform(self) -> Transform | None:
         return None
 
-    def producers(self) -> list[Mapping[str, Any]]:
+    def producers(self) -> Sequence[SenderSpec]:
+        if self._scenario.mode is Mode.EXACTLY_ONCE:
+            return self.transactional_producers()
+        limit_s = self._scenario.timings.flush_limit_s
+        return [ProducerRoleSpec(**common, flush_limit_s=limit_s) for common in self._common()]
+
+    def transactional_producers(self) -> list[TransactionalProducerRoleSpec]:
+        settings = self._scenario.producers
+        return [
+            TransactionalProducerRoleSpec(
+                **common,
+                records_per_transaction=settings.records_per_transaction,
+                aborted_share=settings.aborted_share,
+                end_limit_s=self._scenario.transactions.end_limit_s,
+            )
+            for common in self._common()
+        ]
+
+    def _common(self) -> list[dict[str, Any]]:
+        """Return the fields that plain and transactional producers share, for each of them."""
         scenario, settings = self._scenario, self._scenario.producers
-        role = "transactional_producer" if scenario.mode is Mode.EXACTLY_ONCE else "producer"
         return [
             {
-                "role": role,
                 "name": f"producer-{number + 1}",
                 "number": number + 1,
                 "lane": Lane.PRODUCE,
@@ -42,34 +62,31 @@ class ProduceConsume:
                 "records_per_s": settings.records_per_s,
                 "payload_bytes": settings.payload_bytes,
                 "keys": settings.keys,
-                "records_per_transaction": settings.records_per_transaction,
-                "aborted_share": settings.aborted_share,
-                "end_limit_s": scenario.transactions.end_limit_s,
-                "flush_limit_s": scenario.timings.flush_limit_s,
                 "seed": scenario.seed * 1000 + number,
                 "extra": dict(settings.extra),
             }
             for number in range(settings.keyed + settings.keyless)
         ]
 
-    def _consumers(self) -> list[Mapping[str, Any]]:
+    def consumers(self) -> Sequence[MemberSpec]:
+        return self.plain_consumers()
+
+    def plain_consumers(self) -> list[ConsumerRoleSpec]:
         scenario, settings = self._scenario, self._scenario.consumers
         return [
-            {
-                "role": "consumer",
-                "name": f"consumer-{number + 1}",
-                "number": number + 1,
-                "lane": Lane.CONSUME,
-                "topic": self._topic,
-                "group": self._group,
-                "mode": scenario.mode,
-                "isolation": settings.isolation,
-                "auto_commit": settings.auto_commit,
-                "extra": {
+            ConsumerRoleSpec(
+                name=f"consumer-{number + 1}",
+                lane=Lane.CONSUME,
+                topic=self._topic,
+                group=self._group,
+                mode=scenario.mode,
+                isolation=settings.isolation,
+                auto_commit=settings.auto_commit,
+                consumer_extra={
                     **({"group.instance.id": f"consumer-{number + 1}"} if settings.static else {}),
                     **settings.extra,
                 },
-            }
+            )
             for number in range(settings.members)
         ]
 

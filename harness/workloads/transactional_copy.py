@@ -6,12 +6,12 @@ every effect can be traced back: exactly-once means that each input has its effe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from harness.contracts import Lane, TopicSettings
+from harness.contracts import Lane, TopicSettings, WorkerSpec
 from harness.ledger.transform import Transform, dead_letters_of, output_of
 from harness.scenario import Scenario
+from harness.workers.roles.copier import CopierRoleSpec
 from harness.workloads.produce_consume import ProduceConsume
 
 
@@ -20,7 +20,7 @@ class TransactionalCopy:
         self._scenario, self._topic, self._group = scenario, topic, group
         self._input = ProduceConsume(scenario, topic, group)
 
-    def roles(self) -> Sequence[Mapping[str, Any]]:
+    def roles(self) -> Sequence[WorkerSpec]:
         return [*self._copiers(), *self._input.producers()]
 
     def more_topics(self) -> Sequence[tuple[str, TopicSettings]]:
@@ -30,32 +30,30 @@ class TransactionalCopy:
     def transform(self) -> Transform | None:
         return self._scenario.pipeline.transform
 
-    def _copiers(self) -> list[Mapping[str, Any]]:
+    def _copiers(self) -> list[CopierRoleSpec]:
         scenario, settings = self._scenario, self._scenario.pipeline
         first = len(self._input.producers()) + 1  # sessions are numbered by worker
         return [
-            {
-                "role": "copier",
-                "name": f"copier-{number + 1}",
-                "number": first + number,
-                "lane": Lane.CONSUME,  # reading and writing through one lane: an application is cut off as a whole
-                "topic": self._topic,
-                "more_topics": [name for name, _ in self.more_topics()],
-                "group": self._group,
-                "mode": scenario.mode,
-                "kind": settings.kind,
-                "isolation": scenario.consumers.isolation,
-                "most_effects": settings.most_effects,
-                "poison_share": settings.poison_share,
-                "inputs_per_transaction": settings.inputs_per_transaction,
-                "aborted_share": settings.aborted_share,
-                "end_limit_s": scenario.transactions.end_limit_s,
-                "partitions": settings.output.partitions,
-                "payload_bytes": scenario.producers.payload_bytes,
-                "seed": scenario.seed * 1000 + first + number,
-                "extra": dict(settings.producer_extra),
-                "consumer_extra": {**scenario.consumers.extra, **settings.consumer_extra},
-            }
+            CopierRoleSpec(
+                name=f"copier-{number + 1}",
+                number=first + number,
+                lane=Lane.CONSUME,  # reading and writing through one lane: an application is cut off as a whole
+                topic=self._topic,
+                more_topics=tuple(name for name, _ in self.more_topics()),
+                group=self._group,
+                mode=scenario.mode,
+                kind=settings.kind,
+                isolation=scenario.consumers.isolation,
+                transform=settings.transform,
+                inputs_per_transaction=settings.inputs_per_transaction,
+                aborted_share=settings.aborted_share,
+                end_limit_s=scenario.transactions.end_limit_s,
+                partitions=settings.output.partitions,
+                payload_bytes=scenario.producers.payload_bytes,
+                seed=scenario.seed * 1000 + first + number,
+                extra=dict(settings.producer_extra),
+                consumer_extra={**scenario.consumers.extra, **settings.consumer_extra},
+            )
             for number in range(settings.members)
         ]
 

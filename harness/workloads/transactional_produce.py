@@ -6,11 +6,12 @@ final reader and the observers read all topics.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
 
 from harness.contracts import Mode, TopicSettings
 from harness.scenario import Scenario
+from harness.workers.roles.transactional_producer import TransactionalProducerRoleSpec
 from harness.workloads.produce_consume import ProduceConsume
 
 COORDINATOR_LOOKS_EVERY_S = 10.0  # a broker's default interval between checks for timed-out transactions
@@ -26,26 +27,29 @@ class TransactionalProduce(ProduceConsume):
         settings = self._scenario.transactions
         return [(f"{self._topic}-{n + 2}", self._scenario.topic) for n in range(settings.topics - 1)]
 
-    def producers(self) -> list[Mapping[str, Any]]:
+    def producers(self) -> list[TransactionalProducerRoleSpec]:
         settings = self._scenario.transactions
         timeout_s = int(self._scenario.producers.extra.get("transaction.timeout.ms", 30_000)) / 1000
-        more = {
-            "more_topics": [name for name, _ in self.more_topics()],
-            "spread_s": settings.spread_s,
-            "timed_out_share": settings.timed_out_share,
-            "give_up_s": timeout_s + COORDINATOR_LOOKS_EVERY_S + 2.0,
-        }
-        own = [{**each, **more} for each in super().producers()]
+        own = [
+            replace(
+                each,
+                more_topics=tuple(name for name, _ in self.more_topics()),
+                spread_s=settings.spread_s,
+                timed_out_share=settings.timed_out_share,
+                give_up_s=timeout_s + COORDINATOR_LOOKS_EVERY_S + 2.0,
+            )
+            for each in self.transactional_producers()
+        ]
         rivals = [
-            {
-                **own[number % len(own)],
-                "name": f"rival-{number + 1}",
-                "number": len(own) + number + 1,
-                "rival_of": own[number % len(own)]["name"],
-                "transactions_per_session": 3,
-                "rest_s": 2.0,
-                "seed": int(own[number % len(own)]["seed"]) + 500,
-            }
+            replace(
+                own[number % len(own)],
+                name=f"rival-{number + 1}",
+                number=len(own) + number + 1,
+                rival_of=own[number % len(own)].name,
+                transactions_per_session=3,
+                rest_s=2.0,
+                seed=own[number % len(own)].seed + 500,
+            )
             for number in range(settings.rivals)
         ]
         return [*own, *rivals]

@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from harness.clients import confluent
 from harness.clients.librdkafka import translation
-from harness.contracts import ConsumerSpec, Mode, Outcome, ProducerSpec
+from harness.contracts import ConsumerSpec, Lane, Mode, Outcome, ProducerSpec, TopicToRead
 from harness.ledger.journal import Ledger
 from harness.ledger.message import Builder
 from harness.workers.roles import final_reader
@@ -136,9 +136,12 @@ def test_the_final_reader_opens_readers_that_compare_them(tmp_path: Path) -> Non
         def open_consumer(self, settings: ConsumerSpec, on_assignment: Any) -> Any:
             opened.append(settings)
 
-    spec = {"bootstrap": "b:1", "run": 1, "mode": Mode.IDEMPOTENT}
+    topic = TopicToRead("t", 1)
+    spec = final_reader.FinalReaderSpec(
+        name="final-reader", mode=Mode.IDEMPOTENT, lane=Lane.CONTROL, topics=(topic,), limit_s=1.0
+    )
     with Ledger(tmp_path, "reader") as ledger:
-        reading = final_reader._Reading(spec, Notes(), 0, {"name": "t", "partitions": 1}, 0.0, ledger)
+        reading = final_reader._Reading(spec, Notes(), 0, topic, 0.0, ledger)
         reading._open("read_committed", {0: 0})
     assert opened
     assert all(one.check_crcs for one in opened)

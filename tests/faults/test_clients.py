@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -74,10 +74,9 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MockArena]:
         scenario = Scenario(name="clients", mode=Mode.IDEMPOTENT, topic=settings, producers=producers)
         run = RunDir.create(folder, "clients")
         events = EventLog(run.ledger / "harness.events", "harness")
-        more = {"client": "confluent", "run": run_number(run.run_id)}
-        more["bootstrap"] = cluster.bootstrap_servers(Lane.PRODUCE)
+        number, bootstrap = run_number(run.run_id), cluster.bootstrap_servers(Lane.PRODUCE)
         for role in ProduceConsume(scenario, arena.topic, arena.group).roles():
-            arena.workers.append(Worker({**role, **more}, run, events))
+            arena.workers.append(Worker(replace(role, run=number, bootstrap=bootstrap), run, events))
         try:
             for worker in arena.workers:
                 worker.start()
@@ -169,6 +168,7 @@ class FakeWorker:
     role: str = "producer"
     transactional_id: str = ""
     client_settings: Mapping[str, Any] = field(default_factory=dict)
+    stays_in_group: bool = False
     stubborn: bool = False
     lazy: bool = False
     alive: bool = True
@@ -221,7 +221,7 @@ class WorkersArena(FakeArena):
 @pytest.fixture
 def arena() -> WorkersArena:
     producer = FakeWorker("producer-1", transactional_id="orders-producer-1")
-    consumer = FakeWorker("consumer-1", "consumer", client_settings={"group.protocol": "classic"})
+    consumer = FakeWorker("consumer-1", "consumer", "", {"group.protocol": "classic"}, True)
     made = WorkersArena(make_arena().cluster, fakes=[producer, consumer])
     made.cluster.coordinators[("orders-producer-1", True)] = "broker-2"
     return made

@@ -24,6 +24,7 @@ class Ending:
     events: list[str]
     role: str = "producer"
     transactional_id: str = "orders-producer-1"
+    stays_in_group: bool = False
     client_settings: dict[str, str] = field(default_factory=dict)
     avoids: str = ""
     moment: str = ""

@@ -354,7 +354,7 @@ def test_the_load_ends_in_time_and_raises_without_a_server() -> None:
 class Sender(FakeNode):
     """A producer that has `per_look` more records acked whenever its counters are read."""
 
-    role: str = "producer"
+    role, stays_in_group = "producer", False
     transactional_id: str = ""
     per_look: int = 100
     acked: int = 0

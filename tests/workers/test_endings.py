@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,8 @@ from harness.waiting import wait_until
 from harness.workers import main
 from harness.workers.pool import ROOT, Worker, Workers
 from harness.workers.roles import final_reader
+from harness.workers.spec_file import write_spec
+from tests.workers.specs import SPECS
 
 READY = "print('ready', flush=True); "
 WORKS = f"import time; {READY} time.sleep(60)"
@@ -43,7 +45,7 @@ class Place:
         self.made: list[Worker] = []
 
     def start(self, script: str = WORKS, role: str = "consumer", name: str = "consumer-1") -> Worker:
-        made = Scripted({"name": name, "role": role}, self.run, self.events)
+        made = Scripted(SPECS[role](name), self.run, self.events)
         made.script = script
         self.made.append(made)
         made.start()
@@ -191,11 +193,10 @@ def test_a_worker_that_cannot_write_its_ledger_reports_it_by_its_exit_code(said:
 def test_a_worker_on_a_full_disk_ends_with_its_reason(output: str, tmp_path: Path) -> None:
     """TRUST R3: even if neither its events nor its output can be written."""
     (tmp_path / "r.0.events").symlink_to("/dev/full")
-    spec = {
-        "client": "confluent", "role": "final_reader", "name": "r", "writer": "r.0", "ledger": str(tmp_path),
-        "board": str(tmp_path / "board"), "security_on_stdin": False,
-    }  # fmt: skip
-    (tmp_path / "spec.json").write_text(json.dumps(spec))
+    spec = replace(
+        SPECS["final_reader"]("r"), writer="r.0", ledger=str(tmp_path), board=str(tmp_path / "board")
+    )
+    write_spec(tmp_path / "spec.json", spec)
     with (tmp_path / output).open("wb", buffering=0) as out:
         command = [sys.executable, "-m", "harness.workers.main", str(tmp_path / "spec.json")]
         done = subprocess.run(command, stdout=out, stderr=out, cwd=ROOT, check=False, timeout=60)
@@ -210,7 +211,7 @@ def test_a_worker_on_a_full_disk_ends_with_its_reason(output: str, tmp_path: Pat
 
 def test_two_workers_with_one_number_are_refused(place: Place) -> None:
     """TRUST T2: their sessions would have the same numbers."""
-    specs = [{"name": f"producer-{n}", "role": "producer", "number": 1} for n in (1, 2)]
+    specs = [SPECS["producer"](f"producer-{n}") for n in (1, 2)]
     with pytest.raises(UsageError, match="two workers of this workload have the number 1"):
         Workers([Worker(spec, place.run, place.events) for spec in specs])
 
@@ -226,13 +227,9 @@ def test_a_full_ledger_does_not_hide_the_first_error(tmp_path: Path, monkeypatch
             raise ZeroDivisionError("first")
 
     monkeypatch.setattr(final_reader, "role_class", Breaks)
-    spec = {
-        "role": "final_reader",
-        "name": "r",
-        "writer": "r.0",
-        "ledger": tmp_path,
-        "board": tmp_path / "board",
-    }
+    spec = replace(
+        SPECS["final_reader"]("r"), writer="r.0", ledger=str(tmp_path), board=str(tmp_path / "board")
+    )
     with pytest.raises(ZeroDivisionError, match="first"):
         main.run_role(spec, lambda: False, client=object())
     with pytest.raises(LedgerError):

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +28,7 @@ from harness.provision.faketime import find_faketime
 from harness.scenario import ProducerSettings, Scenario
 from harness.schedule import once, overlapping
 from harness.targets import consumer, leader_of, producer
+from harness.targets import worker as named_worker
 from harness.testing.check_fault import check_fault
 from harness.waiting import wait_until
 from harness.workers.pool import Worker
@@ -62,10 +63,9 @@ def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClockArena]:
         run = RunDir.create(folder, "clocks")
         events = EventLog(run.ledger / "harness.events", "harness")
         roles = ProduceConsume(scenario, ClockArena.topic, ClockArena.group).roles()
-        (role,) = [role for role in roles if role["name"] == "producer-1"]
-        more = {"client": "confluent", "run": run_number(run.run_id)}
-        more["bootstrap"] = cluster.bootstrap_servers(Lane.PRODUCE)
-        worker = ClockedWorker({**role, **more}, run, events)
+        (role,) = [role for role in roles if role.name == "producer-1"]
+        bootstrap = cluster.bootstrap_servers(Lane.PRODUCE)
+        worker = ClockedWorker(replace(role, run=run_number(run.run_id), bootstrap=bootstrap), run, events)
         try:
             worker.start()
             wait_until(lambda: all(_workers.done([worker]).values()), 30.0, "no progress")
@@ -209,6 +209,7 @@ def test_only_workers_whose_clock_is_set_run_with_a_fake_clock() -> None:
     )
     assert workers_with_clocks(schedule) == {"producer-2"}
     assert workers_with_clocks(once(SkewClock(), on=consumer(1))) == {"consumer-1"}
+    assert workers_with_clocks(once(SkewClock(), on=named_worker("rival-1"))) == {"rival-1"}
     assert not hasattr(Worker, "skew_clock"), "else every worker would count as one whose clock can be set"
 
 

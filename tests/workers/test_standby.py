@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,9 @@ from harness.testing.leftovers import processes_of
 from harness.waiting import wait_until
 from harness.workers import main
 from harness.workers.pool import environment
+from harness.workers.spec_file import write_spec
 from harness.workers.standby import Standby
+from tests.workers.specs import SPECS
 
 LIMIT_S = 60.0
 
@@ -34,11 +36,8 @@ def filled(standby: Standby) -> None:
 def broken_order(folder: Path) -> tuple[Path, Path]:
     """Return a specification whose worker fails with one line, and the file for that line."""
     (folder / "r.0.events").symlink_to("/dev/full")
-    spec = {
-        "client": "confluent", "role": "final_reader", "name": "r", "writer": "r.0", "ledger": str(folder),
-        "board": str(folder / "board"), "security_on_stdin": False,
-    }  # fmt: skip
-    (folder / "spec.json").write_text(json.dumps(spec))
+    spec = replace(SPECS["final_reader"]("r"), writer="r.0", ledger=str(folder), board=str(folder / "board"))
+    write_spec(folder / "spec.json", spec)
     return folder / "spec.json", folder / "out"
 
 

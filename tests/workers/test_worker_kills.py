@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -13,13 +14,14 @@ import numpy as np
 import pytest
 
 from harness.clusters.memory import PARTITIONS, MemoryCluster
-from harness.contracts import Lane, Mode, Outcome, TopicSettings
+from harness.contracts import Lane, Mode, Outcome, TopicSettings, TopicToRead
 from harness.ledger import journal
 from harness.ledger.message import run_number
 from harness.ledger.rundir import RunDir
 from harness.scenario import ProducerSettings, Scenario
 from harness.waiting import wait_until
 from harness.workers.pool import Worker, Workers
+from harness.workers.roles.final_reader import FinalReaderSpec
 from harness.workloads.produce_consume import ProduceConsume
 
 KILLS = 20  # by default; --times N makes it N
@@ -71,22 +73,20 @@ def _kill_and_compare(tmp_path: Path, memory: MemoryCluster, kills: int, moments
     run = RunDir.create(tmp_path, "kills")
     topic = f"onceproof-kills-{run.path.name}"
     memory.create_topic(topic, SCENARIO.topic)
-    more = {
-        "client": "confluent",
-        "run": run_number(run.run_id),
-        "bootstrap": memory.bootstrap_servers(Lane.PRODUCE),
-    }
+    number, bootstrap = run_number(run.run_id), memory.bootstrap_servers(Lane.PRODUCE)
     book = journal.Ledger(run.ledger, "harness")
-    roles = [r for r in ProduceConsume(SCENARIO, topic, "unused").roles() if r["role"] == "producer"]
-    workers = [Worker({**role, **more}, run, book.events) for role in roles]
+    roles = ProduceConsume(SCENARIO, topic, "unused").producers()
+    workers = [Worker(replace(role, run=number, bootstrap=bootstrap), run, book.events) for role in roles]
     each = [kills // PRODUCERS + (number < kills % PRODUCERS) for number in range(PRODUCERS)]
     with Workers(workers), ThreadPoolExecutor(PRODUCERS) as side_by_side:
         seeds = [random.Random(moments.random()) for _ in range(PRODUCERS)]
         list(side_by_side.map(_kill_again_and_again, workers, each, seeds))
 
     reader = Worker(
-        {"role": "final_reader", "name": "final-reader", "topics": [{"name": topic, "partitions": PARTITIONS}],
-         "mode": "at_least_once", "limit_s": 240.0, **more}, run, book.events
+        FinalReaderSpec(
+            name="final-reader", mode=SCENARIO.mode, lane=Lane.CONTROL, run=number, bootstrap=bootstrap,
+            topics=(TopicToRead(topic, PARTITIONS),), limit_s=240.0,
+        ), run, book.events
     )  # fmt: skip
     reader.start()
     reader.wait(300)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from harness.clusters.memory import PARTITIONS, MemoryCluster
@@ -27,13 +28,8 @@ def test_a_secret_is_in_no_file_argument_or_environment(tmp_path: Path) -> None:
     run, topic = RunDir.create(tmp_path / "runs", "secrets"), "onceproof-secrets"
     with MemoryCluster(tmp_path / "cluster") as memory:
         memory.create_topic(topic, SCENARIO.topic)
-        role = next(r for r in ProduceConsume(SCENARIO, topic, "g").roles() if r["role"] == "producer")
-        spec = {
-            **role,
-            "client": "confluent",
-            "run": run_number(run.run_id),
-            "bootstrap": "nowhere.invalid:1",
-        }
+        [role] = ProduceConsume(SCENARIO, topic, "g").producers()
+        spec = replace(role, run=run_number(run.run_id), bootstrap="nowhere.invalid:1")
         events = EventLog(run.ledger / "harness.events", "harness")
         # The address is among the secrets: only a worker that got them finds the brokers.
         secrets = {"bootstrap.servers": memory.bootstrap_servers(Lane.PRODUCE), "sasl.password": SECRET}

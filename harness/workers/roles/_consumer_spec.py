@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from harness.contracts import ConsumerSpec, Mode
+from harness.contracts import ConsumerSpec, MemberSpec, WorkerSpec
 
 
-def reader_spec(spec: Mapping[str, Any], topic: str, **more: Any) -> ConsumerSpec:
+def reader_spec(spec: WorkerSpec, topic: str, isolation: str, **more: Any) -> ConsumerSpec:
     return ConsumerSpec(
-        bootstrap=spec["bootstrap"],
-        security=spec.get("security", {}),
+        bootstrap=spec.bootstrap,
+        security=spec.security,
         topic=topic,
-        run=spec["run"],
-        mode=Mode(spec["mode"]),
-        isolation=spec["isolation"],
+        run=spec.run,
+        mode=spec.mode,
+        isolation=isolation,
         check_headers_every=16,  # the final reader compares them all
         **more,
+    )
+
+
+def member_spec(spec: MemberSpec, auto_commit: bool = False) -> ConsumerSpec:
+    return reader_spec(
+        spec,
+        spec.topic,
+        spec.isolation,
+        group=spec.group,
+        auto_commit=auto_commit,
+        extra=spec.consumer_extra,
     )

@@ -4,22 +4,35 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
 
 from harness.contracts import Batch, Client, Consumer
 from harness.ledger.journal import Ledger, RowJournal
+from harness.scenario import ChurnSettings
 from harness.workers.counters import Board
-from harness.workers.roles.consumer import ConsumerRole
+from harness.workers.roles.consumer import ConsumerRole, ConsumerRoleSpec
 
 NEVER = float("inf")
 
 
+@dataclass(frozen=True, kw_only=True)
+class ChurningConsumerRoleSpec(ConsumerRoleSpec):
+    role: ClassVar[str] = "churning_consumer"
+    stays_in_group: ClassVar[bool] = False
+
+    churn: ChurnSettings
+    seed: int
+
+
 class ChurningConsumerRole(ConsumerRole):
-    def __init__(self, spec: Mapping[str, Any], board: Board) -> None:
+    spec_class = ChurningConsumerRoleSpec
+
+    def __init__(self, spec: ChurningConsumerRoleSpec, board: Board) -> None:
         super().__init__(spec, board)
-        self._churn = spec["churn"]
-        self._random = random.Random(spec["seed"])
+        self._churn = spec.churn
+        self._random = random.Random(spec.seed)
         self._settles_at: float | None = None  # it stays from then on; set when its first record arrives
         self._leaves_at = self._stalls_at = NEVER
 
@@ -30,16 +43,16 @@ class ChurningConsumerRole(ConsumerRole):
             self._plan()
             self._be_a_member(client, ledger, journal, lambda: until() or time.monotonic() > self._leaves_at)
             if not until():
-                time.sleep(self._churn["away_s"])
+                time.sleep(self._churn.away_s)
 
     def _plan(self) -> None:
         """Set the time of the next leave or stall."""
         if self._settles_at is None:
             return
-        due = time.monotonic() + self._random.uniform(0.5, 1.5) * self._churn["stay_s"]
+        due = time.monotonic() + self._random.uniform(0.5, 1.5) * self._churn.stay_s
         if due > self._settles_at:
             return
-        if self._churn["stall_s"] > 0 and self._random.random() < 0.5:
+        if self._churn.stall_s > 0 and self._random.random() < 0.5:
             self._stalls_at = due
         else:
             self._leaves_at = due
@@ -47,7 +60,7 @@ class ChurningConsumerRole(ConsumerRole):
     def _record(self, batch: Batch, journal: RowJournal) -> None:
         super()._record(batch, journal)
         if self._settles_at is None and len(batch.rows):
-            self._settles_at = time.monotonic() + self._churn["for_s"]
+            self._settles_at = time.monotonic() + self._churn.for_s
             self._plan()
 
     def _work_then_commit(
@@ -66,7 +79,7 @@ class ChurningConsumerRole(ConsumerRole):
         """Stop polling, as an application does that works on one batch for too long; then go on, removed from the group or not."""
         if time.monotonic() > self._stalls_at:
             self._stalls_at = NEVER
-            time.sleep(self._churn["stall_s"])
+            time.sleep(self._churn.stall_s)
             self._plan()
 
 

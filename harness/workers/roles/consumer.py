@@ -8,21 +8,32 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar
 
-from harness.contracts import Batch, Client, Consumer, Counters, Mode, Outcome
+from harness.contracts import Batch, Client, Consumer, Counters, MemberSpec, Mode, Outcome
 from harness.ledger.journal import Ledger, RowJournal
 from harness.workers.breakpoints import Moment, Moments
 from harness.workers.counters import Board
 from harness.workers.roles._assignments import Assignments
-from harness.workers.roles._consumer_spec import reader_spec
+from harness.workers.roles._consumer_spec import member_spec
 
 POLL_S = 0.1
 COMMIT_EVERY_S = 0.1  # a commit a batch would make the coordinator the bottleneck at high rates
 
 
+@dataclass(frozen=True, kw_only=True)
+class ConsumerRoleSpec(MemberSpec):
+    role: ClassVar[str] = "consumer"
+    stays_in_group: ClassVar[bool] = True
+
+    auto_commit: bool = False
+
+
 class ConsumerRole:
-    def __init__(self, spec: Mapping[str, Any], board: Board) -> None:
+    spec_class: type[ConsumerRoleSpec] = ConsumerRoleSpec
+
+    def __init__(self, spec: ConsumerRoleSpec, board: Board) -> None:
         self._spec, self._board = spec, board
         self._moments = Moments(board.path)
         self._counters = Counters()
@@ -38,7 +49,7 @@ class ConsumerRole:
     ) -> None:
         """Join the group, read until `until()` is true, and leave."""
         consumer = self._open(client, ledger)
-        take = self._commit_then_work if self._spec["mode"] == Mode.AT_MOST_ONCE else self._work_then_commit
+        take = self._commit_then_work if self._spec.mode is Mode.AT_MOST_ONCE else self._work_then_commit
         try:
             while not until():
                 batch = consumer.poll(POLL_S)
@@ -52,8 +63,7 @@ class ConsumerRole:
             consumer.close()
 
     def _open(self, client: Client, ledger: Ledger) -> Consumer:
-        spec = self._spec
-        self._assignments = Assignments(ledger, spec["name"])
+        self._assignments = Assignments(ledger, self._spec.name)
 
         def on_assignment(how: str, partitions: list[int]) -> None:
             self._assignments.record(how, partitions)
@@ -62,16 +72,7 @@ class ConsumerRole:
                 self._uncommitted.pop(partition, None)
                 self._committed.pop(partition, None)
 
-        return client.open_consumer(
-            reader_spec(
-                spec,
-                spec["topic"],
-                group=spec["group"],
-                auto_commit=spec.get("auto_commit", False),
-                extra=spec["extra"],
-            ),
-            on_assignment,
-        )
+        return client.open_consumer(member_spec(self._spec, self._spec.auto_commit), on_assignment)
 
     def _work_then_commit(
         self, batch: Batch, consumer: Consumer, journal: RowJournal, ledger: Ledger
@@ -106,7 +107,7 @@ class ConsumerRole:
         if not self._uncommitted:
             return Outcome.ACKED
         offsets, self._uncommitted = self._uncommitted, {}
-        if self._spec.get("auto_commit"):
+        if self._spec.auto_commit:
             consumer.store(
                 offsets
             )  # the library commits them in its own time and reports that with a later batch
@@ -126,9 +127,7 @@ class ConsumerRole:
     def _record_commit(
         self, ledger: Ledger, offsets: Mapping[int, int], outcome: Outcome, error: str
     ) -> None:
-        ledger.events.write(
-            "commit", reader=self._spec["name"], offsets=offsets, outcome=outcome, error=error
-        )
+        ledger.events.write("commit", reader=self._spec.name, offsets=offsets, outcome=outcome, error=error)
 
 
 role_class = ConsumerRole

@@ -9,9 +9,9 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,12 +19,13 @@ from harness.contracts import (
     Batch,
     Client,
     Consumer,
-    ConsumerSpec,
     Counters,
+    MemberSpec,
     Mode,
     Outcome,
     Producer,
     ProducerLost,
+    SenderSpec,
     Transactional,
 )
 from harness.ledger.journal import Ledger
@@ -34,7 +35,7 @@ from harness.workers.breakpoints import NO_MOMENTS, Moment, Moments, before, mid
 from harness.workers.counters import Board
 from harness.workers.producer_session import Session
 from harness.workers.roles._assignments import Assignments
-from harness.workers.roles._consumer_spec import reader_spec
+from harness.workers.roles._consumer_spec import member_spec
 from harness.workers.roles._end_transaction import end_transaction
 from harness.workers.roles._patience import Patience
 
@@ -45,26 +46,42 @@ ASK_LIMIT_S = 10.0
 ASK_AGAIN_S = 0.1
 
 
+@dataclass(frozen=True, kw_only=True)
+class CopierRoleSpec(SenderSpec, MemberSpec):
+    role: ClassVar[str] = "copier"
+
+    kind: Pipeline
+    transform: Transform
+    inputs_per_transaction: int
+    aborted_share: float
+    end_limit_s: float
+
+    @property
+    def has_id_per_session(self) -> bool:
+        return self.kind is Pipeline.RANDOM_IDS
+
+
 class CopierRole:
-    def __init__(self, spec: Mapping[str, Any], board: Board) -> None:
+    spec_class = CopierRoleSpec
+
+    def __init__(self, spec: CopierRoleSpec, board: Board) -> None:
         self._spec, self._board = spec, board
         self._moments = Moments(board.path)
-        self._random = random.Random(spec["seed"])
-        self._transform = Transform(spec["most_effects"], spec["poison_share"])
+        self._random = random.Random(spec.seed)
         self._counters = Counters()
         self._committed: dict[int, int] = {}  # what this member knows to be committed
 
     def work(self, client: Client, ledger: Ledger, until: Callable[[], bool]) -> None:
         self._ledger, self._journal, self._until = ledger, ledger.deliveries(), until
-        self._assignments = Assignments(ledger, self._spec["name"])
-        consumer = client.open_consumer(self._consumer_spec(), self._on_assignment)
+        self._assignments = Assignments(ledger, self._spec.name)
+        consumer = client.open_consumer(member_spec(self._spec), self._on_assignment)
         self._speaks_for_it: Consumer = consumer
-        if self._spec["kind"] == Pipeline.NO_GROUP_METADATA:
+        if self._spec.kind is Pipeline.NO_GROUP_METADATA:
             # A consumer that knows the group's name and is not a member: its metadata name no member.
-            stranger = replace(self._consumer_spec(), assign={})
+            stranger = replace(member_spec(self._spec), assign={})
             self._speaks_for_it = client.open_consumer(stranger, lambda how, partitions: None)
-        incarnation = self._spec["incarnation"]
-        patience = Patience(self._spec["name"], ledger, until)
+        incarnation = self._spec.incarnation
+        patience = Patience(self._spec.name, ledger, until)
         try:
             while not until():
                 session = Session(self._spec, ledger, self._board, incarnation)
@@ -89,8 +106,8 @@ class CopierRole:
         copy = {
             Mode.EXACTLY_ONCE: self._in_a_transaction,
             Mode.AT_MOST_ONCE: self._commit_then_send,
-        }.get(Mode(self._spec["mode"]), self._send_then_commit)
-        most, txn = self._spec["inputs_per_transaction"], 0
+        }.get(self._spec.mode, self._send_then_commit)
+        most, txn = self._spec.inputs_per_transaction, 0
         # An earlier producer may have left the reader ahead of the committed offsets.
         self._rewind(consumer)
         while not until():
@@ -111,7 +128,7 @@ class CopierRole:
         self, session: Session, producer: Producer, consumer: Consumer, batch: Batch, positions: Mapping[int, int], txn: int
     ) -> bool:  # fmt: skip
         assert isinstance(producer, Transactional)
-        abort_intended = self._random.random() < self._spec["aborted_share"]
+        abort_intended = self._random.random() < self._spec.aborted_share
         intent = "abort" if abort_intended else "commit"
         record = partial(self._ledger.events.write, "txn", session=session.number, txn=txn, intent=intent)
         record(step="begin")
@@ -130,7 +147,7 @@ class CopierRole:
             moments.come_to(Moment.AFTER_PRODUCE)
         if midways:
             self._moments.come_to(midway(intent))
-        by_consumer = self._spec["kind"] == Pipeline.OFFSETS_BY_CONSUMER
+        by_consumer = self._spec.kind is Pipeline.OFFSETS_BY_CONSUMER
         sent = (
             Outcome.ACKED
             if by_consumer
@@ -144,7 +161,7 @@ class CopierRole:
             )
         if made:
             self._moments.come_to(before(did))
-        did, outcome = end_transaction(producer, did, self._spec["end_limit_s"], self._moments, record)
+        did, outcome = end_transaction(producer, did, self._spec.end_limit_s, self._moments, record)
         if did == "commit":
             self._record_commit(positions, outcome, "")
         if outcome is not Outcome.ACKED:
@@ -194,7 +211,7 @@ class CopierRole:
         self._counters = self._counters.plus(delivered=len(batch.rows))
         # In the order of the log, partition by partition, as the records were read.
         messages = session.effects(
-            np.sort(batch.rows, order=["partition", "offset"]), self._transform, txn, abort_intended
+            np.sort(batch.rows, order=["partition", "offset"]), self._spec.transform, txn, abort_intended
         )
         session.send(producer, messages)
         return len(messages)
@@ -216,7 +233,7 @@ class CopierRole:
 
     def _record_commit(self, positions: Mapping[int, int], outcome: Outcome, error: str) -> None:
         self._ledger.events.write(
-            "commit", reader=self._spec["name"], offsets=positions, outcome=outcome, error=error
+            "commit", reader=self._spec.name, offsets=positions, outcome=outcome, error=error
         )
         if outcome is Outcome.ACKED:
             self._committed |= positions
@@ -226,10 +243,6 @@ class CopierRole:
         self._assignments.record(how, partitions)
         for partition in partitions:
             self._committed.pop(partition, None)
-
-    def _consumer_spec(self) -> ConsumerSpec:
-        spec = self._spec
-        return reader_spec(spec, spec["topic"], group=spec["group"], extra=spec["consumer_extra"])
 
 
 role_class = CopierRole

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import ClassVar, Self
 
-from harness.contracts import Client, Consumer, ConsumerSpec, Mode
+from harness.contracts import Client, Consumer, ConsumerSpec, TopicToRead, WorkerSpec
 from harness.ledger.journal import Ledger, RowJournal
 from harness.ledger.manifest import ISOLATIONS
 from harness.workers.counters import Board
@@ -21,23 +22,32 @@ BOUNDS_EVERY_S = 0.3  # between two questions for the bounds
 OPEN_TRANSACTIONS_LIMIT_S = 15.0  # how long to wait for a last stable offset below the end
 
 
+@dataclass(frozen=True, kw_only=True)
+class FinalReaderSpec(WorkerSpec):
+    role: ClassVar[str] = "final_reader"
+    ends_by_itself: ClassVar[bool] = True
+
+    topics: tuple[TopicToRead, ...]
+    limit_s: float
+
+
 class FinalReader:
-    def __init__(self, spec: Mapping[str, Any], board: Board) -> None:
+    spec_class = FinalReaderSpec
+
+    def __init__(self, spec: FinalReaderSpec, board: Board) -> None:
         self._spec = spec
 
     def work(self, client: Client, ledger: Ledger, until: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + self._spec["limit_s"]
+        deadline = time.monotonic() + self._spec.limit_s
         journals = {isolation: (ledger.log(isolation), ledger.effects(isolation)) for isolation in ISOLATIONS}
         missing: dict[str, list[str]] = {isolation: [] for isolation in ISOLATIONS}
-        ledger.events.write(
-            "reading_begins", partitions=[topic["partitions"] for topic in self._spec["topics"]]
-        )
-        for number, topic in enumerate(self._spec["topics"]):
+        ledger.events.write("reading_begins", partitions=[topic.partitions for topic in self._spec.topics])
+        for number, topic in enumerate(self._spec.topics):
             with _Reading(self._spec, client, number, topic, deadline, ledger) as reading:
                 bounds = reading.bounds()
                 for isolation in ISOLATIONS:
                     unread = reading.read(isolation, bounds, *journals[isolation])
-                    missing[isolation] += [f"{topic['name']}-{partition}" for partition in unread]
+                    missing[isolation] += [f"{topic.name}-{partition}" for partition in unread]
         for isolation, places in missing.items():
             detail = f"did not reach the end of {', '.join(places)} in time" if places else ""
             ledger.events.write("read", isolation=isolation, complete=not places, detail=detail)
@@ -56,10 +66,10 @@ class _Reading:
 
     def __init__(
         self,
-        spec: Mapping[str, Any],
+        spec: FinalReaderSpec,
         client: Client,
         number: int,
-        topic: Mapping[str, Any],
+        topic: TopicToRead,
         deadline: float,
         ledger: Ledger,
     ) -> None:
@@ -77,11 +87,11 @@ class _Reading:
     def _open(self, isolation: str, assign: Mapping[int, int] | None) -> Consumer:
         spec = self._spec
         consumer_spec = ConsumerSpec(
-            bootstrap=spec["bootstrap"],
-            security=spec.get("security", {}),
-            topic=self._topic["name"],
-            run=spec["run"],
-            mode=Mode(spec["mode"]),
+            bootstrap=spec.bootstrap,
+            security=spec.security,
+            topic=self._topic.name,
+            run=spec.run,
+            mode=spec.mode,
             isolation=isolation,
             assign=assign,
             topic_number=self._number,
@@ -100,7 +110,7 @@ class _Reading:
         give_up_open = time.monotonic() + OPEN_TRANSACTIONS_LIMIT_S
         before: dict[int, Bounds] = {}
         while True:
-            now = {partition: self._ask(partition) for partition in range(self._topic["partitions"])}
+            now = {partition: self._ask(partition) for partition in range(self._topic.partitions)}
             closed = all(stable == end for _, end, stable in now.values())
             still = now == before and (closed or time.monotonic() > give_up_open)
             if still or time.monotonic() > self._deadline:

@@ -7,10 +7,11 @@ only an observer shows a record that was there and is gone, or that should never
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
 
-from harness.contracts import Client, Counters
+from harness.contracts import Client, Counters, TopicToRead, WorkerSpec
 from harness.ledger.journal import Ledger, RowJournal
 from harness.workers.counters import Board
 from harness.workers.roles._consumer_spec import reader_spec
@@ -19,19 +20,30 @@ ROUND_S = 0.1  # each topic is polled once in it
 LAST_READ_S = 20.0  # how long to read on, at most, once asked to stop
 
 
+@dataclass(frozen=True, kw_only=True)
+class ObserverRoleSpec(WorkerSpec):
+    role: ClassVar[str] = "observer"
+    observes: ClassVar[bool] = True
+
+    topics: tuple[TopicToRead, ...]
+    isolation: str
+
+
 class ObserverRole:
-    def __init__(self, spec: Mapping[str, Any], board: Board) -> None:
+    spec_class = ObserverRoleSpec
+
+    def __init__(self, spec: ObserverRoleSpec, board: Board) -> None:
         self._spec, self._board = spec, board
         self._counters = Counters()
 
     def work(self, client: Client, ledger: Ledger, until: Callable[[], bool]) -> None:
-        topics = [str(topic["name"]) for topic in self._spec["topics"]]
+        topics = [topic.name for topic in self._spec.topics]
         # Before any row: sealing has to know that this reader is not a member of the group.
-        ledger.events.write("observer", isolation=self._spec["isolation"], topics=topics)
+        ledger.events.write("observer", isolation=self._spec.isolation, topics=topics)
         journal = ledger.deliveries()
         readings: list[_TopicObserver] = []
         try:
-            for number, topic in enumerate(self._spec["topics"]):
+            for number, topic in enumerate(self._spec.topics):
                 readings.append(_TopicObserver(self._spec, client, number, topic))
             while not until():
                 self._round(readings, journal)
@@ -56,14 +68,18 @@ class ObserverRole:
 class _TopicObserver:
     """The reading of one topic."""
 
-    def __init__(
-        self, spec: Mapping[str, Any], client: Client, number: int, topic: Mapping[str, Any]
-    ) -> None:
-        self._name, self._partitions = str(topic["name"]), range(topic["partitions"])
+    def __init__(self, spec: ObserverRoleSpec, client: Client, number: int, topic: TopicToRead) -> None:
+        self._name, self._partitions = topic.name, range(topic.partitions)
         self._at = dict.fromkeys(self._partitions, 0)  # how far each was read, markers included
         self._ends: dict[int, int] = {}
         self._consumer = client.open_consumer(
-            reader_spec(spec, topic["name"], assign=dict.fromkeys(self._partitions, 0), topic_number=number),
+            reader_spec(
+                spec,
+                topic.name,
+                spec.isolation,
+                assign=dict.fromkeys(self._partitions, 0),
+                topic_number=number,
+            ),
             lambda how, partitions: None,
         )
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
 
-from harness.contracts import Client, Counters, ProducerLost
+from harness.contracts import Client, Counters, ProducerLost, SenderSpec
 from harness.ledger.journal import Ledger
 from harness.workers.counters import Board
 from harness.workers.pacing import Pace
@@ -13,14 +14,24 @@ from harness.workers.producer_session import Session
 from harness.workers.roles._patience import Patience
 
 
+@dataclass(frozen=True, kw_only=True)
+class ProducerRoleSpec(SenderSpec):
+    role: ClassVar[str] = "producer"
+
+    records_per_s: float
+    flush_limit_s: float
+
+
 class ProducerRole:
-    def __init__(self, spec: Mapping[str, Any], board: Board) -> None:
+    spec_class = ProducerRoleSpec
+
+    def __init__(self, spec: ProducerRoleSpec, board: Board) -> None:
         self._spec, self._board = spec, board
 
     def work(self, client: Client, ledger: Ledger, until: Callable[[], bool]) -> None:
-        incarnation = self._spec["incarnation"]
+        incarnation = self._spec.incarnation
         done = Counters()
-        patience = Patience(self._spec["name"], ledger, until)
+        patience = Patience(self._spec.name, ledger, until)
         while not until():
             session = Session(self._spec, ledger, self._board, incarnation)
             try:
@@ -35,7 +46,7 @@ class ProducerRole:
         self, session: Session, client: Client, ledger: Ledger, until: Callable[[], bool], done: Counters
     ) -> None:
         producer = session.open(client)
-        pace = Pace(self._spec["records_per_s"])
+        pace = Pace(self._spec.records_per_s)
         try:
             while not until():
                 due = pace.due()
@@ -43,7 +54,7 @@ class ProducerRole:
                     session.send(producer, session.next_messages(due))
                 producer.poll(0.01)
                 session.show(done)
-            left = producer.flush(self._spec["flush_limit_s"])
+            left = producer.flush(self._spec.flush_limit_s)
             session.show(done)
             if left:
                 ledger.events.write("unflushed", session=session.number, records=left)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+from typing import cast
 
 import pytest
 
 from harness.clients.confluent import GRACE_S, ConfluentProducer
 from harness.clients.librdkafka.abandoned_call import call_or_give_up
-from harness.contracts import Mode, Outcome, ProducerSpec
+from harness.contracts import Consumer, Mode, Outcome, ProducerSpec
 
 
 def test_a_call_that_returns_is_waited_for() -> None:
@@ -42,7 +43,7 @@ class NeverReturns:
 
 
 class Member:
-    def for_transaction(self, positions: object) -> tuple[object, object]:
+    def offsets_for_transaction(self, positions: object) -> tuple[object, object]:
         return [], None
 
 
@@ -50,7 +51,7 @@ def test_offsets_that_the_library_never_answers_for_are_unknown() -> None:
     producer = ConfluentProducer(ProducerSpec("127.0.0.1:1", "t", Mode.IDEMPOTENT))
     library = NeverReturns()
     producer._producer = library  # type: ignore[assignment]
-    assert producer.send_offsets({0: 1}, Member(), 0.05) is Outcome.UNKNOWN
+    assert producer.send_offsets({0: 1}, cast(Consumer, Member()), 0.05) is Outcome.UNKNOWN
     assert producer.trouble == (
         f"send_offsets_to_transaction has not returned after {0.05 + GRACE_S:g} s, its limit is 0.05"
     )

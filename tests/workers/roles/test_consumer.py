@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.contracts import Batch, Mode, Outcome
+from harness.contracts import Batch, Lane, Mode, Outcome
 from harness.ledger.journal import DELIVERY, Ledger
 from harness.waiting import wait_until
 from harness.workers.breakpoints import Moment, Moments
 from harness.workers.counters import Board
-from harness.workers.roles.consumer import ConsumerRole
+from harness.workers.roles.consumer import ConsumerRole, ConsumerRoleSpec
 
 
 class OneBatch:
@@ -41,8 +41,15 @@ class OneBatch:
 
 def member(folder: Path, mode: Mode, library: OneBatch) -> tuple[Moments, Callable[[], None], Path]:
     """Return the moments of the worker, its work, and its journal of processed records."""
-    spec = {"name": "consumer-1", "run": 1, "mode": mode, "topic": "t", "group": "g", "extra": {},
-            "bootstrap": "", "isolation": "read_committed"}  # fmt: skip
+    spec = ConsumerRoleSpec(
+        name="consumer-1",
+        run=1,
+        mode=mode,
+        lane=Lane.CONSUME,
+        topic="t",
+        group="g",
+        isolation="read_committed",
+    )
     board = Board(folder / "consumer-1.0.board")
     harness = Moments(board.path)
 

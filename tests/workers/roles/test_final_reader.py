@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.contracts import Batch, ConsumerSpec, OnAssignment, ProducerSpec
+from harness.contracts import Batch, ConsumerSpec, Lane, Mode, OnAssignment, ProducerSpec, TopicToRead
 from harness.ledger import journal
 from harness.ledger.journal import DELIVERY, Ledger
 from harness.workers.counters import Board
 from harness.workers.roles import final_reader
-from harness.workers.roles.final_reader import FinalReader
+from harness.workers.roles.final_reader import FinalReader, FinalReaderSpec
 
 
 @dataclass
@@ -74,10 +74,10 @@ def _without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def read(log: FakeLog, folder: Path, limit_s: float = 5.0) -> list[Mapping[str, Any]]:
     """Return the reader's events, even if it failed."""
-    spec = {
-        "bootstrap": "", "run": 1, "mode": "exactly_once", "limit_s": limit_s,
-        "topics": [{"name": "orders", "partitions": len(log.bounds)}],
-    }  # fmt: skip
+    spec = FinalReaderSpec(
+        name="final-reader", run=1, mode=Mode.EXACTLY_ONCE, lane=Lane.CONTROL, limit_s=limit_s,
+        topics=(TopicToRead("orders", len(log.bounds)),),
+    )  # fmt: skip
     with Ledger(folder, "final-reader") as journals:
         try:
             FinalReader(spec, Board(folder / "board")).work(log, journals, lambda: False)  # type: ignore[arg-type]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -60,9 +61,9 @@ class FakeProducer:
 
 class OneTransaction:
     def __init__(self, folder: Path, **more: Any) -> None:
-        (spec,) = (one for one in LateEnd(SMALL, "t", "g").producers() if one["name"] == "producer-1")
+        (spec,) = (one for one in LateEnd(SMALL, "t", "g").producers() if one.name == "producer-1")
         board = Board(folder / "producer-1.0.board")
-        self.spec = {**spec, "run": 1, "incarnation": 0, **more}
+        self.spec = replace(spec, run=1, **more)
         self.folder, self.producer, self.harness = folder, FakeProducer(), Moments(board.path)
         self.ledger = Ledger(folder, "producer-1.0")
         self.session = Session(self.spec, self.ledger, board, 0)
@@ -133,11 +134,11 @@ def test_records_are_spread_over_the_time_of_a_transaction(tmp_path: Path) -> No
 
 
 def test_the_bystander_has_keys_and_a_lane_of_its_own() -> None:
-    roles = {role["name"]: role for role in LateEnd(SMALL, "t", "g").roles()}
+    roles = {role.name: role for role in LateEnd(SMALL, "t", "g").producers()}
     aimed, bystander = roles["producer-1"], roles["bystander-1"]
-    assert (aimed["keyed"], aimed["lane"]) == (False, Lane.PRODUCE)
-    assert (bystander["keyed"], bystander["lane"]) == (True, Lane.CONSUME)
-    assert aimed["number"] != bystander["number"], "sessions are numbered by worker"
+    assert (aimed.keyed, aimed.lane) == (False, Lane.PRODUCE)
+    assert (bystander.keyed, bystander.lane) == (True, Lane.CONSUME)
+    assert aimed.number != bystander.number, "sessions are numbered by worker"
 
 
 def test_moments_are_named_by_the_end_to_come() -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from harness.clusters.memory import PARTITIONS, MemoryCluster
-from harness.contracts import Lane, Mode, TopicSettings
+from harness.contracts import Lane, Mode, TopicSettings, TopicToRead, WorkerSpec
 from harness.ledger import journal
 from harness.ledger.journal import EventLog
 from harness.ledger.message import run_number
@@ -16,6 +17,8 @@ from harness.ledger.rundir import RunDir
 from harness.scenario import ConsumerSettings, ProducerSettings, Scenario
 from harness.waiting import wait_until
 from harness.workers.pool import Worker, Workers
+from harness.workers.roles.final_reader import FinalReaderSpec
+from harness.workers.roles.observer import ObserverRoleSpec
 from harness.workloads.produce_consume import ProduceConsume
 
 TOPICS = ("onceproof-observed", "onceproof-observed-too")
@@ -37,17 +40,24 @@ def memory(tmp_path: Path) -> Iterator[MemoryCluster]:
 def test_an_observer_reads_all_topics_to_the_end(tmp_path: Path, memory: MemoryCluster) -> None:
     run = RunDir.create(tmp_path, "observed")
     events = EventLog(run.ledger / "harness.events", "harness")
-    more = {
-        "client": "confluent", "run": run_number(run.run_id), "bootstrap": memory.bootstrap_servers(Lane.CONSUME),
-        "mode": Mode.AT_LEAST_ONCE, "topics": [{"name": name, "partitions": PARTITIONS} for name in TOPICS],
-    }  # fmt: skip
-    roles = []
-    for number, topic in enumerate(TOPICS):
+    number, bootstrap = run_number(run.run_id), memory.bootstrap_servers(Lane.CONSUME)
+    topics = tuple(TopicToRead(name, PARTITIONS) for name in TOPICS)
+    observer = ObserverRoleSpec(
+        name="observer-uncommitted",
+        mode=SCENARIO.mode,
+        lane=Lane.CONSUME,
+        topics=topics,
+        isolation="read_uncommitted",
+    )
+    reads = FinalReaderSpec(
+        name="final-reader", mode=SCENARIO.mode, lane=Lane.CONSUME, topics=topics, limit_s=30.0
+    )
+    roles: list[WorkerSpec] = [observer]
+    for n, topic in enumerate(TOPICS):
         memory.create_topic(topic, SCENARIO.topic)
-        [role] = [r for r in ProduceConsume(SCENARIO, topic, "unused").roles() if r["role"] == "producer"]
-        roles.append({**role, "name": f"producer-{number + 1}", "number": number + 1})
-    observer = {"role": "observer", "name": "observer-uncommitted", "isolation": "read_uncommitted"}
-    made = [Worker({**more, **role}, run, events) for role in (observer, *roles)]
+        [role] = ProduceConsume(SCENARIO, topic, "unused").producers()
+        roles.append(replace(role, name=f"producer-{n + 1}", number=n + 1))
+    made = [Worker(replace(role, run=number, bootstrap=bootstrap), run, events) for role in roles]
     with Workers(made) as workers:
         assert workers.observers == made[:1]
         assert workers.consumers == []
@@ -57,7 +67,7 @@ def test_an_observer_reads_all_topics_to_the_end(tmp_path: Path, memory: MemoryC
         workers.check()
         workers.stop(workers.producers, 30)
         workers.stop(workers.observers, 15)
-    reader = Worker({**more, "role": "final_reader", "name": "final-reader", "limit_s": 30.0}, run, events)
+    reader = Worker(replace(reads, run=number, bootstrap=bootstrap), run, events)
     reader.start()
     reader.wait(45)
     seen, _ = journal.read_deliveries(run.ledger / "observer-uncommitted.0.deliveries")

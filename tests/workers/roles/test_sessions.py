@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from harness.contracts import Mode, Outcome, Producer, ProducerLost, ProducerSpec
+from harness.contracts import Lane, Mode, Outcome, Producer, ProducerLost, ProducerSpec, SenderSpec
 from harness.errors import OnceproofError
 from harness.ledger import journal
 from harness.ledger.journal import Ledger
 from harness.ledger.message import Message
+from harness.ledger.transform import Transform
 from harness.scenario import Pipeline
 from harness.workers.counters import Board
 from harness.workers.producer_session import Session
 from harness.workers.roles import _patience
 from harness.workers.roles._patience import MOST_IN_A_ROW, Patience
-from harness.workers.roles.copier import CopierRole
-from harness.workers.roles.producer import ProducerRole
-from harness.workers.roles.transactional_producer import TransactionalProducerRole
+from harness.workers.roles.copier import CopierRole, CopierRoleSpec
+from harness.workers.roles.producer import ProducerRole, ProducerRoleSpec
+from harness.workers.roles.transactional_producer import (
+    TransactionalProducerRole,
+    TransactionalProducerRoleSpec,
+)
 from harness.workers.session_numbers import (
     MOST_WORKERS,
     SESSIONS_PER_WORKER,
@@ -29,11 +34,23 @@ from harness.workers.session_numbers import (
     session_number,
 )
 
-SPEC: Mapping[str, Any] = {
-    "name": "producer-1", "number": 1, "run": 7, "topic": "t", "mode": Mode.IDEMPOTENT, "keyed": False, "keys": 1,
-    "partitions": 3, "payload_bytes": 128, "seed": 1, "extra": {}, "bootstrap": "b:1", "records_per_s": 1000,
-    "flush_limit_s": 1.0,
+COMMON: Mapping[str, Any] = {
+    "name": "producer-1", "number": 1, "run": 7, "topic": "t", "lane": Lane.PRODUCE, "keyed": False,
+    "partitions": 3, "payload_bytes": 128, "seed": 1, "bootstrap": "b:1",
 }  # fmt: skip
+SPEC = ProducerRoleSpec(**COMMON, mode=Mode.IDEMPOTENT, records_per_s=1000, flush_limit_s=1.0)
+TRANSACTIONAL = TransactionalProducerRoleSpec(
+    **COMMON,
+    mode=Mode.EXACTLY_ONCE,
+    records_per_s=1000,
+    records_per_transaction=100,
+    aborted_share=0.0,
+    end_limit_s=1.0,
+)
+COPIER = CopierRoleSpec(
+    **COMMON, mode=Mode.EXACTLY_ONCE, group="g", isolation="read_committed", kind=Pipeline.OFFSETS_IN_TRANSACTION,
+    transform=Transform(1), inputs_per_transaction=100, aborted_share=0.0, end_limit_s=1.0,
+)  # fmt: skip
 
 
 def life(folder: Path, number: int, sessions: int) -> list[Session]:
@@ -114,20 +131,20 @@ class NeverOpens:
         return
 
 
-MORE: Mapping[str, Any] = {
-    "incarnation": 0, "group": "g", "isolation": "read_committed", "kind": Pipeline.OFFSETS_IN_TRANSACTION,
-    "most_effects": 1, "poison_share": 0.0, "consumer_extra": {},
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("role", [ProducerRole, TransactionalProducerRole, CopierRole])
-@pytest.mark.parametrize("rival", ["", "producer-2"])
+@pytest.mark.parametrize(
+    ("role", "spec"),
+    [
+        (ProducerRole, replace(SPEC, mode=Mode.EXACTLY_ONCE)),
+        (TransactionalProducerRole, TRANSACTIONAL),
+        (TransactionalProducerRole, replace(TRANSACTIONAL, rival_of="producer-2")),
+        (CopierRole, COPIER),
+    ],
+)
 def test_a_producer_that_never_opens_is_given_up(
-    role: Callable[..., Any], rival: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    role: Callable[..., Any], spec: SenderSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before, a producer whose open failed at once made 3,238 sessions in a second."""
     clock, client = Clock(monkeypatch), NeverOpens()
-    spec = {**SPEC, **MORE, "mode": Mode.EXACTLY_ONCE, "rival_of": rival}
     wanted = rf"producer-1 lost {MOST_IN_A_ROW} producers in a row without an acked record, the last one by: init_tr"
     board = Board(tmp_path / "board")
     with Ledger(tmp_path, "producer-1.0") as book, pytest.raises(OnceproofError, match=wanted):
@@ -141,7 +158,7 @@ def test_a_producer_that_never_opens_is_given_up(
 def test_a_worker_that_waits_for_its_next_producer_stops_when_asked(tmp_path: Path) -> None:
     client, begun = NeverOpens(), time.monotonic()
     with Ledger(tmp_path, "producer-1.0") as book:
-        role = ProducerRole({**SPEC, **MORE}, Board(tmp_path / "board"))
+        role = ProducerRole(SPEC, Board(tmp_path / "board"))
         role.work(client, book, lambda: client.opened >= 3)
     assert client.opened == 3
     assert time.monotonic() - begun < 5
