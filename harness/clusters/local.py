@@ -14,13 +14,14 @@ from harness import provision
 from harness.clusters.base import abandoned_clusters, storage_format
 from harness.clusters.base.broker_properties import render, server_properties
 from harness.clusters.base.cluster import ServerCluster, must_be_sizes
+from harness.clusters.base.composition import with_powers
 from harness.clusters.base.options import PLAIN, Options
 from harness.clusters.base.security import Access, access
 from harness.clusters.disk import byteman
 from harness.clusters.links.links import Links
 from harness.clusters.links.mesh import Member, Mesh, Port
 from harness.clusters.links.toxiproxy import ToxiproxyProcess
-from harness.clusters.powers.local_nodes import LocalBroker, LocalNode
+from harness.clusters.powers.local_nodes import POWERS_OF_BROKERS, POWERS_OF_NODES, LocalBroker, LocalNode
 from harness.clusters.processes import programs as kafka_programs
 from harness.clusters.processes.java import Jvm, lay_out
 from harness.clusters.processes.programs import by_node, with_byteman
@@ -173,6 +174,11 @@ class LocalCluster(ServerCluster):
         jvm = self._programs(version)
         return with_byteman(jvm) if self._options.byteman else jvm
 
+    def _node_class(self, member: Member) -> type[LocalNode]:
+        """Return the class of a node with the powers that it can have."""
+        powers = POWERS_OF_BROKERS if member.broker else POWERS_OF_NODES
+        return with_powers(self._kind_of(member), powers, self._site())
+
     def _kind_of(self, member: Member) -> type[LocalNode]:
         return LocalBroker if member.broker else LocalNode
 
@@ -184,7 +190,8 @@ class LocalCluster(ServerCluster):
 
     def _make_node(self, member: Member, mesh: Mesh, links: Links) -> LocalNode:
         folder, jvm = self.folder / member.name, self._jvms[self._versions[member.name]]
-        node = self._kind_of(member)(member, mesh.address(member), links, folder, self._options, jvm)
+        kind = self._node_class(member)
+        node = kind(member, mesh.address(member), links, folder, self._options, jvm)
         hosts = mesh.hosts(member, socket.gethostname())
         data = plain_paths.seen_from(folder, folder / "data")
         node.lay_out_as = lambda version: lay_out(

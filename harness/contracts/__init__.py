@@ -47,13 +47,16 @@ from harness.contracts.nodes import (
 )
 from harness.contracts.outcomes import Mode, Outcome, Verdict
 from harness.contracts.powers import (
+    POWERS,
     DiskBreakable,
     DiskThrottleable,
     FolderBreakable,
     Killable,
+    Limited,
     MemoryStarvable,
     Pausable,
     PausableAndKillable,
+    PeerSeverable,
     PowerLosable,
     RequestHolding,
     Severable,
@@ -67,6 +70,7 @@ from harness.contracts.powers import (
 from harness.contracts.workload import Counters, Workload
 
 __all__ = [
+    "POWERS",
     "Arena",
     "Batch",
     "Bite",
@@ -92,6 +96,7 @@ __all__ = [
     "HeldRequests",
     "Killable",
     "Lane",
+    "Limited",
     "Link",
     "Memory",
     "MemoryStarvable",
@@ -103,6 +108,7 @@ __all__ = [
     "PartitionState",
     "Pausable",
     "PausableAndKillable",
+    "PeerSeverable",
     "PowerLosable",
     "Producer",
     "ProducerLost",

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from harness.clusters.base.broker_properties import server_properties
+from harness.clusters.base.composition import Site
 from harness.clusters.base.log_marks import LogMarks
 from harness.clusters.base.options import PLAIN, Options
 from harness.clusters.base.readiness import Readiness
@@ -42,6 +43,7 @@ class ServerCluster(ABC):
     _combined: bool
     _broker_settings: Mapping[str, str]
     _options: Options
+    _security: str = "plaintext"
     _steps_s: Mapping[str, float]
     _log_marks = LogMarks()
 
@@ -164,6 +166,9 @@ class ServerCluster(ABC):
 
     def _properties(self, mesh: Mesh, member: Member, data: Path, version: str) -> Mapping[str, str]:
         return server_properties(mesh, member, data, self._broker_settings, version)
+
+    def _site(self) -> Site:
+        return Site(self._options, self.folder, self._security)
 
     def _started(self) -> Mesh:
         if self._mesh is None or self._block is None:

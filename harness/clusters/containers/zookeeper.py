@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from harness.clusters.base.options import PLAIN, Options
+from harness.clusters.containers.broker import ContainerBroker, ContainerNode
 from harness.clusters.containers.cluster import DockerCluster
 from harness.clusters.containers.container import ImageJvm
 from harness.clusters.containers.host import Yard
-from harness.clusters.containers.nodes import ContainerBroker, ContainerNode
 from harness.clusters.ensemble.cluster import WithZooKeeper, must_be_ensemble, must_not_be_combined
 from harness.clusters.ensemble.server import RegisteredBroker, ZooKeeperServer
 from harness.clusters.links.mesh import Member
