@@ -198,20 +198,21 @@ class WorkerNode(Killable, Pausable, Protocol):
     def go_on(self) -> None: ...  # does nothing if it does not wait
 
 
-# What can be done to a node of a cluster; the other protocols here combine these or are of workers.
+# What can be done to a node of a cluster; those that end its process come first. The other protocols here combine these or
+# are of workers.
 POWERS: tuple[type, ...] = (
     Killable,
     Stoppable,
     Upgradable,
+    PowerLosable,
+    FolderBreakable,
     Pausable,
+    DiskBreakable,
+    DiskThrottleable,
     Severable,
     PeerSeverable,
     Shapeable,
     RequestHolding,
-    DiskBreakable,
-    DiskThrottleable,
-    FolderBreakable,
-    PowerLosable,
     Skewable,
     Starvable,
     MemoryStarvable,

@@ -40,7 +40,8 @@ from harness.kafka.topics import PROBE_TOPIC
 from harness.scenario import Scenario
 from harness.schedule import once
 from harness.targets import leader_of
-from harness.testing.check_cluster import check_severable, check_started
+from harness.testing.check_cluster import check_started
+from harness.testing.powers.links import check_severable
 from harness.waiting import wait_until
 from suites.harness_checks.test_existing import files_with, onceproof
 from suites.scenarios.matrix import crossed
@@ -121,7 +122,7 @@ def test_links_pass_and_are_cut_through_tls(one: LocalCluster) -> None:
     assert isinstance(node, Shapeable)
     lane = node.links()[0]
     assert lane.source in list(Lane), "with one broker all links are those of clients"
-    check_severable(node)
+    check_severable(one, node)
     talk = node.talk(lane, Questions(count=200, padding=1000, at_once=50, limit_s=30.0))
     assert (talk.ending, talk.answers) == (Ending.ANSWERED, 200)
     with node.long_question(lane, PROBE_TOPIC, 0, 3.0) as answered:

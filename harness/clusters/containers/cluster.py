@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from harness import provision
 from harness.clusters.base import abandoned_clusters, storage_format
 from harness.clusters.base.broker_properties import render
-from harness.clusters.base.cluster import ServerCluster, must_be_sizes
+from harness.clusters.base.cluster import ServerCluster
 from harness.clusters.base.composition import with_powers
 from harness.clusters.base.options import PLAIN, Options
 from harness.clusters.containers.broker import ContainerBroker, ContainerNode
@@ -70,38 +70,31 @@ class DockerCluster(ServerCluster):
         broker_settings: Mapping[str, str] = {},
         options: Options = PLAIN,
     ) -> None:
-        must_be_sizes(brokers, controllers)
         if options.clocks:
             raise UsageError("--cluster docker: the clocks of containers cannot be set; use --cluster local")
         if options.log_folders > 1:
             raise UsageError("--cluster docker: brokers have one log folder each; use --cluster local")
         must_be_release(kafka_version)
         self._must_fit(kafka_version)
-        self.folder = folder.absolute()
+        super().__init__(
+            folder,
+            brokers=brokers,
+            controllers=controllers,
+            combined=combined,
+            broker_settings=broker_settings,
+            options=options,
+        )
         must_be_plain(self.folder, "--cluster docker: containers cannot have the folder")
-        self._members = self._lay_out(brokers, controllers, combined)
-        self._combined = combined
         self._kafka_version = kafka_version
         self._chosen_image = image
-        self._broker_settings = dict(broker_settings)
-        self._options = options
-        self._registration: abandoned_clusters.Registration | None = None
         self._yard: Yard | None = None
         self._nodes: list[ContainerNode] = []
         self._images: dict[str, str] = {}
         self._engine: Mapping[str, Any] = {}
-        self._steps_s: dict[str, float] = {}
 
     @classmethod
-    def chosen(cls, choice: Choice, folder: Path) -> Self:
-        return cls(
-            folder,
-            combined=choice.combined,
-            kafka_version=choice.kafka,
-            image=choice.image,
-            broker_settings=choice.settings,
-            options=choice.options,
-        )
+    def _settings_of(cls, choice: Choice) -> dict[str, Any]:
+        return {**super()._settings_of(choice), "image": choice.image}
 
     def _start(self) -> None:
         must_be_plain(cache_dir(), "--cluster docker: containers cannot have the cache folder")

@@ -14,14 +14,16 @@ from harness.clusters.powers.links import PeerLinked
 from harness.clusters.powers.log_folders import Foldered
 from harness.clusters.powers.memory import SqueezedProcess
 from harness.clusters.powers.version import Upgraded
+from harness.clusters.processes.kafka_process import KafkaProcess
 from harness.contracts import DiskThrottleable
 
 # A process joins its memory group before its share of CPU time is limited again, so Starved comes first.
-POWERS_OF_NODES = (Clocked, Starved, SqueezedProcess)
-POWERS_OF_BROKERS = (Foldered, PowerLosing, DiskedProcess, Holding, *POWERS_OF_NODES)
+POWERS_OF_ZOOKEEPERS = (Clocked, Starved, SqueezedProcess)
+POWERS_OF_CONTROLLERS = (*POWERS_OF_ZOOKEEPERS, Upgraded)
+POWERS_OF_BROKERS = (Foldered, PowerLosing, DiskedProcess, Holding, *POWERS_OF_CONTROLLERS)
 
 
-class LocalNode(PeerLinked, Upgraded):
+class LocalNode(PeerLinked, KafkaProcess):
     """A node; without additions, a controller."""
 
     lacks: ClassVar[Mapping[type, str]] = {
