@@ -54,10 +54,19 @@ class AtMoment:
     def __post_init__(self) -> None:
         Moment(self.moment)  # raises an error that lists the moments
         object.__setattr__(self, "inner", fault_of(self.what))
+        object.__setattr__(self, "needs", self.inner.needs)
 
     @property
     def deletes(self) -> bool:
         return bool(getattr(self.inner, "deletes", False))
+
+    @property
+    def requests(self) -> tuple[str, ...]:
+        return tuple(getattr(self.inner, "requests", ()))
+
+    @property
+    def reads_logs(self) -> bool:
+        return bool(getattr(self.inner, "reads_logs", False))
 
     @contextmanager
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:

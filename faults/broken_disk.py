@@ -10,7 +10,7 @@ from typing import Any
 from faults._cases import Case
 from faults._disk import DeadDisk
 from faults._folder import broken_folder, folder_healed
-from harness.contracts import Arena, Bite, DiskHarm, Healing, Node
+from harness.contracts import Arena, Bite, DiskHarm, FolderBreakable, Healing, Node
 from harness.errors import UsageError
 from harness.targets import leader_of
 
@@ -33,6 +33,8 @@ class BrokenDisk(DeadDisk):
                 f"broken_disk: folder={self.folder} is not a folder that a broker can run without;"
                 " choose 2 or more, or 0 for the whole disk"
             )
+        if self.folder:
+            object.__setattr__(self, "needs", FolderBreakable)
 
     @property
     def harm(self) -> DiskHarm:

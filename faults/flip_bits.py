@@ -31,6 +31,7 @@ class FlipBits:
 
     segment: str = "newest"
     needs: ClassVar[type] = Killable
+    reads_logs: ClassVar[bool] = True
     ways: ClassVar[Mapping[str, str]] = {"files": "brokers whose log folders are on this machine"}
     bites_when: ClassVar[str] = (
         "each target has a batch with a wrong checksum while it is down, and starts again"

@@ -13,7 +13,19 @@ from faults._actors import Actors, name_of_hold, severable
 from faults._cases import Case
 from faults._measure import Leadership, probe_all, wait_whole
 from faults._shapes import Pairs, Wiring
-from harness.contracts import Arena, Bite, Cut, Direction, Healing, Lane, Link, Node, Severable, Shapeable
+from harness.contracts import (
+    Arena,
+    Bite,
+    Cut,
+    Direction,
+    Healing,
+    Lane,
+    Link,
+    Node,
+    PeerSeverable,
+    Severable,
+    Shapeable,
+)
 from harness.errors import ClusterError, UsageError
 from harness.targets import leader_of
 
@@ -25,6 +37,7 @@ PARTITIONS: Mapping[str, Callable[[Wiring, Collection[str]], Pairs]] = {
     "bridge": _shapes.bridge,
 }
 SHAPES = ("isolate", "replication", "answers", "halves", "ring", "bridge", "clients", "controllers")
+_LANES_ONLY = ("answers", "clients")
 _WHOLE_CLUSTER = ("halves", "ring", "bridge")
 _WAY = "link mesh"
 _ANSWERED_AFTER_S = 3.0  # after all cuts are made
@@ -58,6 +71,8 @@ class Sever:
     def __post_init__(self) -> None:
         if self.shape not in SHAPES:
             raise UsageError(f"sever: unknown shape {self.shape!r}; choose one of {', '.join(SHAPES)}")
+        if self.shape not in _LANES_ONLY:
+            object.__setattr__(self, "needs", PeerSeverable)
         if self.shape == "answers" and self.direction is Direction.REQUESTS:
             raise UsageError("sever: shape 'answers' cuts answers, not requests; leave out direction")
 

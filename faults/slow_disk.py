@@ -16,7 +16,7 @@ from faults._cases import Case
 from faults._disk import WAYS, wait_takes_records
 from faults._measure import able, wait_whole
 from faults._throttled_disk import Throttle
-from harness.contracts import Arena, Bite, DiskBreakable, DiskFault, DiskHarm, Healing, Node
+from harness.contracts import Arena, Bite, DiskBreakable, DiskFault, DiskHarm, DiskThrottleable, Healing, Node
 from harness.errors import ClusterError, UsageError
 from harness.targets import leader_of
 
@@ -59,6 +59,8 @@ class SlowDisk:
             )
         if self.rate_kb_s and self.harm == "append":
             raise UsageError("slow_disk: rate_kb_s needs harm=fsync or harm=read; appends go to memory")
+        if self.rate_kb_s:
+            object.__setattr__(self, "needs", DiskThrottleable)
 
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> AbstractContextManager[Bite]:
         return self._throttle.hold(arena, nodes) if self.rate_kb_s else self._hold_delay(arena, nodes)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from faults import _short_of_memory
 from faults._cases import Case
 from faults._measure import able, wait_whole
-from harness.contracts import Arena, Bite, Healing, Node, Starvable
+from harness.contracts import Arena, Bite, Healing, MemoryStarvable, Node, Starvable
 from harness.errors import FaultError, UsageError
 from harness.targets import leader_of
 
@@ -49,6 +49,8 @@ class Starve:
             )
         if self.memory_mb is not None and not 4 <= self.memory_mb <= 64:
             raise UsageError(f"starve: memory_mb={self.memory_mb:g} cannot be measured; choose 4 to 64")
+        if self.memory_mb is not None:
+            object.__setattr__(self, "needs", MemoryStarvable)
 
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> AbstractContextManager[Bite]:
         if self.memory_mb is not None:

@@ -26,6 +26,7 @@ class TruncateLog:
 
     cut_bytes: int = 4096
     needs: ClassVar[type] = Killable
+    reads_logs: ClassVar[bool] = True
     ways: ClassVar[Mapping[str, str]] = {"files": "brokers whose log folders are on this machine"}
     bites_when: ClassVar[str] = (
         "the log of each target ends at a lower offset than before, and the broker starts with it"

@@ -21,10 +21,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 
-from harness.contracts import Arena, Bite, Cluster, Mode, Node, WorkerNode
+from harness.contracts import Arena, Bite, Cluster, Limited, Mode, Node, ReplicaLogs, Skewable, WorkerNode
 from harness.errors import FaultError
 from harness.kafka.optional_requests import TRANSACTIONS
 from harness.ledger.journal import EventLog
+from harness.provision import faketime
 from harness.runtime import signals
 from harness.scenario import Scenario
 from harness.schedule import Schedule, Window
@@ -217,25 +218,29 @@ _REQUESTS: Mapping[Mode, Sequence[str]] = {
 
 
 def why_not_applicable(scenario: Scenario, cluster: Cluster) -> str | None:
-    """Return why a scenario cannot be run on a cluster: a power that no node has, or a request that its brokers lack.
-
-    None: it can be tried. Only an existing cluster may lack something; for our own clusters that is a bug.
+    """Return why a scenario cannot be run on a cluster, with the remedy: a request that its brokers lack, or a power that
+    no node has because of the kind of cluster, its options or this machine. None: it can be tried.
     """
-    described = cluster.describe()
-    if described["kind"] != "existing":
-        return None
-    absent = set(described.get("lacking", ()))
-    if missing := [name for name in _REQUESTS[scenario.mode] if name in absent]:
-        return f"{scenario.name}: {scenario.mode} needs {missing[0]}, which the brokers do not offer"
+    absent = set(cluster.describe().get("lacking", ()))
+    asked = {str(scenario.mode): _REQUESTS[scenario.mode]}
+    asked |= {str(window.fault): getattr(window.fault, "requests", ()) for window in scenario.schedule}
+    for what, requests in asked.items():
+        if missing := [name for name in requests if name in absent]:
+            return f"{scenario.name}: {what} needs {missing[0]}, which the brokers do not offer"
     for window in scenario.schedule:
-        needs, target = window.fault.needs, window.on
-        if missing := [name for name in getattr(window.fault, "requests", ()) if name in absent]:
-            return f"{scenario.name}: {window.fault} needs {missing[0]}, which the brokers do not offer"
-        if needs in (Node, WorkerNode) or window.worker:
-            continue
-        if not any(isinstance(node, needs) for node in cluster.nodes()):
-            return (
-                f"{scenario.name}: {window.fault} on {target} needs a power that no node of this cluster has "
-                f"({needs.__name__}); --powers FILE.toml gives nodes powers by commands"
-            )
+        if reason := _why_no_power(window, cluster):
+            return f"{scenario.name}: {window.fault} on {window.on} needs {reason}"
     return None
+
+
+def _why_no_power(window: Window, cluster: Cluster) -> str | None:
+    needs, nodes = window.fault.needs, cluster.nodes()
+    if window.worker:  # the same on every cluster
+        return faketime.trouble() if needs is Skewable else None
+    if getattr(window.fault, "reads_logs", False) and not isinstance(cluster, ReplicaLogs):
+        return "log files of brokers, which are not readable from this machine"
+    if needs in (Node, WorkerNode) or any(isinstance(node, needs) for node in nodes):
+        return None
+    limits = [node.lacks for node in nodes if isinstance(node, Limited)]
+    reasons = dict.fromkeys(lacks[power] for lacks in limits for power in needs.__mro__ if power in lacks)
+    return "; ".join([f"a power that no node of this cluster has ({needs.__name__})", *reasons])

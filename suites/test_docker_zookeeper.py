@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,17 +11,22 @@ from harness import provision
 from harness.campaign import Campaign, Execute
 from harness.clusters.base.options import Options
 from harness.clusters.containers.zookeeper import DockerZooKeeperCluster
-from harness.contracts import Cluster, Direction, Fault, Mode, Severable
+from harness.clusters.links import packet_filter
+from harness.contracts import Cluster, Direction, Fault, Mode
 from harness.errors import UsageError
+from harness.injector import why_not_applicable
 from harness.provision.docker import engine as engines
 from harness.provision.docker.images import kafka_image
 from harness.provision.kafka import version_of
+from harness.scenario import Scenario
+from harness.schedule import once
 from harness.targets import Target
 from suites.support import zookeeper_cases as cases
 from suites.support.arena import BareArena
 from suites.support.sessions import started_campaign
 
-only_root_cuts = pytest.mark.skipif(os.geteuid() != 0, reason="only root cuts links between containers")
+NO_CUTS = packet_filter.trouble()
+only_root_cuts = pytest.mark.skipif(NO_CUTS is not None, reason=str(NO_CUTS))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -86,8 +90,9 @@ def test_without_a_quorum_no_leader_is_elected(arena: BareArena) -> None:
 @pytest.mark.conformance
 @pytest.mark.parametrize(("fault", "target"), cases.FAULTS, ids=str)
 def test_faults_on_the_ensemble_bite_and_heal(arena: BareArena, fault: Fault, target: Target) -> None:
-    if fault.needs is Severable and os.geteuid() != 0:
-        pytest.skip("only root cuts links between containers")
+    once_on_target = Scenario(name=str(fault), mode=Mode.AT_LEAST_ONCE, schedule=once(fault, on=target))
+    if why := why_not_applicable(once_on_target, arena.cluster):
+        pytest.skip(why)
     cases.check_bites_and_heals(arena, fault, target)
 
 

@@ -1,7 +1,7 @@
 """Every fault while producers and consumers run: the promises hold, and losses that no mode survives are found.
 
 The cluster has every power that this machine allows: FUSE disks under the brokers, adjustable clocks, two log folders per
-broker.
+broker. Faults that need a power which the nodes lack are skipped with the reason (harness.injector.why_not_applicable).
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ import pytest
 from harness.campaign import Campaign, Execute, Result
 from harness.clusters.base.options import Options
 from harness.clusters.disk.mount import trouble
-from harness.clusters.powers import memory
-from harness.contracts import Cluster, FolderBreakable, MemoryStarvable, Mode, Skewable, Verdict
+from harness.contracts import Cluster, Mode, Verdict
 from harness.fault_catalogue import MEASURED
 from harness.provision.docker.engine import find_engine
 from harness.provision.fuse import fuse
@@ -58,7 +57,7 @@ def _nothing_left(cluster: Cluster) -> Iterator[None]:
 
 
 def _marked(scenario: Scenario) -> Any:
-    """Mark a scenario: a few run with every change; some need FUSE disks."""
+    """Mark a scenario: a few run with every change."""
     mode, name = scenario.name.split("-", 1)
     marks = [pytest.mark.smoke] if name in SMOKE and mode == Mode.AT_LEAST_ONCE else []
     return pytest.param(scenario, marks=marks, id=scenario.name)
@@ -70,28 +69,8 @@ def _others_engine() -> bool:
     return found is not None and found.own is None
 
 
-def _must_be_possible(scenario: Scenario, cluster: Cluster) -> None:
-    if "skew_clock" in scenario.name and not any(isinstance(node, Skewable) for node in cluster.nodes()):
-        pytest.skip("the clocks of these nodes cannot be set")
-    if "one_folder" in scenario.name and not any(
-        isinstance(node, FolderBreakable) for node in cluster.nodes()
-    ):
-        pytest.skip("these brokers have one log folder each")
-    if "power_loss" in scenario.name and (why := trouble()):
-        pytest.skip(f"no loss of power here: {why}")
-    if "starve-memory" in scenario.name and not any(
-        isinstance(node, MemoryStarvable) for node in cluster.nodes()
-    ):
-        pytest.skip("the memory of these nodes cannot be taken away")
-    if "starve-memory" in scenario.name and (why := memory.trouble()):
-        pytest.skip(f"memory cannot be taken away here: {why}")
-
-
 @pytest.mark.parametrize("scenario", [_marked(scenario) for scenario in scenarios()])
-def test_what_was_promised_holds(
-    execute: Execute, scenario: Scenario, cluster: Cluster, pytestconfig: pytest.Config
-) -> None:
-    _must_be_possible(scenario, cluster)
+def test_what_was_promised_holds(execute: Execute, scenario: Scenario, pytestconfig: pytest.Config) -> None:
     result = execute(scenario)
     assert result.verdict is Verdict.HELD, result.explain()
     assert result.count("acked") > 0
@@ -100,10 +79,7 @@ def test_what_was_promised_holds(
 
 
 @pytest.mark.parametrize("scenario", CONTROLS, ids=lambda s: s.name.removeprefix("control-"))
-def test_a_loss_that_no_mode_survives_is_found(
-    execute: Execute, scenario: Scenario, cluster: Cluster
-) -> None:
-    _must_be_possible(scenario, cluster)
+def test_a_loss_that_no_mode_survives_is_found(execute: Execute, scenario: Scenario) -> None:
     result = execute(scenario)
     assert result.as_expected, result.explain()
 

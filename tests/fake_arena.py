@@ -52,6 +52,9 @@ class FakeNode:
         inner = [link for peer in self.peers for link in (Link(self.name, peer), Link(peer, self.name))]
         return [*inner, Link(Lane.PRODUCE.value, self.name), Link(Lane.CONSUME.value, self.name)]
 
+    def peer_links(self) -> Sequence[Link]:
+        return [link for link in self.links() if link.source not in list(Lane)]
+
     def sever(self, cuts: Sequence[Cut], by: str = "") -> None:
         self.calls.append("sever")
         if not self.stubborn:

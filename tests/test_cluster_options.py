@@ -7,17 +7,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
 from faults.at_moment import AtMoment
 from faults.slow_disk import SlowDisk
 from harness.cluster_options import Choice, by_byteman, faults_by_byteman, laid_out_for
 from harness.clusters.base.options import Options
 from harness.clusters.links.mesh import Member
-from harness.clusters.powers.disk import Disked
 from harness.clusters.processes.java import Jvm
-from harness.contracts import DiskFault, DiskHarm, Mode
-from harness.errors import FaultError
+from harness.contracts import Mode
 from harness.pytest_plugin.sessions import needs_byteman
 from harness.scenario import Scenario
 from harness.schedule import once
@@ -73,9 +69,3 @@ def test_a_broker_starts_without_an_agent_unless_the_option_is_set(tmp_path: Pat
     assert agents(controller, True) == []
     assert agents(broker, True) == ["-javaagent:byteman.jar=script:disk.btm"], "no listener"
     assert replace(jvm, agent=None).command(broker, tmp_path, byteman=True)
-
-
-def test_a_disk_without_the_agent_is_an_error_that_names_the_option() -> None:
-    node = SimpleNamespace(options=Options(), name="broker-1", _by_fuse=lambda how: False)
-    with pytest.raises(FaultError, match=r"broker-1 cannot be full: .*Options\(byteman=True\)"):
-        Disked.break_disk(node, DiskFault(DiskHarm.FULL, 0, "orders"))  # type: ignore[arg-type]

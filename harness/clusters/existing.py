@@ -11,7 +11,6 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from confluent_kafka import KafkaException
@@ -19,6 +18,7 @@ from confluent_kafka.admin import AdminClient
 
 from harness.clusters.base.log_marks import LogMarks
 from harness.clusters.base.options import PLAIN
+from harness.clusters.base.started import StartedByWith
 from harness.clusters.external import created_objects
 from harness.clusters.external.client_properties import read_properties, secrets_in
 from harness.clusters.external.discovery import Finding, servers
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _PREFIX = re.compile(r"[A-Za-z0-9._-]{1,60}")
 
 
-class ExistingCluster:
+class ExistingCluster(StartedByWith):
     """`bootstrap` is HOST:PORT,…; `client_config` the file with the client settings; `powers` the file with commands."""
 
     def __init__(
@@ -95,15 +95,6 @@ class ExistingCluster:
             prefix=choice.prefix,
             keep_topics=choice.keep_topics,
         )
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
     def start(self) -> None:
         """Find the nodes, check the permissions, and delete what crashed sessions left on the cluster."""

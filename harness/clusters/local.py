@@ -5,22 +5,29 @@ from __future__ import annotations
 import shutil
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from harness import provision
 from harness.clusters.base import abandoned_clusters, storage_format
 from harness.clusters.base.broker_properties import render, server_properties
-from harness.clusters.base.cluster import ServerCluster, must_be_sizes
+from harness.clusters.base.cluster import ServerCluster
+from harness.clusters.base.composition import Power, with_powers
 from harness.clusters.base.options import PLAIN, Options
 from harness.clusters.base.security import Access, access
 from harness.clusters.disk import byteman
 from harness.clusters.links.links import Links
 from harness.clusters.links.mesh import Member, Mesh, Port
 from harness.clusters.links.toxiproxy import ToxiproxyProcess
-from harness.clusters.powers.local_nodes import LocalBroker, LocalNode
+from harness.clusters.powers.local_nodes import (
+    POWERS_OF_BROKERS,
+    POWERS_OF_CONTROLLERS,
+    LocalBroker,
+    LocalNode,
+)
+from harness.clusters.powers.version import Upgraded
 from harness.clusters.processes import programs as kafka_programs
 from harness.clusters.processes.java import Jvm, lay_out
 from harness.clusters.processes.programs import by_node, with_byteman
@@ -61,36 +68,29 @@ class LocalCluster(ServerCluster):
         security: str = "plaintext",
         certificate_days: int = 30,
     ) -> None:
-        must_be_sizes(brokers, controllers)
-        self.folder = folder.absolute()
-        self._members = self._lay_out(brokers, controllers, combined)
-        self._combined = combined
+        super().__init__(
+            folder,
+            brokers=brokers,
+            controllers=controllers,
+            combined=combined,
+            broker_settings=broker_settings,
+            options=options,
+        )
         self._versions = by_node([member.name for member in self._members], kafka_version, mixed)
         for version in self._versions.values():
             self._must_fit(version)
         self._programs = programs or (_exactly if mixed else _programs)
-        self._broker_settings = dict(broker_settings)
         self._keep = keep
-        self._options = options
         self._security, self._certificate_days = security, certificate_days
         self._access: Access | None = None
-        self._registration: abandoned_clusters.Registration | None = None
         self._toxiproxy: ToxiproxyProcess | None = None
         self._jvms: dict[str, Jvm] = {}  # by version
         self._nodes: list[LocalNode] = []
-        self._steps_s: dict[str, float] = {}
 
     @classmethod
-    def chosen(cls, choice: Choice, folder: Path) -> Self:
-        return cls(
-            folder,
-            combined=choice.combined,
-            kafka_version=choice.kafka,
-            mixed=choice.mixed_versions(),
-            broker_settings=choice.settings,
-            options=choice.options,
-            security=choice.security,
-        )
+    def _settings_of(cls, choice: Choice) -> dict[str, Any]:
+        own = {"mixed": choice.mixed_versions(), "security": choice.security}
+        return {**super()._settings_of(choice), **own}
 
     def _start(self) -> None:
         abandoned_clusters.sweep_stale()
@@ -150,7 +150,8 @@ class LocalCluster(ServerCluster):
 
     def _running_versions(self) -> str:
         """Return the versions that the nodes report, oldest first; the configured ones if none has reported yet."""
-        reported = {node.version() for node in self._nodes} - {UNKNOWN_VERSION}
+        upgradable = [node for node in self._nodes if isinstance(node, Upgraded)]
+        reported = {node.version() for node in upgradable} - {UNKNOWN_VERSION}
         meant = {jvm.kafka_version for jvm in self._jvms.values()} or set(self._versions.values())
         return ", ".join(sorted(reported or meant, key=numbers_of))
 
@@ -173,6 +174,13 @@ class LocalCluster(ServerCluster):
         jvm = self._programs(version)
         return with_byteman(jvm) if self._options.byteman else jvm
 
+    def _node_class(self, member: Member) -> type[LocalNode]:
+        """Return the class of a node with the powers that it can have."""
+        return with_powers(self._kind_of(member), self._powers_of(member), self._site())
+
+    def _powers_of(self, member: Member) -> Sequence[type[Power]]:
+        return POWERS_OF_BROKERS if member.broker else POWERS_OF_CONTROLLERS
+
     def _kind_of(self, member: Member) -> type[LocalNode]:
         return LocalBroker if member.broker else LocalNode
 
@@ -184,14 +192,17 @@ class LocalCluster(ServerCluster):
 
     def _make_node(self, member: Member, mesh: Mesh, links: Links) -> LocalNode:
         folder, jvm = self.folder / member.name, self._jvms[self._versions[member.name]]
-        node = self._kind_of(member)(member, mesh.address(member), links, folder, self._options, jvm)
+        kind = self._node_class(member)
+        node = kind(member, mesh.address(member), links, folder, self._options, jvm)
         hosts = mesh.hosts(member, socket.gethostname())
         data = plain_paths.seen_from(folder, folder / "data")
-        node.lay_out_as = lambda version: lay_out(
-            folder, render(self._properties(mesh, member, data, version)), hosts
-        )
-        node.programs_of = _exactly
-        node.lay_out_as(jvm.kafka_version)
+
+        def lay_out_as(version: str) -> None:
+            lay_out(folder, render(self._properties(mesh, member, data, version)), hosts)
+
+        lay_out_as(jvm.kafka_version)
+        if isinstance(node, Upgraded):
+            node.lay_out_as, node.programs_of = lay_out_as, _exactly
         if self._options.byteman:
             byteman.lay_out(folder)
         node.security = self._access.security if self._access is not None else None

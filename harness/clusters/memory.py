@@ -16,6 +16,7 @@ from subprocess import Popen
 from typing import Any, Self
 
 from harness.clusters.base.log_marks import LogMarks
+from harness.clusters.base.started import StartedByWith
 from harness.contracts import BrokerPlace, Lane, Node, PartitionState, TopicSettings
 from harness.errors import ClusterError, UsageError
 from harness.processes import child_process
@@ -25,19 +26,12 @@ PARTITIONS = 4  # chosen by the mock brokers for a new topic
 ROOT = Path(__file__).resolve().parents[2]
 
 
-class MemoryCluster:
+class MemoryCluster(StartedByWith):
     def __init__(self, folder: Path, *, brokers: int = 3) -> None:
         self.folder, self._brokers = folder, brokers
         self._process: Popen[bytes] | None = None
         self._bootstrap = ""
         self._log_marks = LogMarks()
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
 
     def start(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)

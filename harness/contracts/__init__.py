@@ -47,13 +47,16 @@ from harness.contracts.nodes import (
 )
 from harness.contracts.outcomes import Mode, Outcome, Verdict
 from harness.contracts.powers import (
+    POWERS,
     DiskBreakable,
     DiskThrottleable,
     FolderBreakable,
     Killable,
+    Limited,
     MemoryStarvable,
     Pausable,
     PausableAndKillable,
+    PeerSeverable,
     PowerLosable,
     RequestHolding,
     Severable,
@@ -74,6 +77,7 @@ from harness.contracts.workload import (
 )
 
 __all__ = [
+    "POWERS",
     "Arena",
     "Batch",
     "Bite",
@@ -99,6 +103,7 @@ __all__ = [
     "HeldRequests",
     "Killable",
     "Lane",
+    "Limited",
     "Link",
     "MemberSpec",
     "Memory",
@@ -111,6 +116,7 @@ __all__ = [
     "PartitionState",
     "Pausable",
     "PausableAndKillable",
+    "PeerSeverable",
     "PowerLosable",
     "Producer",
     "ProducerLost",

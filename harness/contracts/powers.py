@@ -23,6 +23,14 @@ from harness.contracts.workload import Counters
 
 
 @runtime_checkable
+class Limited(Node, Protocol):
+    """A node that says why it does not have other powers."""
+
+    @property
+    def lacks(self) -> Mapping[type, str]: ...  # by protocol: the reason and the remedy
+
+
+@runtime_checkable
 class Killable(Node, Protocol):
     def kill(self) -> None: ...  # returns when the process is gone
     def restart(self) -> None: ...  # idempotent: does nothing to a node that runs
@@ -71,6 +79,13 @@ class Severable(Node, Protocol):
     def sever(self, cuts: Sequence[Cut], by: str = "") -> None: ...  # `by`: owner of the cuts
     def mend(self, by: str | None = None) -> None: ...  # idempotent; None: the cuts of all owners
     def passes(self, link: Link) -> Mapping[Direction, bool]: ...  # a probe: do bytes get through, each way?
+
+
+@runtime_checkable
+class PeerSeverable(Severable, Protocol):
+    """A node whose links with other nodes can be cut, not only those with clients."""
+
+    def peer_links(self) -> Sequence[Link]: ...  # those of `links` that connect two nodes
 
 
 @runtime_checkable
@@ -187,3 +202,24 @@ class WorkerNode(Killable, Pausable, Protocol):
     ) -> None: ...  # ask it to wait at the next such moment (harness.workers.breakpoints)
     def waits(self) -> bool: ...  # True while it waits at that moment
     def go_on(self) -> None: ...  # does nothing if it does not wait
+
+
+# What can be done to a node of a cluster; those that end its process come first. The other protocols here combine these or
+# are of workers.
+POWERS: tuple[type, ...] = (
+    Killable,
+    Stoppable,
+    Upgradable,
+    PowerLosable,
+    FolderBreakable,
+    Pausable,
+    DiskBreakable,
+    DiskThrottleable,
+    Severable,
+    PeerSeverable,
+    Shapeable,
+    RequestHolding,
+    Skewable,
+    Starvable,
+    MemoryStarvable,
+)

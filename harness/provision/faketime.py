@@ -45,10 +45,22 @@ def find_faketime(root: Path = Path("/")) -> Path | None:
     return place / _LIBRARY if _whole(place) else None
 
 
-def _unpack(into: Path, progress: Progress) -> None:
+def trouble() -> str | None:
+    """Return why this machine can have no libfaketime; None if it has it or can fetch it. Fetches nothing."""
+    try:
+        return None if find_faketime() is not None else _why_not_fetched()
+    except SetupError as error:
+        return str(error)
+
+
+def _why_not_fetched() -> str | None:
     missing = [name for name in ("apt-get", "dpkg-deb") if shutil.which(name) is None]
-    if missing:
-        raise SetupError(f"{PACKAGE} cannot be fetched without {' and '.join(missing)}: {BY_HAND}")
+    return f"{PACKAGE} cannot be fetched without {' and '.join(missing)}: {BY_HAND}" if missing else None
+
+
+def _unpack(into: Path, progress: Progress) -> None:
+    if why := _why_not_fetched():
+        raise SetupError(why)
     with (
         tempfile.TemporaryDirectory(prefix="deb-", dir=into) as name,
         timed(f"fetching {PACKAGE} by apt-get", progress),

@@ -3,38 +3,26 @@
 from __future__ import annotations
 
 import json
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 
-from harness.contracts import (
-    Cluster,
-    Cut,
-    Direction,
-    DiskBreakable,
-    DiskFault,
-    DiskHarm,
-    Killable,
-    Lane,
-    Pausable,
-    Severable,
-)
-from harness.waiting import wait_until
+from harness.contracts import POWERS, Cluster, Killable, Lane
+from harness.testing import powers
 
-BOTH_WAYS = {Direction.REQUESTS: True, Direction.ANSWERS: True}
+Check = Callable[..., None]  # of a cluster, a node, and the seconds that an effect may take
 
 
 def check_cluster(cluster: Cluster, logs: Path) -> None:
     """Check everything: the metadata of a started cluster, the powers of its nodes, and its end."""
     check_started(cluster)
+    checks = checks_of_powers()
     for node in cluster.nodes():
-        if isinstance(node, Severable):
-            check_severable(node)
-        if isinstance(node, DiskBreakable):
-            check_disk_breakable(cluster, node)
-        if isinstance(node, Pausable):
-            check_pausable(node)
-        if isinstance(node, Killable):
-            check_killable(cluster, node)
+        for power in reversed(POWERS):  # those that end the process come last
+            if isinstance(node, power):
+                checks[power](cluster, node)
+    assert list(cluster.residue()) == [], "nothing is left of the checks"
     check_stop(cluster, logs)
 
 
@@ -51,81 +39,10 @@ def check_started(cluster: Cluster) -> None:
     json.dumps(cluster.describe())
 
 
-def check_severable(node: Severable) -> None:
-    """Check that each kind of cut affects its direction and link only, and that mending is idempotent."""
-    links = list(node.links())
-    assert links, f"{node.name} has links"
-    assert all(node.name in (link.source, link.destination) for link in links)
-    node.mend()
-    chosen, *others = links
-    for direction in Direction:
-        try:
-            node.sever([Cut(chosen, direction)])
-            passing = dict(node.passes(chosen))
-            expected = {
-                Direction.REQUESTS: direction is Direction.ANSWERS,
-                Direction.ANSWERS: direction is Direction.REQUESTS,
-            }
-            assert {way: passing[way] for way in expected} == expected, f"{chosen} cut {direction}: {passing}"
-            with ThreadPoolExecutor(max_workers=max(1, len(others))) as pool:
-                untouched = dict(zip(others, pool.map(node.passes, others), strict=True))
-            assert all(all(ways.values()) for ways in untouched.values()), (
-                f"{chosen} is cut, only it: {untouched}"
-            )
-        finally:
-            node.mend()
-            node.mend()
-        wait_until(lambda: all(node.passes(chosen).values()), 20.0, f"{chosen} does not pass after mending")
-
-
-def check_disk_breakable(cluster: Cluster, node: DiskBreakable) -> None:
-    """Check that an append takes at least the delay while the disk is broken, and less afterwards."""
-    view = cluster.view()
-    node.mend_disk()
-    try:
-        node.break_disk(DiskFault(DiskHarm.SLOW_APPEND, delay_ms=200, topics_prefix="no-such-topic"))
-        assert min(view.produce_round_trip_ms(node.name) for _ in range(3)) >= 200
-    finally:
-        node.mend_disk()
-        node.mend_disk()
-    wait_until(lambda: view.produce_round_trip_ms(node.name) < 200, 20.0, f"{node.name} still appends slowly")
-
-
-def check_pausable(node: Pausable) -> None:
-    """Check that a paused node answers no requests, answers again when resumed, and that resuming is idempotent."""
-    node.resume()
-    if not isinstance(node, Severable):
-        return
-    towards = next(link for link in node.links() if link.destination == node.name)
-    try:
-        node.pause()
-        assert not node.passes(towards)[Direction.REQUESTS], f"{node.name} is paused and yet answers"
-    finally:
-        node.resume()
-        node.resume()
-    wait_until(
-        lambda: all(node.passes(towards).values()), 20.0, f"{node.name} does not answer after resuming"
-    )
-
-
-def check_killable(cluster: Cluster, node: Killable) -> None:
-    """Check that kill returns after the process has ended, restart after it has rejoined, and that both are idempotent."""
-    was_registered = node.name in cluster.view().registered_brokers()
-    node.restart()
-    assert node.running(), "restart leaves a running node alone"
-    try:
-        node.kill()
-        assert not node.running()
-        node.kill()
-    finally:
-        node.restart()
-    assert node.running()
-    if was_registered:
-        wait_until(
-            lambda: node.name in cluster.view().registered_brokers(),
-            30.0,
-            f"{node.name} is not registered again",
-        )
+def checks_of_powers() -> Mapping[type, Check]:
+    """Return the check of each power, found by listing harness/testing/powers."""
+    modules = [import_module(f"{powers.__name__}.{found.name}") for found in iter_modules(powers.__path__)]
+    return {power: check for module in modules for power, check in module.checks.items()}
 
 
 def check_stop(cluster: Cluster, logs: Path) -> None:

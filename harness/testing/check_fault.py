@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.contracts import Arena, Bite, Fault, Healing, Node
+from harness.schedule import fault_of
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,10 @@ def check_fault(fault: Fault, arena: Arena, nodes: Sequence[Node]) -> Checked:
     assert str(fault).isprintable()
     assert " " not in str(fault), f"{fault} is a word, as it becomes part of a test's id"
     assert json.loads(json.dumps(fault.describe()))["fault"] in str(fault)
-    assert hash(fault) == hash(fault), "faults are values"
+    twin = fault_of(json.loads(json.dumps(fault.describe())))
+    assert (twin, hash(twin)) == (fault, hash(fault)), (
+        "faults are values: equal to the one made from their description"
+    )
     assert all(isinstance(node, fault.needs) for node in nodes)
 
     assert fault.ways, "a fault lists its ways and their requirements"

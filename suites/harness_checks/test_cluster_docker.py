@@ -21,10 +21,8 @@ from harness.clusters.base.options import Options
 from harness.clusters.containers.cluster import DockerCluster
 from harness.clusters.containers.labels import OWNER
 from harness.clusters.containers.leftovers import sweep_containers
-from harness.clusters.powers import memory
 from harness.contracts import Cluster, Mode, Severable, Verdict
 from harness.errors import ClusterError
-from harness.machine import cgroup_io
 from harness.provision.docker import engine as engines
 from harness.provision.docker.engine_folders import left_behind
 from harness.provision.docker.private_engine import OwnEngine
@@ -99,10 +97,8 @@ def test_promises_hold_in_containers(execute: Execute, mode: Mode, fault: str) -
 
 @pytest.mark.parametrize("scenario", LITTLE, ids=lambda scenario: scenario.name)
 def test_promises_hold_in_containers_with_few_resources(
-    execute: Execute, scenario: Scenario, cluster: Cluster, tmp_path: Path
+    execute: Execute, scenario: Scenario, cluster: Cluster
 ) -> None:
-    if why := cgroup_io.trouble(tmp_path) if "slow_disk" in scenario.name else memory.trouble():
-        pytest.skip(why)
     result = execute(scenario)
     assert result.verdict is Verdict.HELD, result.explain()
     assert result.count("acked") > 0

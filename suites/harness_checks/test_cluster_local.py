@@ -15,12 +15,14 @@ import pytest
 
 from harness.clusters.base import abandoned_clusters
 from harness.clusters.base.options import Options
+from harness.clusters.disk import mount
 from harness.clusters.local import LocalCluster
 from harness.clusters.powers.local_nodes import LocalNode
 from harness.contracts import DiskBreakable, Killable, Pausable, Severable
 from harness.errors import ClusterError
 from harness.processes import child_process
-from harness.testing.check_cluster import check_cluster, check_severable, check_started, check_stop
+from harness.testing.check_cluster import check_cluster, check_started, check_stop
+from harness.testing.powers.links import check_severable
 from harness.waiting import wait_until
 
 HARNESS = """
@@ -48,9 +50,10 @@ def test_three_combined_nodes_start_and_leave_only_logs(
         assert described["rss_mb"] < 1000
         check_started(cluster)
         first = cluster.nodes()[0]
-        assert all(isinstance(first, power) for power in (Killable, Pausable, Severable, DiskBreakable))
+        assert all(isinstance(first, power) for power in (Killable, Pausable, Severable))
+        assert not isinstance(first, DiskBreakable), "it was started without Byteman and FUSE"
         assert isinstance(first, Severable)
-        check_severable(first)
+        check_severable(cluster, first)
     finally:
         check_stop(cluster, tmp_path / "logs")
     assert {log.name for log in (tmp_path / "logs").iterdir()} >= {"broker-3.log", "toxiproxy.log"}
@@ -60,7 +63,8 @@ def test_three_combined_nodes_start_and_leave_only_logs(
 @pytest.mark.conformance
 @pytest.mark.parametrize("combined", [True, False], ids=["combined", "isolated"])
 def test_passes_the_check_of_its_contract(tmp_path: Path, combined: bool) -> None:
-    cluster = LocalCluster(tmp_path / "cluster", combined=combined, options=Options(byteman=True))
+    every_power = Options(fuse=mount.trouble() is None, clocks=True, memory=True, byteman=True, log_folders=2)
+    cluster = LocalCluster(tmp_path / "cluster", combined=combined, options=every_power)
     cluster.start()
     try:
         described = cluster.describe()

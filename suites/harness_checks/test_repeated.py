@@ -22,7 +22,7 @@ from faults.pause import Pause
 from harness.campaign import Campaign, Result
 from harness.clusters.base.options import Options
 from harness.clusters.disk.mount import trouble
-from harness.contracts import Cluster, Mode, Verdict
+from harness.contracts import Cluster, Mode, PowerLosable, Verdict
 from harness.injector import why_not_applicable
 from harness.ledger.rundir import write_json
 from harness.processes import child_process
@@ -58,14 +58,18 @@ Repeat = Callable[[Scenario], Sequence[Result]]
 @pytest.fixture(scope="module")
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """A cluster; its disks can lose power only if a selected test needs that, since it costs processor time."""
-    loses_power = any("power_loss" in item.name for item in request.session.items)
-    options = Options(fuse=loses_power and _can_lose_power(request.config), byteman=True)
+    can_lose_power = request.config.getoption("--cluster") in (None, "local") and trouble() is None
+    options = Options(fuse=can_lose_power and any(map(_loses_power, request.session.items)), byteman=True)
     with started_cluster(request.config, options) as started:
         yield started
 
 
-def _can_lose_power(config: pytest.Config) -> bool:
-    return config.getoption("--cluster") in (None, "local") and trouble() is None
+def _loses_power(item: pytest.Item) -> bool:
+    call = getattr(item, "callspec", None)
+    scenario = call.params.get("scenario") if call is not None else None
+    return isinstance(scenario, Scenario) and any(
+        window.fault.needs is PowerLosable for window in scenario.schedule
+    )
 
 
 @pytest.fixture(scope="module")
@@ -147,8 +151,6 @@ def repeat(
     def run(scenario: Scenario) -> Sequence[Result]:
         if reason := why_not_applicable(scenario, cluster):
             pytest.skip(reason)
-        if "power_loss" in scenario.name and not _can_lose_power(request.config):
-            pytest.skip(f"no loss of power here: {trouble() or 'local clusters only'}")
         times = request.config.getoption("--times") or TIMES
         seed = request.config.getoption("--seed")
         began = time.monotonic()

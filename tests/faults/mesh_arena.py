@@ -12,7 +12,7 @@ from harness.clusters.base.options import PLAIN
 from harness.clusters.links.links import Links
 from harness.clusters.links.mesh import Mesh, Route, members
 from harness.clusters.links.toxiproxy import Toxiproxy
-from harness.clusters.powers.links import Linked
+from harness.clusters.powers.links import PeerLinked
 from harness.clusters.processes.java import Jvm
 from harness.clusters.processes.kafka_process import KafkaProcess
 from harness.contracts import Direction, Ending, Link, Node, PartitionState, Questions, Talk
@@ -99,7 +99,7 @@ class MemoryLinks(Links):
         yield lambda limit_s: limit_s > 0 and self.passes(link)[Direction.ANSWERS] and not self.answers_lost
 
 
-class LinkedProcess(Linked, KafkaProcess):
+class LinkedProcess(PeerLinked, KafkaProcess):
     """A server that is never started."""
 
 
@@ -120,7 +120,7 @@ class MeshCluster:
             for member in mesh.members
         ]
 
-    def __getitem__(self, name: str) -> Linked:
+    def __getitem__(self, name: str) -> PeerLinked:
         return next(node for node in self._nodes if node.name == name)
 
     def nodes(self) -> Sequence[Node]:

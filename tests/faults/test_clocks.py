@@ -15,7 +15,7 @@ import pytest
 
 from faults.skew_clock import SkewClock
 from harness import registry
-from harness.clusters.base.options import PLAIN, Options
+from harness.clusters.base.options import Options
 from harness.clusters.links.mesh import Mesh, members
 from harness.clusters.powers.clock import Clocked
 from harness.clusters.processes.kafka_process import KafkaProcess
@@ -142,14 +142,16 @@ class ClockedProcess(Clocked, KafkaProcess):
     """A server that is never started."""
 
 
-def clocked(folder: Path, options: Options) -> Clocked:
+def clocked(folder: Path) -> Clocked:
     mesh = Mesh(99, members(1, 1, True))
     member = mesh.members[0]
-    return ClockedProcess(member, mesh.address(member), cast(Any, None), folder, options, cast(Any, None))
+    return ClockedProcess(
+        member, mesh.address(member), cast(Any, None), folder, Options(clocks=True), cast(Any, None)
+    )
 
 
 def test_the_file_says_how_wrong_the_clock_is(tmp_path: Path) -> None:
-    node = clocked(tmp_path, Options(clocks=True))
+    node = clocked(tmp_path)
     node.skew_clock(-90.5)
     assert (tmp_path / "clock").read_text() == "-90.500\n"
     assert node.residue() == ["the clock of broker-1 is set wrong"]
@@ -159,21 +161,12 @@ def test_the_file_says_how_wrong_the_clock_is(tmp_path: Path) -> None:
 
 
 def test_a_drift_is_written_again_and_again_until_it_ends(tmp_path: Path) -> None:
-    node = clocked(tmp_path, Options(clocks=True))
+    node = clocked(tmp_path)
     node.skew_clock(100.0, 3.0)
     wait_until(lambda: float((tmp_path / "clock").read_text()) > 101, 10.0, "it does not drift")
     node.right_clock()
     time.sleep(0.6)
     assert (tmp_path / "clock").read_text() == "+0.000\n"
-
-
-def test_without_the_option_nothing_is_loaded_and_the_fault_says_why(tmp_path: Path) -> None:
-    node = clocked(tmp_path, PLAIN)
-    assert node.wrapped(["java"]) == ["java"]
-    with pytest.raises(FaultError, match="started without clocks"):
-        node.skew_clock(10)
-    node.right_clock()
-    assert not (tmp_path / "clock").exists()
 
 
 @pytest.fixture

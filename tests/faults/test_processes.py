@@ -21,7 +21,7 @@ from faults.restart import Restart
 from faults.rolling_restart import RollingRestart
 from faults.starve import Starve
 from harness import registry
-from harness.clusters.powers import cpu
+from harness.clusters.base.load import ask_for_more
 from harness.clusters.powers.cpu import Throttle, cpu_seconds
 from harness.contracts import (
     Counters,
@@ -338,13 +338,13 @@ def test_a_group_that_is_still_in_use_is_waited_for(machine: Path) -> None:
 def test_the_load_ends_in_time_and_raises_without_a_server() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         begun = time.monotonic()
-        cpu.ask_for_more(server.getsockname(), 0.5)  # never answered, as by a stopped process
+        ask_for_more(server.getsockname(), 0.5)  # never answered, as by a stopped process
         assert 0.4 <= time.monotonic() - begun < 5
         asked = server.accept()[0].recv(1 << 16)
         assert asked.count(b"onceproof-wire") > 10
         address = server.getsockname()
     with pytest.raises(FaultError, match="takes no load"):
-        cpu.ask_for_more(address, 0.5)
+        ask_for_more(address, 0.5)
 
 
 # --- kill with unread: TRUST T4 ---

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
+from harness.clusters.base import abandoned_clusters
 from harness.clusters.base.broker_properties import server_properties
+from harness.clusters.base.composition import Site
 from harness.clusters.base.log_marks import LogMarks
 from harness.clusters.base.options import PLAIN, Options
 from harness.clusters.base.readiness import Readiness
 from harness.clusters.base.security import Access
 from harness.clusters.base.server import Server
+from harness.clusters.base.started import StartedByWith
 from harness.clusters.base.view import LocalView
 from harness.clusters.links.links import Links
 from harness.clusters.links.mesh import Member, Mesh, members
@@ -26,44 +28,63 @@ from harness.machine.loopback_block import Block
 from harness.provision.kafka import numbers_of
 from harness.runtime import signals
 
+if TYPE_CHECKING:
+    from harness.cluster_options import Choice
+
 _FIRST_KRAFT = (3, 3)
 
 
-class ServerCluster(ABC):
+class ServerCluster(StartedByWith):
     """Each kind of cluster implements `_start` and `stop`; in between, `_nodes` are its servers."""
 
-    folder: Path
     _block: Block | None = None  # from its start to its stop
     _mesh: Mesh | None = None
     _toxiproxy: Toxiproxy | None = None
     _links: Links | None = None
     _nodes: Sequence[Server] = ()
-    _members: tuple[Member, ...]
-    _combined: bool
-    _broker_settings: Mapping[str, str]
-    _options: Options
-    _steps_s: Mapping[str, float]
+    _security: str = "plaintext"
+    _registration: abandoned_clusters.Registration | None = None
+    _steps_s: Mapping[str, float] = {}
     _log_marks = LogMarks()
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        brokers: int,
+        controllers: int,
+        combined: bool,
+        broker_settings: Mapping[str, str],
+        options: Options,
+    ) -> None:
+        must_be_sizes(brokers, controllers)
+        self.folder = folder.absolute()
+        self._members = self._lay_out(brokers, controllers, combined)
+        self._combined = combined
+        self._broker_settings = dict(broker_settings)
+        self._options = options
+
+    @classmethod
+    def chosen(cls, choice: Choice, folder: Path) -> Self:
+        """Return the cluster that the user's options ask for, not started yet."""
+        return cls(folder, **cls._settings_of(choice))
+
+    @classmethod
+    def _settings_of(cls, choice: Choice) -> dict[str, Any]:
+        """Return the arguments of the cluster that the user's options set."""
+        return {
+            "combined": choice.combined,
+            "kafka_version": choice.kafka,
+            "broker_settings": choice.settings,
+            "options": choice.options,
+        }
 
     @abstractmethod
     def _start(self) -> None:
         """Start the cluster; return when it was observed to be ready."""
 
     @abstractmethod
-    def stop(self) -> None:
-        """Stop the cluster, also after a partial start or none."""
-
-    @abstractmethod
     def describe(self) -> Mapping[str, Any]: ...
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
     def start(self) -> None:
         """Start the cluster; return when it was observed to be ready. After an error nothing is left running."""
@@ -164,6 +185,9 @@ class ServerCluster(ABC):
 
     def _properties(self, mesh: Mesh, member: Member, data: Path, version: str) -> Mapping[str, str]:
         return server_properties(mesh, member, data, self._broker_settings, version)
+
+    def _site(self) -> Site:
+        return Site(self._options, self.folder, self._security)
 
     def _started(self) -> Mesh:
         if self._mesh is None or self._block is None:

@@ -1,17 +1,21 @@
-"""A server of a cluster, as a process or in a container. Powers are mixed in, one file each; see harness.clusters.powers.local_nodes."""
+"""A server of a cluster, as a process or in a container. Powers are mixed in, one file each; see harness.clusters.base.composition."""
 
 from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
+from typing import ClassVar
 
+from harness.clusters.base.load import ask_for_more
 from harness.clusters.base.options import Options
 from harness.clusters.links.links import Links
 from harness.clusters.links.mesh import Member, Port
 from harness.errors import ClusterError, WaitTimeout
 from harness.kafka.protocol import raw_client
 from harness.kafka.protocol.security import Secured, Security
+from harness.kafka.topics import PROBE_TOPIC
 from harness.waiting import wait_until
 
 ASK_LIMIT_S = 2.0
@@ -25,6 +29,8 @@ class Server(ABC):
     """Killable, Stoppable and Pausable. Powers add to `residue` and `closed`; each kind of server (a process, a
     container) implements how it is launched and ended.
     """
+
+    lacks: ClassVar[Mapping[type, str]] = {}  # powers that this node does not have: the reason and the remedy
 
     def __init__(self, member: Member, address: str, links: Links, folder: Path, options: Options) -> None:
         self.member = member
@@ -136,6 +142,21 @@ class Server(ABC):
             return self._takes_part()
         except raw_client.WireError:
             return False
+
+    def reported_time_ms(self) -> int:
+        """Ask the server for its time. A controller reports its time only while it leads the quorum."""
+        if self.member.broker:
+            place = self.member.id - 1
+            return raw_client.append(self.control, PROBE_TOPIC, place, b"clock", timeout_s=10.0).time_ms
+        return raw_client.quorum_leader_time_ms(self.controller, ASK_LIMIT_S)
+
+    def keep_busy(self, for_s: float) -> None:
+        """Load the server with more requests than it can serve."""
+        ask_for_more(self.control if self.member.broker else self.controller, for_s)
+
+    def ask_for_memory(self, for_s: float) -> None:
+        """Load the server with work that uses memory."""
+        self.keep_busy(for_s)
 
     def complaint(self) -> str:
         """Return the last line of the log that reports trouble, and the path of the log."""

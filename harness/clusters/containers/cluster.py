@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import time
@@ -10,21 +9,24 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from harness import provision
 from harness.clusters.base import abandoned_clusters, storage_format
 from harness.clusters.base.broker_properties import render
-from harness.clusters.base.cluster import ServerCluster, must_be_sizes
+from harness.clusters.base.cluster import ServerCluster
+from harness.clusters.base.composition import with_powers
 from harness.clusters.base.options import PLAIN, Options
+from harness.clusters.containers.broker import ContainerBroker, ContainerNode
 from harness.clusters.containers.container import Contained, ImageJvm, java_of
 from harness.clusters.containers.host import ContainerSpec, Yard
 from harness.clusters.containers.labels import sweep_labelled
 from harness.clusters.containers.links import ContainerLinks
 from harness.clusters.containers.mesh import ContainerMesh
-from harness.clusters.containers.nodes import ContainerBroker, ContainerNode
+from harness.clusters.containers.nodes import OTHERS_ENGINE, POWERS_OF_BROKERS, POWERS_OF_NODES
 from harness.clusters.containers.toxiproxy import ToxiproxyContainer
 from harness.clusters.disk import byteman
+from harness.clusters.links import packet_filter
 from harness.clusters.links.mesh import Member, Port
 from harness.clusters.links.packet_filter import PacketLinks
 from harness.clusters.links.packet_rules import End
@@ -68,45 +70,37 @@ class DockerCluster(ServerCluster):
         broker_settings: Mapping[str, str] = {},
         options: Options = PLAIN,
     ) -> None:
-        must_be_sizes(brokers, controllers)
         if options.clocks:
             raise UsageError("--cluster docker: the clocks of containers cannot be set; use --cluster local")
+        if options.log_folders > 1:
+            raise UsageError("--cluster docker: brokers have one log folder each; use --cluster local")
         must_be_release(kafka_version)
         self._must_fit(kafka_version)
-        self.folder = folder.absolute()
+        super().__init__(
+            folder,
+            brokers=brokers,
+            controllers=controllers,
+            combined=combined,
+            broker_settings=broker_settings,
+            options=options,
+        )
         must_be_plain(self.folder, "--cluster docker: containers cannot have the folder")
-        self._members = self._lay_out(brokers, controllers, combined)
-        self._combined = combined
         self._kafka_version = kafka_version
         self._chosen_image = image
-        self._broker_settings = dict(broker_settings)
-        self._options = options
-        self._registration: abandoned_clusters.Registration | None = None
         self._yard: Yard | None = None
         self._nodes: list[ContainerNode] = []
         self._images: dict[str, str] = {}
         self._engine: Mapping[str, Any] = {}
-        self._steps_s: dict[str, float] = {}
 
     @classmethod
-    def chosen(cls, choice: Choice, folder: Path) -> Self:
-        return cls(
-            folder,
-            combined=choice.combined,
-            kafka_version=choice.kafka,
-            image=choice.image,
-            broker_settings=choice.settings,
-            options=choice.options,
-        )
+    def _settings_of(cls, choice: Choice) -> dict[str, Any]:
+        return {**super()._settings_of(choice), "image": choice.image}
 
     def _start(self) -> None:
         must_be_plain(cache_dir(), "--cluster docker: containers cannot have the cache folder")
         found = engine()
         if self._options.fuse and found.own is None:
-            raise UsageError(
-                f"FUSE disks need a Docker engine started by onceproof, but {found.url} is already running;"
-                " stop it or use --cluster local"
-            )
+            raise UsageError(OTHERS_ENGINE.format(found.url))
         with closing(found.client()) as client:
             sweep_labelled(client)
             abandoned_clusters.sweep_stale()
@@ -184,6 +178,11 @@ class DockerCluster(ServerCluster):
         checkpoint = storage_format.template(jvm.java, jvm.classpath, f"image-{yard.id_of(image)}", run)
         return lambda node: storage_format.fill(node.data, node.member.id, cluster_id, checkpoint)
 
+    def _node_class(self, member: Member) -> type[ContainerNode]:
+        """Return the class of a node with the powers that it can have."""
+        powers = POWERS_OF_BROKERS if member.broker else POWERS_OF_NODES
+        return with_powers(self._kind_of(member), powers, self._site())
+
     def _kind_of(self, member: Member) -> type[ContainerNode]:
         return ContainerBroker if member.broker else ContainerNode
 
@@ -211,11 +210,11 @@ class DockerCluster(ServerCluster):
             files=dict(agent),
         )
         contained = Contained(self._yard, wanted, folder / "server.log")
-        kind = self._kind_of(member)
+        kind = self._node_class(member)
         return kind(member, mesh.address(member), links, folder, self._options, contained)
 
     def _packet_links(self, mesh: ContainerMesh) -> PacketLinks | None:
-        if os.geteuid() != 0:
+        if packet_filter.trouble():
             return None
         return PacketLinks(
             {

@@ -6,24 +6,19 @@ listen yet, and no gate as in a cluster of local processes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Self
+from collections.abc import Callable
+from typing import ClassVar
 
-from harness.clusters.base.options import PLAIN, Options
+from harness.clusters.containers.broker import ContainerBroker, ContainerNode
 from harness.clusters.containers.cluster import DockerCluster
 from harness.clusters.containers.container import ImageJvm
 from harness.clusters.containers.host import Yard
-from harness.clusters.containers.nodes import ContainerBroker, ContainerNode
-from harness.clusters.ensemble.cluster import WithZooKeeper, must_be_ensemble, must_not_be_combined
+from harness.clusters.ensemble.cluster import WithZooKeeper
 from harness.clusters.ensemble.server import RegisteredBroker, ZooKeeperServer
 from harness.clusters.links.mesh import Member
 from harness.clusters.processes.java import ZOOKEEPER_CLASS
 from harness.errors import UsageError
 from harness.provision.kafka import LAST_WITH_ZOOKEEPER
-
-if TYPE_CHECKING:
-    from harness.cluster_options import Choice
 
 _NOT_FOUND = "Could not find or load main class"
 
@@ -40,39 +35,6 @@ class DockerZooKeeperCluster(WithZooKeeper, DockerCluster):
     """N brokers `broker-1…` and M servers `zookeeper-1…`, of which more than half have to run."""
 
     instead: ClassVar[str] = "leave out --zookeeper"
-
-    def __init__(
-        self,
-        folder: Path,
-        *,
-        brokers: int = 3,
-        zookeepers: int = 3,
-        kafka_version: str = LAST_WITH_ZOOKEEPER,
-        image: str = "",
-        broker_settings: Mapping[str, str] = {},
-        options: Options = PLAIN,
-    ) -> None:
-        must_be_ensemble(zookeepers)
-        super().__init__(
-            folder,
-            brokers=brokers,
-            controllers=zookeepers,
-            kafka_version=kafka_version,
-            image=image,
-            broker_settings=broker_settings,
-            options=options,
-        )
-
-    @classmethod
-    def chosen(cls, choice: Choice, folder: Path) -> Self:
-        must_not_be_combined(choice)
-        return cls(
-            folder,
-            kafka_version=choice.kafka,
-            image=choice.image,
-            broker_settings=choice.settings,
-            options=choice.options,
-        )
 
     def _formatter(self, yard: Yard, jvm: ImageJvm) -> Callable[[ContainerNode], None]:
         self._must_fit(jvm.kafka_version)  # jars provided by the user may be of another version

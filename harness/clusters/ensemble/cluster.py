@@ -25,6 +25,27 @@ class WithZooKeeper(ServerCluster):
 
     instead: ClassVar[str]  # advice for users whose version does not support ZooKeeper
 
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        brokers: int = 3,
+        zookeepers: int = 3,
+        kafka_version: str = LAST_WITH_ZOOKEEPER,
+        **others: Any,  # as the kind without ZooKeeper has them
+    ) -> None:
+        if not 3 <= zookeepers <= 40:
+            raise UsageError(f"zookeepers={zookeepers}: choose 3 to 40 servers")
+        super().__init__(
+            folder, brokers=brokers, controllers=zookeepers, **{"kafka_version": kafka_version, **others}
+        )
+
+    @classmethod
+    def _settings_of(cls, choice: Choice) -> dict[str, Any]:
+        if choice.combined:
+            raise UsageError("--combined: only KRaft has combined nodes; leave it out with ZooKeeper")
+        return super()._settings_of(choice)
+
     def view(self) -> ZooKeeperView:
         self._started()
         return ZooKeeperView(self._nodes)
@@ -53,13 +74,3 @@ class WithZooKeeper(ServerCluster):
             (node.data / "myid").write_text(f"{node.member.place}\n", encoding="ascii")
         if isinstance(node, RegisteredBroker):
             node.ensemble = [each for each in self._nodes if isinstance(each, ZooKeeperServer)]
-
-
-def must_be_ensemble(zookeepers: int) -> None:
-    if not 3 <= zookeepers <= 40:
-        raise UsageError(f"zookeepers={zookeepers}: choose 3 to 40 servers")
-
-
-def must_not_be_combined(choice: Choice) -> None:
-    if choice.combined:
-        raise UsageError("--combined: only KRaft has combined nodes; leave it out with ZooKeeper")

@@ -6,11 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from harness.clusters.base.server import ASK_LIMIT_S
-from harness.clusters.ensemble.server import LEADER, RegisteredBroker, ZooKeeperServer
+from harness.clusters.ensemble.server import RegisteredBroker, ZooKeeperServer
 from harness.clusters.links.mesh import Port
 from harness.clusters.powers.local_nodes import LocalBroker, LocalNode
-from harness.kafka.protocol import raw_client, zookeeper
 from harness.processes import child_process
 
 _ROOT = Path(__file__).resolve().parents[3]
@@ -38,14 +36,6 @@ class ZooKeeperNode(ZooKeeperServer, LocalNode):
             child_process.end(self._gate)
             (self.folder / "gate.pid").unlink(missing_ok=True)
             self._gate = None
-
-    def reported_time_ms(self) -> int:
-        """Return the server's time. The leader stamps changes, so only a leader reports its own time."""
-        if self.standing().mode != LEADER:
-            raise raw_client.WireError(
-                f"{self.name} does not lead the ensemble, so it does not report its time"
-            )
-        return zookeeper.leader_time_ms(self.client, ASK_LIMIT_S)
 
 
 class ZooKeeperBroker(RegisteredBroker, LocalBroker):

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from harness.clusters.base.broker import Broker
+from harness.clusters.base.load import ask_for_more
 from harness.clusters.base.server import ASK_LIMIT_S, Server
 from harness.clusters.base.view import LocalView, ask_all
 from harness.clusters.links.dialects import ZOOKEEPER
 from harness.clusters.links.mesh import Port
-from harness.clusters.powers.cpu import ask_for_more
 from harness.errors import ClusterError
 from harness.kafka.protocol import raw_client, zookeeper
 from harness.waiting import wait_until
@@ -31,6 +31,14 @@ class ZooKeeperServer(Server):
 
     def keep_busy(self, for_s: float) -> None:
         ask_for_more(self.client, for_s, ZOOKEEPER)
+
+    def reported_time_ms(self) -> int:
+        """Return the server's time. The leader stamps changes, so only a leader reports its own time."""
+        if self.standing().mode != LEADER:
+            raise raw_client.WireError(
+                f"{self.name} does not lead the ensemble, so it does not report its time"
+            )
+        return zookeeper.leader_time_ms(self.client, ASK_LIMIT_S)
 
     def _takes_part(self) -> bool:
         return self.standing().mode in (LEADER, FOLLOWER)

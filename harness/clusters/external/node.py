@@ -7,14 +7,15 @@ itself among the brokers. Each use is recorded first (harness.clusters.external.
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from harness.clusters.external.held_powers import Held, Uses
 from harness.clusters.external.power_commands import Commands
 from harness.clusters.links.mesh import Member
+from harness.contracts import POWERS, Killable, Pausable, Stoppable
 from harness.errors import ClusterError, FaultError, WaitTimeout
 from harness.kafka.protocol import raw_client
 from harness.waiting import wait_until
@@ -27,8 +28,23 @@ _RESUMED_LIMIT_S = 30.0
 _BACK_LIMIT_S = 120.0
 
 
+_COMMANDS: Mapping[type, str] = {
+    Killable: "kill and restart",
+    Stoppable: "shut_down",
+    Pausable: "pause and resume",
+}
+_LACKS: Mapping[type, str] = {
+    power: f"--powers FILE.toml gives it to nodes by the commands {_COMMANDS[power]}"
+    if power in _COMMANDS
+    else "no command gives it; use a cluster that onceproof starts"
+    for power in POWERS
+}
+
+
 class CommandedNode:
     """A broker or controller without powers. `control` is None for a controller that clients cannot reach."""
+
+    lacks: ClassVar[Mapping[type, str]] = _LACKS
 
     def __init__(
         self,
@@ -209,4 +225,7 @@ def commanded(
 
 @cache
 def _kind(powers: tuple[type[CommandedNode], ...]) -> type[CommandedNode]:
-    return type("PoweredNode", powers, {}) if powers else CommandedNode
+    has = {ShutDown: (Killable, Stoppable), Kill: (Killable,), Pause: (Pausable,)}
+    given = [protocol for power in powers for protocol in has[power]]
+    lacks = {power: reason for power, reason in _LACKS.items() if power not in given}
+    return type("PoweredNode", powers or (CommandedNode,), {"lacks": lacks})

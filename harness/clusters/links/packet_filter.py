@@ -7,6 +7,7 @@ after it, as soon as TCP retransmits what was lost: that may take as long again 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,6 +29,11 @@ from harness.provision.nft import nft
 T = TypeVar("T")
 PROBE_LIMIT_S = 1.0
 _NFT_LIMIT_S = 10.0
+
+
+def trouble() -> str | None:
+    """Return why links between containers cannot be cut by this user; None if they can."""
+    return None if os.geteuid() == 0 else "only root can cut links between containers"
 
 
 class PacketLinks:

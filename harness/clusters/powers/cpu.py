@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import selectors
-import socket
-import ssl
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from typing import ClassVar
 
+from harness.clusters.base.composition import Power
 from harness.clusters.base.server import Server
-from harness.clusters.links.dialects import KAFKA, Speech
 from harness.clusters.processes.server_process import ServerProcess
+from harness.contracts import Starvable
 from harness.errors import FaultError
-from harness.kafka.protocol import raw_client
 from harness.machine.cgroup import Group
 from harness.machine.cgroup_cpu import CpuGroup, place_for
 
 _TICK_S = 0.01
 _CREDIT_S = 0.1  # most CPU time that an idle process saves up, in seconds of its share
 _LONGEST_STOP_S = 1.0
-_CONNECTIONS = 4
-_PIPELINED = 500
 
 
-class Starved(ServerProcess):
+class Starved(Power, ServerProcess):
+    gives: ClassVar[type] = Starvable
     _share: float | None = None
     _group: Group | None = None
     _throttle: Throttle | None = None
@@ -58,11 +54,7 @@ class Starved(ServerProcess):
         self._stop_starving()
 
     def cpu_under_load(self, for_s: float) -> float:
-        return cpu_under_load(self, for_s, self.keep_busy)
-
-    def keep_busy(self, for_s: float) -> None:
-        """Load the node with more requests than it can serve."""
-        busy(self, for_s)
+        return cpu_under_load(self, for_s)
 
     def _begin_starving(self, share: float) -> str:
         pid = self.pid
@@ -141,18 +133,13 @@ class Throttle:
             self._go_on()
 
 
-def busy(server: Server, for_s: float) -> None:
-    """Load a Kafka server with more requests than it can serve."""
-    ask_for_more(server.control if server.member.broker else server.controller, for_s)
-
-
-def cpu_under_load(server: Server, for_s: float, keep_busy: Callable[[float], None]) -> float:
+def cpu_under_load(server: Server, for_s: float) -> float:
     """Return the number of processors that the server used under more load than it can serve."""
     pid = server.pid
     if pid is None:
         raise FaultError(f"{server.name} does not run")
     begun, before = time.monotonic(), cpu_seconds(pid)
-    keep_busy(for_s)
+    server.keep_busy(for_s)
     try:
         return (cpu_seconds(pid) - before) / (time.monotonic() - begun)
     except OSError:
@@ -165,34 +152,3 @@ def cpu_seconds(pid: int) -> float:
     Raises OSError if the process does not exist.
     """
     return time.clock_gettime((~pid << 3) | 2)
-
-
-def ask_for_more(address: raw_client.Address, for_s: float, speech: Speech = KAFKA) -> None:
-    """Send cheap requests without a pause on several connections: far more work for a server than for the harness."""
-    block = memoryview(speech.question(0) * _PIPELINED)
-    deadline = time.monotonic() + for_s
-    with selectors.DefaultSelector() as ready:
-        connections: list[socket.socket] = []
-        try:
-            for _ in range(_CONNECTIONS):
-                connections.append(raw_client.connect(address, 10.0))
-                connections[-1].sendall(speech.hello())
-                connections[-1].setblocking(False)
-                ready.register(connections[-1], selectors.EVENT_READ | selectors.EVENT_WRITE, [0])
-            while (left := deadline - time.monotonic()) > 0:
-                for key, events in ready.select(left):
-                    with suppress(BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
-                        _exchange(key.fileobj, key.data, events, block)
-        except OSError as error:
-            raise FaultError(f"{address[0]}:{address[1]} takes no load: {error}") from error
-        finally:
-            for connection in connections:
-                connection.close()
-
-
-def _exchange(connection: object, sent: list[int], events: int, block: memoryview) -> None:
-    assert isinstance(connection, socket.socket)
-    if events & selectors.EVENT_READ and not connection.recv(1 << 18):
-        raise ConnectionResetError("closed")
-    if events & selectors.EVENT_WRITE:
-        sent[0] = (sent[0] + connection.send(block[sent[0] :])) % len(block)

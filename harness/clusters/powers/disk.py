@@ -1,39 +1,36 @@
-"""The power over a broker's disk: DiskBreakable, and PowerLosable where its data folder is behind FUSE."""
+"""The powers over a broker's disk: DiskBreakable, and PowerLosable where its data folder is behind FUSE."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
-from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
-
-from harness.clusters.base.broker import Broker
-from harness.clusters.disk import byteman
+from harness.clusters.base.broker import PROBE_LIMIT_S, Broker, took_ms
+from harness.clusters.base.composition import Power, Site, without
+from harness.clusters.disk import byteman, mount
 from harness.clusters.disk.mount import Mount
 from harness.clusters.processes.server_process import ServerProcess
-from harness.contracts import DiskFault, DiskHarm
-from harness.errors import ClusterError, FaultError
+from harness.contracts import DiskBreakable, DiskFault, DiskHarm, PowerLosable
+from harness.errors import FaultError
 from harness.kafka import segments
-from harness.kafka.protocol import raw_client
 from harness.kafka.protocol.fetch import fetch
 from harness.kafka.topics import PROBE_TOPIC
-from harness.waiting import wait_until
-
-_PROBE_LIMIT_S = 10.0
-_TOPIC_LIMIT_S = 20.0
 
 
-class Disked(Broker):
+class Disked(Power, Broker):
     """Breaks disks by FUSE if the cluster has it (Options.fuse), otherwise by Byteman (Options.byteman), without root.
 
     Slow reads always use Byteman: Kafka sends records by sendfile, which the kernel serves from its page cache, and
     recent records are there. The FUSE file system would see reads of old records only.
     """
+
+    gives: ClassVar[type] = DiskBreakable
+
+    @classmethod
+    def why_not(cls, site: Site, /) -> str | None:
+        return None if site.options.fuse or site.options.byteman else without("byteman=True")
 
     def restart(self) -> None:
         begun = not self.running()
@@ -81,40 +78,10 @@ class Disked(Broker):
     def disk_latency_ms(self, harm: DiskHarm) -> float:
         """Measure an append, an fsync or a read: a round trip to a partition that only this broker has."""
         if harm is DiskHarm.SLOW_FSYNC:
-            return _took_ms(self._append_and_fsync)
+            return took_ms(lambda: self.append(self.flushed_topic, 0))
         if harm is DiskHarm.SLOW_READ:
-            return _took_ms(
-                lambda: fetch(self.control, PROBE_TOPIC, self._probe_partition, 0, _PROBE_LIMIT_S)
-            )
+            return took_ms(lambda: fetch(self.control, PROBE_TOPIC, self.probe_partition, 0, PROBE_LIMIT_S))
         return self.produce_round_trip_ms()
-
-    def produce_round_trip_ms(self) -> float:
-        return _took_ms(lambda: self._append(PROBE_TOPIC, self._probe_partition))
-
-    # PowerLosable
-
-    def lose_power(self) -> Mapping[str, float]:
-        """Kill the broker, and drop all content that was not fsynced from the disk."""
-        if not self.options.fuse:
-            raise FaultError(
-                f"{self.name} cannot lose power: its cluster was started without Options(fuse=True)"
-            )
-        self.kill()
-        before = self._log_ends()
-        lost = self._mount.lose()
-        self._mount.end()  # as after a power loss, nothing is left in caches
-        after = self._log_ends()
-        gone = {partition: end - after.get(partition, 0) for partition, end in before.items()}
-        return {
-            "bytes_lost": float(lost["bytes"]),
-            "files_changed": float(lost["files"]),
-            "records_lost": float(sum(gone.values())),
-            "partitions_shortened": float(sum(1 for each in gone.values() if each > 0)),
-        }
-
-    @property
-    def _probe_partition(self) -> int:
-        return self.member.id - 1
 
     @cached_property
     def _mount(self) -> Mount:
@@ -146,55 +113,6 @@ class Disked(Broker):
             wanted = [how for how in self._breaks.values() if not self._by_fuse(how)]
             byteman.give(self.folder, wanted, PROBE_TOPIC)
 
-    def _append(self, topic: str, partition: int) -> None:
-        raw_client.produce(self.control, topic, partition, b"probe", timeout_s=_PROBE_LIMIT_S)
-
-    def _append_and_fsync(self) -> None:
-        self._append(self._flushed_topic, 0)
-
-    @cached_property
-    def _flushed_topic(self) -> str:
-        """Return a topic on this broker alone whose every append waits for an fsync."""
-        name = f"{PROBE_TOPIC}-flushed-{self.member.id}"
-        self._make_topic(name, {"flush.messages": "1"})
-        return name
-
-    def _make_topic(self, name: str, config: Mapping[str, str] = {}) -> None:
-        """Create a topic with one partition, on this broker alone; return when it accepts records."""
-        all_config = {"min.insync.replicas": "1", **config}
-        topic = NewTopic(name, 1, replica_assignment=[[self.member.id]], config=all_config)
-        admin = self._admin()
-        try:
-            admin.create_topics([topic], request_timeout=_TOPIC_LIMIT_S)[name].result(_TOPIC_LIMIT_S * 2)
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise ClusterError(f"{name} cannot be created: {error.args[0].str()}") from error
-        self._wait_takes(name)
-
-    def _admin(self) -> AdminClient:
-        access = self.security.settings if self.security is not None else {}
-        place: dict[str, Any] = {"bootstrap.servers": "{}:{:d}".format(*self.control), "log_level": 0}
-        return AdminClient({**place, **access})
-
-    def _wait_takes(self, topic: str, partition: int = 0) -> None:
-        wait_until(
-            lambda: self._takes(topic, partition),
-            _TOPIC_LIMIT_S,
-            f"{self.name} does not serve {topic}-{partition}",
-        )
-
-    def _takes(self, topic: str, partition: int) -> bool:
-        try:
-            self._append(topic, partition)
-        except raw_client.WireError:  # the broker has not opened the log yet
-            return False
-        return True
-
-    def _log_ends(self) -> dict[str, int]:
-        """Return the end offset of each partition's log on the disk, without internal topics."""
-        folders = [path.parent for path in self.data.glob("**/*.log") if path.parent.name[:2] != "__"]
-        return {folder.name: segments.search(folder, []).end for folder in set(folders)}
-
 
 class DiskedProcess(Disked, ServerProcess):
     def wrapped(self, command: list[str | Path]) -> list[str | Path]:
@@ -206,7 +124,31 @@ class DiskedProcess(Disked, ServerProcess):
         return outer
 
 
-def _took_ms(act: Callable[[], object]) -> float:
-    begun = time.monotonic()
-    act()
-    return (time.monotonic() - begun) * 1000
+class PowerLosing(Disked):
+    """A broker with its data folder behind FUSE, which knows what was fsynced."""
+
+    gives: ClassVar[type] = PowerLosable
+
+    @classmethod
+    def why_not(cls, site: Site, /) -> str | None:
+        return None if site.options.fuse else mount.trouble() or without("fuse=True")
+
+    def lose_power(self) -> Mapping[str, float]:
+        """Kill the broker, and drop all content that was not fsynced from the disk."""
+        self.kill()
+        before = self._log_ends()
+        lost = self._mount.lose()
+        self._mount.end()  # as after a power loss, nothing is left in caches
+        after = self._log_ends()
+        gone = {partition: end - after.get(partition, 0) for partition, end in before.items()}
+        return {
+            "bytes_lost": float(lost["bytes"]),
+            "files_changed": float(lost["files"]),
+            "records_lost": float(sum(gone.values())),
+            "partitions_shortened": float(sum(1 for each in gone.values() if each > 0)),
+        }
+
+    def _log_ends(self) -> dict[str, int]:
+        """Return the end offset of each partition's log on the disk, without internal topics."""
+        folders = [path.parent for path in self.data.glob("**/*.log") if path.parent.name[:2] != "__"]
+        return {folder.name: segments.search(folder, []).end for folder in set(folders)}

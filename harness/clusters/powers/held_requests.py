@@ -13,12 +13,13 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from harness.clusters.base.server import Server
+from harness.clusters.base.composition import Power, Site
 from harness.clusters.links.mesh import LANE_PORTS, Port
-from harness.contracts import HeldRequests, Lane, Link
+from harness.contracts import HeldRequests, Lane, Link, RequestHolding
 from harness.errors import FaultError, WaitTimeout
+from harness.kafka.protocol.security import encrypts
 from harness.processes import child_process
 from harness.waiting import wait_until
 
@@ -27,20 +28,25 @@ _START_LIMIT_S = 15.0
 _ANSWER_LIMIT_S = 120.0  # a release waits as long as the broker keeps answering
 
 
-class Holding(Server):
+class Holding(Power):
+    gives: ClassVar[type] = RequestHolding
     _holder: subprocess.Popen[bytes] | None = None
     _held_link: Link | None = None
     _last_state: Mapping[str, int] = {}
+
+    @classmethod
+    def why_not(cls, site: Site, /) -> str | None:
+        if not encrypts(site.security):
+            return None
+        return (
+            f"requests are encrypted ({site.security}), so a proxy cannot recognise them;"
+            " use --security plaintext or sasl_plaintext"
+        )
 
     def hold_requests(self, how: HeldRequests) -> None:
         if how.lane is Lane.CONTROL:
             raise FaultError(
                 f"requests to {self.name} on the control lane cannot be held: the lane has no proxy"
-            )
-        if self.security is not None and self.security.encrypted:
-            raise FaultError(
-                f"requests to {self.name} cannot be held: they are encrypted ({self.security.protocol}), so a proxy "
-                "cannot recognise them; use --security plaintext or sasl_plaintext"
             )
         if self._held_link is not None:
             raise FaultError(f"requests to {self.name} are held already, on {self._held_link}")

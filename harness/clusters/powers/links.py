@@ -1,4 +1,4 @@
-"""The power over a node's links: Severable and Shapeable."""
+"""The powers over a node's links: Severable and Shapeable, and PeerSeverable where links between nodes can be cut."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 
 from harness.clusters.base.server import Server
-from harness.contracts import Cut, Direction, Link, Questions, Talk, Toxic
+from harness.contracts import Cut, Direction, Lane, Link, Questions, Talk, Toxic
 from harness.errors import FaultError
 
 
@@ -58,3 +58,8 @@ class Linked(Server):
         strangers = [str(link) for link in links if self.name not in (link.source, link.destination)]
         if strangers:
             raise FaultError(f"{self.name} is at no end of {', '.join(strangers)}")
+
+
+class PeerLinked(Linked):
+    def peer_links(self) -> Sequence[Link]:
+        return [link for link in self.links() if link.source not in list(Lane)]

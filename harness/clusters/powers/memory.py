@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from dataclasses import replace
+from typing import ClassVar
 
-from harness.clusters.base.server import Server
-from harness.clusters.powers.cpu import busy
+from harness.clusters.base.composition import Power, Site, without
 from harness.clusters.processes.server_process import ServerProcess
-from harness.contracts import Memory
+from harness.contracts import Memory, MemoryStarvable
 from harness.errors import FaultError
 from harness.machine.cgroup import Group, Home, home_of, place_for
 from harness.machine.cgroup_memory import MemoryGroup
@@ -19,17 +19,28 @@ def trouble() -> str | None:
     """Return why the memory of processes on this machine cannot be limited; None if it can."""
     if os.geteuid() != 0:
         return "only root may make control groups"
+    place = place_for(os.getpid(), "memory")
+    if place is None:
+        return "there is no control group for memory in which to make one"
     return (
         None
-        if place_for(os.getpid(), "memory")
-        else "there is no control group for memory in which to make one"
+        if os.access(place.parent, os.W_OK)
+        else f"{place.parent} is read-only: no control group can be made"
     )
 
 
-class Squeezed(Server):
+class Squeezed(Power):
     """A server with its own control group, as every container has."""
 
+    gives: ClassVar[type] = MemoryStarvable
     _left_mb: float | None = None
+
+    @classmethod
+    def why_not(cls, _site: Site, /) -> str | None:
+        if os.geteuid() != 0:
+            return "only root may limit the memory of control groups"
+        known = place_for(os.getpid(), "memory") or home_of(os.getpid(), "memory")
+        return None if known else "this machine has no control group for memory"
 
     def memory_home(self) -> Home | None:
         """Return its group; None if it has no group with a memory controller."""
@@ -74,18 +85,12 @@ class Squeezed(Server):
             raise FaultError(f"{self.name} ended under load") from None
         return replace(after, refused=after.refused - before.refused)
 
-    def ask_for_memory(self, for_s: float) -> None:
-        """Load the node with work that uses memory."""
-        busy(self, for_s)
-
     def _memory_group(self) -> MemoryGroup:
         home = self.memory_home()
         if home is None:
-            raise FaultError(f"memory of {self.name} cannot be limited: {self._why_not()}")
+            why = "it does not run" if self.pid is None else "this machine has no control group for it"
+            raise FaultError(f"memory of {self.name} cannot be limited: {why}")
         return MemoryGroup(home)
-
-    def _why_not(self) -> str:
-        return "it does not run" if self.pid is None else "this machine has no control group for it"
 
 
 class SqueezedProcess(Squeezed, ServerProcess):
@@ -94,6 +99,10 @@ class SqueezedProcess(Squeezed, ServerProcess):
     _own_group: Group | None = None
     _version: int = 0
 
+    @classmethod
+    def why_not(cls, site: Site, /) -> str | None:
+        return trouble() or (None if site.options.memory else without("memory=True"))
+
     def memory_home(self) -> Home | None:
         return Home(self._own_group.folder, self._version) if self._own_group is not None else None
 
@@ -101,7 +110,7 @@ class SqueezedProcess(Squeezed, ServerProcess):
         if (home := self.memory_home()) is not None:
             MemoryGroup(home).release()
         super().launch()
-        if self.options.memory and (pid := self.pid) is not None:
+        if (pid := self.pid) is not None:
             self._join_group(pid)
 
     def closed(self) -> None:
@@ -111,15 +120,8 @@ class SqueezedProcess(Squeezed, ServerProcess):
             self._own_group = None
 
     def _join_group(self, pid: int) -> None:
-        with suppress(
-            OSError
-        ):  # not root, or not allowed inside this container: reported when memory is to be limited
+        with suppress(OSError):  # not allowed inside this container: reported when memory is to be limited
             if self._own_group is None and (place := place_for(pid, "memory")) is not None:
                 self._own_group, self._version = Group.made(place, {}), place.version
             if self._own_group is not None:
                 self._own_group.take(pid)
-
-    def _why_not(self) -> str:
-        if not self.options.memory:
-            return "its cluster was started without Options(memory=True)"
-        return trouble() or super()._why_not()

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from typing import ClassVar
 
+from harness.clusters.base.composition import Power
 from harness.clusters.base.server import ASK_LIMIT_S, STOP_LIMIT_S
 from harness.clusters.processes.java import Jvm
 from harness.clusters.processes.kafka_process import KafkaProcess
+from harness.contracts import Upgradable
 from harness.kafka.protocol import features as protocol_features
 from harness.provision.kafka import UNKNOWN_VERSION
 
@@ -15,9 +18,10 @@ _VERSION = re.compile(rb"Kafka version: (\S+)")
 _LOOK_BYTES = 4 * 1024 * 1024  # the version is among its first lines, after its settings
 
 
-class Upgraded(KafkaProcess):
+class Upgraded(Power, KafkaProcess):
     """The cluster sets `programs_of`, which fetches a version, and `lay_out_as`, which writes the settings for it."""
 
+    gives: ClassVar[type] = Upgradable
     programs_of: Callable[[str], Jvm]
     lay_out_as: Callable[[str], None]
     _log_before: int = 0  # bytes of the log from earlier starts

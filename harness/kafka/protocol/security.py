@@ -27,6 +27,11 @@ MECHANISMS = ("PLAIN", *_SCRAM)
 Exchange = Callable[[int, int, bytes], bytes]
 
 
+def encrypts(protocol: str) -> bool:
+    """Return True if a client of this security protocol encrypts what it sends."""
+    return protocol.endswith("ssl")
+
+
 class RefusedError(ClusterError):
     """The server or this client refused the other one. Retrying does not help."""
 
@@ -64,7 +69,7 @@ class Security:
 
     @property
     def encrypted(self) -> bool:
-        return self.protocol.endswith("ssl")
+        return encrypts(self.protocol)
 
     @property
     def sasl(self) -> bool:

@@ -9,13 +9,13 @@ import pytest
 from faults._disk import wait_takes_records
 from faults.slow_disk import SlowDisk
 from faults.starve import Starve
-from harness.clusters.base.options import Options
+from harness.clusters.containers.broker import ContainerBroker
 from harness.clusters.containers.cluster import DockerCluster
-from harness.clusters.containers.nodes import ContainerBroker
+from harness.clusters.containers.disk_rate import Throttled
 from harness.clusters.powers import memory
-from harness.contracts import DiskHarm, DiskThrottleable, Fault, MemoryStarvable, TopicSettings
+from harness.clusters.powers.memory import Squeezed
+from harness.contracts import DiskHarm, DiskThrottleable, Fault, MemoryStarvable, Node, TopicSettings
 from harness.errors import FaultError
-from harness.machine import cgroup_io
 from harness.machine.cgroup_memory import MemoryGroup
 from harness.provision.docker.engine import trouble
 from harness.targets import leader_of
@@ -45,19 +45,21 @@ def node(arena: BareArena) -> ContainerBroker:
     return found
 
 
-def _must_be_on_a_disk(node: ContainerBroker) -> None:
-    if why := cgroup_io.trouble(node.data):
-        pytest.skip(why)
+def _throttled(node: Node) -> Throttled:
+    """Return the node; skip the test if its disk cannot be throttled, with the reason."""
+    if isinstance(node, Throttled):
+        return node
+    assert isinstance(node, ContainerBroker)
+    pytest.skip(node.lacks[DiskThrottleable])
 
 
 @pytest.mark.parametrize("fault", [FSYNC, READ, Starve(memory_mb=8)], ids=str)
 def test_bites_and_heals(
     arena: BareArena, node: ContainerBroker, fault: Fault, record_property: Callable[[str, object], None]
 ) -> None:
-    assert isinstance(node, DiskThrottleable)
     assert isinstance(node, MemoryStarvable)
     if isinstance(fault, SlowDisk):
-        _must_be_on_a_disk(node)
+        assert isinstance(_throttled(node), DiskThrottleable)
     checked = check_fault(fault, arena, [node])
     record_property("bite", checked.bite.proof)
     record_property("healing", checked.healing.proof)
@@ -69,6 +71,7 @@ def test_a_broker_short_of_memory_that_is_killed_starts_and_is_short_of_it_again
 ) -> None:
     """Kill and start twice: the page cache of the earlier container does not count for the new one."""
     fault = Starve(memory_mb=8)
+    assert isinstance(node, Squeezed)
     for _ in range(2):
         with fault.hold(arena, [node]) as bite:
             assert bite.bit, bite.proof
@@ -87,7 +90,7 @@ def test_a_broker_short_of_memory_that_is_killed_starts_and_is_short_of_it_again
 def test_a_rate_outlives_a_restart_and_slows_nothing_else(
     arena: BareArena, node: ContainerBroker, fault: SlowDisk
 ) -> None:
-    _must_be_on_a_disk(node)
+    node = _throttled(node)
     harm, other = DiskHarm.SLOW_FSYNC, DiskHarm.SLOW_READ
     if fault.harm == "read":
         harm, other = other, harm
@@ -99,14 +102,13 @@ def test_a_rate_outlives_a_restart_and_slows_nothing_else(
         word = "writes" if fault.harm == "fsync" else "reads"
         assert node.residue() == [f"{word} of {node.name} are throttled"]
         assert node.disk_rate_kb_s(harm, 256) <= 1.3 * 256
-        in_memory_ms = min(node.disk_latency_ms(DiskHarm.SLOW_APPEND) for _ in range(7))
+        in_memory_ms = min(node.produce_round_trip_ms() for _ in range(7))
         print(f"\n{bite.proof}; a plain append takes {in_memory_ms:.1f} ms meanwhile")
         assert in_memory_ms < 100, "an append goes to memory"
         if fault.harm == "read":
             assert node.disk_rate_kb_s(other, 256) > 2 * 256
         for healthy in arena.nodes():
-            assert isinstance(healthy, ContainerBroker)
-            assert healthy is node or healthy.disk_rate_kb_s(harm, 256) > 2 * 256
+            assert healthy is node or _throttled(healthy).disk_rate_kb_s(harm, 256) > 2 * 256
     healing = fault.healed(arena, [node])
     assert healing.healed, healing.proof
     assert arena.cluster.residue() == []
@@ -115,7 +117,7 @@ def test_a_rate_outlives_a_restart_and_slows_nothing_else(
 def test_a_rate_that_is_taken_back_while_the_broker_is_down_does_not_come_back(
     arena: BareArena, node: ContainerBroker
 ) -> None:
-    _must_be_on_a_disk(node)
+    node = _throttled(node)
     with FSYNC.hold(arena, [node]) as bite:
         assert bite.bit, bite.proof
         node.kill()
@@ -124,11 +126,6 @@ def test_a_rate_that_is_taken_back_while_the_broker_is_down_does_not_come_back(
     assert arena.cluster.residue() == []
 
 
-def test_a_disk_that_cannot_be_throttled_is_an_error(
-    arena: BareArena, node: ContainerBroker, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_appends_cannot_be_throttled(node: ContainerBroker) -> None:
     with pytest.raises(FaultError, match=f"the disk of {node.name} cannot be slow_append by a rate"):
-        node.throttle_disk(DiskHarm.SLOW_APPEND, 256)
-    monkeypatch.setattr(node, "options", Options(fuse=True))
-    with pytest.raises(FaultError, match=f"the disk of {node.name} cannot be throttled: it is behind FUSE"):
-        node.throttle_disk(DiskHarm.SLOW_FSYNC, 256)
+        _throttled(node).throttle_disk(DiskHarm.SLOW_APPEND, 256)

@@ -19,7 +19,7 @@ from faults.slow_disk import SlowDisk
 from harness.clusters.base.options import Options
 from harness.clusters.local import LocalCluster
 from harness.clusters.powers.local_nodes import LocalBroker
-from harness.contracts import DiskHarm, Fault, Lane, Node, TopicSettings
+from harness.contracts import DiskBreakable, DiskHarm, Fault, Lane, Node, TopicSettings
 from harness.errors import FaultError
 from harness.kafka.protocol import raw_client
 from harness.targets import Target, every_broker, follower_of, leader_of
@@ -120,7 +120,7 @@ def test_each_slowness_shows_where_its_name_says(arena: DiskArena, harm: str) ->
 
 
 def _quickest(node: Node) -> dict[str, float]:
-    assert isinstance(node, LocalBroker)
+    assert isinstance(node, DiskBreakable)
     names = {
         "produce": DiskHarm.SLOW_APPEND,
         "produce and fsync": DiskHarm.SLOW_FSYNC,

@@ -15,9 +15,11 @@ from faults.starve import Starve
 from harness.clusters.base.options import Options
 from harness.clusters.local import LocalCluster
 from harness.clusters.powers import cpu, memory
-from harness.clusters.powers.local_nodes import LocalBroker, LocalNode
-from harness.contracts import Fault, TopicSettings
-from harness.errors import ClusterError, FaultError
+from harness.clusters.powers.clock import Clocked
+from harness.clusters.powers.local_nodes import LocalNode
+from harness.clusters.powers.memory import SqueezedProcess
+from harness.contracts import Fault, Starvable, TopicSettings
+from harness.errors import ClusterError
 from harness.machine.cgroup_memory import MemoryGroup
 from harness.targets import (
     Target,
@@ -129,6 +131,7 @@ def test_a_starved_node_that_is_killed_is_starved_again_and_leaves_no_group(aren
     fault, nodes = Starve(0.2), leader_of().pick(arena)
     node = nodes[0]
     assert isinstance(node, LocalNode)
+    assert isinstance(node, Starvable)
     before = control_groups()
     with fault.hold(arena, nodes) as bite:
         assert bite.bit, bite.proof
@@ -157,7 +160,7 @@ def test_taking_memory_bites_and_heals(arena: BareArena, target: Target) -> None
 def test_a_node_short_of_memory_that_is_killed_starts_and_is_short_of_it_again(arena: BareArena) -> None:
     fault, nodes = Starve(memory_mb=8), leader_of().pick(arena)
     node = nodes[0]
-    assert isinstance(node, LocalNode)
+    assert isinstance(node, SqueezedProcess)
     home = node.memory_home()
     with fault.hold(arena, nodes) as bite:
         assert bite.bit, bite.proof
@@ -173,7 +176,7 @@ def test_a_node_short_of_memory_that_is_killed_starts_and_is_short_of_it_again(a
 
 def test_a_wrong_clock_outlives_a_restart_and_only_that_clock_is_wrong(arena: BareArena) -> None:
     fault, nodes = SkewClock(120), leader_of().pick(arena)
-    brokers = [node for node in arena.nodes() if isinstance(node, LocalBroker)]
+    brokers = [node for node in arena.nodes() if isinstance(node, Clocked) and node.member.broker]
     assert all(abs(broker.clock_offset_s()) < 0.5 for broker in brokers), "nothing was done yet"
     with fault.hold(arena, nodes) as bite:
         assert bite.bit, bite.proof
@@ -189,7 +192,7 @@ def test_a_wrong_clock_outlives_a_restart_and_only_that_clock_is_wrong(arena: Ba
     assert fault.healed(arena, nodes).healed
 
 
-def _reports_clock(broker: LocalBroker) -> bool:
+def _reports_clock(broker: Clocked) -> bool:
     try:
         broker.clock_offset_s()
     except ClusterError:
@@ -205,12 +208,3 @@ def test_only_the_active_controller_reports_its_time(arena: BareArena) -> None:
         assert not bite.bit
         assert "does not lead the quorum" in bite.proof
     assert arena.cluster.residue() == []
-
-
-def test_skewing_without_clocks_is_an_error_that_names_the_option(
-    arena: BareArena, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    nodes = leader_of().pick(arena)
-    monkeypatch.setattr(nodes[0], "options", Options())
-    with pytest.raises(FaultError, match="started without clocks"), SkewClock().hold(arena, nodes):
-        pass

@@ -254,7 +254,7 @@ def _answer(server: socket.socket, answer: bytes) -> None:
 
 def test_a_four_letter_word_is_answered(server: socket.socket) -> None:
     _answer(server, b"imok")
-    zookeeper.are_you_ok(server.getsockname(), 5.0)
+    assert zookeeper.four_letters(server.getsockname(), "ruok", 5.0) == "imok"
 
 
 def test_silence_a_closed_connection_and_a_refused_one_raise_different_errors(server: socket.socket) -> None:
