@@ -10,7 +10,7 @@ from faults._measure import MOVE_LIMIT_S, in_parallel, not_running, wait_whole
 from faults.kill import killable
 from harness.contracts import Arena, Healing, Killable, Node, ReplicaLogs
 from harness.errors import ClusterError, FaultError, WaitTimeout
-from harness.kafka.checksums import bad_batches, spans
+from harness.kafka.batches import bad_batches, batches_of
 from harness.waiting import wait_until
 
 
@@ -38,7 +38,7 @@ class Log:
         filled = self.segments()
         if not filled:
             return 0
-        batches = list(spans(filled[-1]))
+        batches = list(batches_of(filled[-1]))
         return batches[-1].last + 1 if batches else int(filled[-1].stem)
 
     def bad(self) -> int:

@@ -13,11 +13,10 @@ from faults._damage import Log, kill_and_wait, logs_of, victims_of, wait_same
 from faults._measure import in_parallel
 from harness.contracts import Arena, Bite, Healing, Killable, Node
 from harness.errors import UsageError
-from harness.kafka.checksums import bad_batches, spans
+from harness.kafka.batches import RECORDS_AT, bad_batches, batches_of
 from harness.targets import follower_of
 
 SEGMENTS = ("newest", "oldest")
-_RECORDS_AT = 61  # length of a batch's header
 
 
 @dataclass(frozen=True)
@@ -80,11 +79,11 @@ class FlipBits:
         if not filled:
             return None
         segment = filled[-1 if self.segment == "newest" else 0]
-        batches = list(spans(segment))
+        batches = list(batches_of(segment))
         if not batches:
             return None
         batch = batches[len(batches) // 2]
-        return Flip(log, segment, batch.position + (_RECORDS_AT + batch.size) // 2, batch.base)
+        return Flip(log, segment, batch.position + (RECORDS_AT + batch.size) // 2, batch.base)
 
     def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
         return wait_same(arena, nodes)
@@ -114,8 +113,8 @@ class Flip:
         """Restore the byte if that batch is still wrong: Kafka may have cut it off and fetched it again."""
         if not self.segment.is_file():
             return
-        wrong = [span for span in bad_batches(self.segment) if span.base == self.base]
-        if any(span.position <= self.position < span.position + span.size for span in wrong):
+        wrong = [batch for batch in bad_batches(self.segment) if batch.base == self.base]
+        if any(batch.position <= self.position < batch.position + batch.size for batch in wrong):
             self.invert()
 
 

@@ -10,6 +10,7 @@ import pytest
 from harness.kafka.protocol import call
 
 API_VERSIONS = 18
+CORRELATION = b"\0\0\0\1"  # answers begin with it
 
 
 def offer(versions: Mapping[int, tuple[int, int]], error: int = 0) -> bytes:
@@ -21,15 +22,18 @@ def offer(versions: Mapping[int, tuple[int, int]], error: int = 0) -> bytes:
 def serve(
     monkeypatch: pytest.MonkeyPatch, versions: Mapping[int, tuple[int, int]], answers: Iterable[bytes]
 ) -> list[bytes]:
-    """Replace every server by this one; return the requests sent to it, without those for its versions."""
+    """Replace every server by this one; return the requests sent to it, without those for its versions.
+
+    Answers are given without their size and correlation id.
+    """
     sent: list[bytes] = []
     left = iter(answers)
 
     def exchange(message: bytes) -> bytes:
-        if struct.unpack_from(">h", message, 4) == (API_VERSIONS,):
-            return offer(versions)
+        if struct.unpack_from(">hh", message, 4) == (API_VERSIONS, 0):
+            return CORRELATION + offer(versions)
         sent.append(message)
-        return next(left)
+        return CORRELATION + next(left)
 
     def connected(
         _address: object, _timeout_s: float, talk: Callable[[Callable[[bytes], bytes]], object]

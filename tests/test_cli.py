@@ -96,7 +96,7 @@ def test_another_command_refuses_unknown_arguments(capsys: pytest.CaptureFixture
 def test_help_imports_nothing_heavy() -> None:
     code = (
         "import sys\nfrom harness import cli\ncli.build_parser().format_help()\n"
-        "heavy = {'pyspark', 'pandas', 'pyarrow', 'numpy', 'confluent_kafka', 'docker', 'jinja2'}\n"
+        "heavy = {'pyspark', 'pandas', 'pyarrow', 'numpy', 'confluent_kafka', 'docker', 'jinja2', 'kio'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
     ended = subprocess.run(

@@ -25,7 +25,7 @@ class Optional:
 
 
 def _of_library(name: str, key: int, without: str) -> Optional:
-    return Optional(Api(name, key, 0, _ANY, flexible=_ANY), without)
+    return Optional(Api(name, key, 0, _ANY), without)
 
 
 OPTIONAL = (

@@ -1,12 +1,7 @@
 """Read the log of one replica from its disk: Kafka's segment files, without a JVM.
 
 Kafka's own DumpLogSegments is in the jars of Kafka 3, but Kafka 4 has it in `kafka-tools`, which a broker does not need. It
-prints payloads as text, which garbles binary ones. The format (record batches of magic 2) is the same since Kafka 0.11:
-
-    0 i64 base offset   8 i32 length of the rest   12 i32 leader epoch   16 i8 magic   17 u32 crc
-    21 i16 attributes   23 i32 last offset delta   …                     57 i32 count  61 records
-
-A broker may append meanwhile: the last batch counts only if it is complete.
+prints payloads as text, which garbles binary ones. harness.kafka.batches has the format.
 """
 
 from __future__ import annotations
@@ -18,30 +13,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
+from kio.serial.errors import SerialError
+from kio.serial.readers import read_signed_varlong, read_unsigned_varint
+
 from harness.errors import ClusterError
+from harness.kafka.batches import RECORDS_AT, LogBatch, batches
 from harness.ledger import message
 
-_HEADER = struct.Struct(">qiibIhi")
-_RECORDS_AT = 61
 _PIECE_BYTES = 8 * 1024 * 1024
-_LENGTH_AFTER = 12  # bytes of a batch that its length does not count
-_CONTROL, _CODEC = 0x20, 0x07
 _CODECS = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 _XERIAL = b"\x82SNAPPY\x00"  # Java and librdkafka frame snappy with this
 _XERIAL_AT = 16
 
 Check = Callable[[], None]  # raises after the time limit
-
-
-@dataclass(frozen=True)
-class LogBatch:
-    position: int  # in the file
-    size: int
-    base: int
-    last: int
-    leader_epoch: int
-    codec: int
-    control: bool  # a transaction marker: no records of clients
 
 
 @dataclass(frozen=True)
@@ -101,7 +85,7 @@ def _pieces(file: BinaryIO, check: Check) -> Iterator[tuple[bytes, list[LogBatch
         if found:
             yield piece, found
         rest = piece[found[-1].position + found[-1].size :] if found else piece
-        if len(rest) >= _LENGTH_AFTER and _length_of(rest, 0) <= 0:
+        if len(rest) >= RECORDS_AT and LogBatch.parse(rest, 0).missing:
             return  # preallocated zeros: nothing follows
 
 
@@ -139,29 +123,10 @@ def _offsets_of(one: SoughtMessage, within: Sequence[tuple[int, bytes | None]]) 
     return [offset for (offset, _), flag in zip(alike, flags, strict=True) if not flag & message.BAD_PAYLOAD]
 
 
-def batches(data: bytes) -> Iterator[LogBatch]:
-    """Yield all complete batches, in order."""
-    position = 0
-    while position + _RECORDS_AT <= len(data):
-        base, length, epoch, magic, _, attributes, delta = _HEADER.unpack_from(data, position)
-        size = _LENGTH_AFTER + length
-        if length <= 0 or position + size > len(data):
-            return
-        if magic != 2:
-            raise ClusterError(f"a batch of format {magic} for offset {base}, where format 2 is expected")
-        kind = attributes & _CODEC, bool(attributes & _CONTROL)
-        yield LogBatch(position, size, base, base + delta, epoch, *kind)
-        position += size
-
-
-def _length_of(data: bytes, position: int) -> int:
-    return int(struct.unpack_from(">i", data, position + 8)[0])
-
-
 def records(data: bytes, batch: LogBatch) -> list[tuple[int, bytes | None]]:
     """Return offset and value of each record of a batch."""
-    (count,) = struct.unpack_from(">i", data, batch.position + _RECORDS_AT - 4)
-    body = data[batch.position + _RECORDS_AT : batch.position + batch.size]
+    (count,) = struct.unpack_from(">i", data, batch.position + RECORDS_AT - 4)
+    body = data[batch.position + RECORDS_AT : batch.position + batch.size]
     if batch.codec:
         body = _decompress(body, batch.codec)
     found, at = [], 0
@@ -175,21 +140,15 @@ def records(data: bytes, batch: LogBatch) -> list[tuple[int, bytes | None]]:
             value, at = _varint(body, at + max(key, 0))
             found.append((batch.base + delta, None if value < 0 else body[at : at + value]))
             at = following
-    except IndexError:
+    except (SerialError, ValueError, OverflowError):
         raise ClusterError(f"the batch of offset {batch.base} ends before its records") from None
     return found
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
     """Return a zigzag number and the position after it."""
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), at
-        shift += 7
+    value, size = read_signed_varlong(data, at)
+    return value, at + size
 
 
 def _decompress(body: bytes, codec: int) -> bytes:
@@ -201,19 +160,15 @@ def _decompress(body: bytes, codec: int) -> bytes:
             return b"".join(_snappy(chunk) for chunk in _chunks(body))
         with pa.input_stream(pa.BufferReader(body), compression=name) as stream:
             return bytes(stream.read())
-    except (pa.ArrowException, OSError, ValueError, IndexError, struct.error) as error:
+    except (pa.ArrowException, OSError, ValueError, SerialError, struct.error) as error:
         raise ClusterError(f"compressed with {name}, which cannot be read here: {error}") from error
 
 
 def _snappy(chunk: bytes) -> bytes:
     import pyarrow as pa
 
-    size = shift = at = 0
-    while True:  # the decompressed length is a plain, not a zigzag, number
-        size |= (chunk[at] & 0x7F) << shift
-        if chunk[at] < 0x80:
-            return bytes(pa.decompress(chunk, decompressed_size=size, codec="snappy", asbytes=True))
-        at, shift = at + 1, shift + 7
+    size, _ = read_unsigned_varint(chunk, 0)
+    return bytes(pa.decompress(chunk, decompressed_size=size, codec="snappy", asbytes=True))
 
 
 def _chunks(body: bytes) -> Iterator[bytes]:

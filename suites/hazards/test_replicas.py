@@ -19,7 +19,8 @@ from harness.campaign import Execute, Result
 from harness.contracts import Arena, Bite, Cluster, Healing, Killable, Lane, Node, ReplicaLogs, TopicSettings
 from harness.explain.questions import account_of_message
 from harness.kafka import lost_record_search
-from harness.kafka.segments import batches, records
+from harness.kafka.batches import batches
+from harness.kafka.segments import records
 from harness.ledger import replica_events
 from harness.ledger.journal import read_events
 from harness.ledger.query import Journals, MessageIdentity

@@ -190,20 +190,6 @@ def test_shared_memory_of_the_dead_is_swept(
     assert sorted(tmp_path.glob("*faketime*")) == sorted([*of_living, foreign])
 
 
-# The protocol.
-
-
-def test_the_time_of_the_leader_of_the_quorum() -> None:
-    voters = "03" + "00000065 0000000000000010 000000000000aaaa 000000000000bbbb 00"
-    voters += "00000066 0000000000000010 000000000000cccc 000000000000dddd 00"
-    answer = "00 0000 02 13 5f5f636c75737465725f6d65746164617461 02 00000000 0000 00000066 00000007 0000000000000042"
-    assert raw_client.parse_leader_time(bytes.fromhex(answer + voters + "01 00 00 00")) == 0xDDDD
-    with pytest.raises(raw_client.WireError, match="does not lead the quorum"):
-        raw_client.parse_leader_time(
-            bytes.fromhex(answer.replace("0000 00000066", "0006 ffffffff") + "01 01 00 00 00")
-        )
-
-
 # Provision.
 
 

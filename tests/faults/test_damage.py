@@ -16,8 +16,8 @@ from faults.truncate_log import TruncateLog
 from harness import registry
 from harness.contracts import Fault, Node
 from harness.errors import FaultError, UsageError
-from harness.kafka.checksums import bad_batches, crc32c_all, spans
-from harness.kafka.protocol import raw_client
+from harness.kafka.batches import bad_batches, batches_of
+from harness.kafka.protocol.produce import record_batch
 from harness.testing.check_fault import check_fault
 from tests.fake_arena import IMPATIENT, FakeArena, FakeCluster, FakeNode, make_arena
 
@@ -25,7 +25,7 @@ FAULTS: list[Fault] = [TruncateLog(), TruncateLog(1), FlipBits(), FlipBits("olde
 
 
 def batch(base: int, value: bytes = b"some value") -> bytes:
-    return struct.pack(">q", base) + raw_client.record_batch(value, 1)[8:]
+    return struct.pack(">q", base) + record_batch(value, 1)[8:]
 
 
 @dataclass
@@ -198,19 +198,25 @@ def test_nodes_and_clusters_without_log_files_are_refused(arena: FakeArena) -> N
 # Checksums.
 
 
-def test_checksums_equal_those_of_a_simple_implementation() -> None:
-    texts = [
-        bytes(range(n % 251)) * (n // 251) + b"x" * (n % 7 + 4) for n in (0, 1, 300, 511, 513, 5000, 9001)
-    ]
-    assert crc32c_all(texts) == [raw_client.crc32c(text) for text in texts]
-    assert crc32c_all([b"123456789"]) == [0xE3069283]
-    assert crc32c_all([]) == []
+def test_checksums_are_compared_over_all_bytes_after_them(tmp_path: Path) -> None:
+    segment = tmp_path / "00000000000000000000.log"
+    for size in (0, 1, 300, 511, 513, 5000, 9001):
+        good = batch(0) + batch(1, bytes(n % 251 for n in range(size))) + batch(2)
+        segment.write_bytes(good)
+        assert bad_batches(segment) == []
+        middle = list(batches_of(segment))[1]
+        for place in (21, middle.size // 2, middle.size - 1):
+            damaged = bytearray(good)
+            damaged[middle.position + place] ^= 0x10
+            segment.write_bytes(damaged)
+            assert bad_batches(segment) == list(batches_of(segment))[1:2]
+            assert [one.base for one in bad_batches(segment)] == [1]
 
 
 def test_only_whole_batches_count(tmp_path: Path) -> None:
     segment = tmp_path / "00000000000000000007.log"
     segment.write_bytes(batch(7) + batch(8) + batch(9)[:-1])
-    assert [(span.base, span.last) for span in spans(segment)] == [(7, 7), (8, 8)]
+    assert [(span.base, span.last) for span in batches_of(segment)] == [(7, 7), (8, 8)]
     assert bad_batches(segment) == []
     segment.write_bytes(batch(7) + bytes(200))
-    assert [span.base for span in spans(segment)] == [7], "zeros that were set aside"
+    assert [span.base for span in batches_of(segment)] == [7], "zeros that were set aside"

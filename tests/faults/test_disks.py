@@ -18,10 +18,11 @@ from harness import registry
 from harness.clusters.disk import byteman
 from harness.contracts import DiskFault, DiskHarm, Fault
 from harness.errors import ClusterError, FaultError, UsageError
-from harness.kafka.protocol.fetch import parse_fetch
+from harness.kafka.protocol.fetch import fetch
 from harness.kafka.protocol.raw_client import WireError
 from harness.testing.check_fault import check_fault
 from tests.fake_arena import IMPATIENT, FakeArena, FakeNode, make_arena
+from tests.fake_server import serve
 
 # --- without root ----------------------------------------------------------------------------------
 
@@ -58,12 +59,13 @@ def test_orders_are_files_that_only_this_user_writes(tmp_path: Path) -> None:
     assert byteman.given(tmp_path) == []
 
 
-def test_the_answer_to_a_fetch() -> None:
+def test_the_answer_to_a_fetch(monkeypatch: pytest.MonkeyPatch) -> None:
     head = struct.pack(">ii", 0, 1) + struct.pack(">h", 5) + b"probe" + struct.pack(">ii", 1, 2)
     tail = struct.pack(">qqi", 9, 9, 0) + struct.pack(">i", 73) + bytes(73)
-    assert parse_fetch(head + struct.pack(">h", 0) + tail, "probe") == 73
+    serve(monkeypatch, {1: (4, 4)}, [head + struct.pack(">h", error) + tail for error in (0, 1)])
+    assert fetch(("host", 1), "probe", 2, 0, 1.0) == 73
     with pytest.raises(WireError, match="probe-2 was refused: error 1"):
-        parse_fetch(head + struct.pack(">h", 1) + tail, "probe")
+        fetch(("host", 1), "probe", 2, 0, 1.0)
 
 
 # --- the faults ------------------------------------------------------------------------------------

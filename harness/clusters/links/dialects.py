@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from harness.clusters.links.mesh import Port
 from harness.kafka.protocol import raw_client, zookeeper
 
-_API_VERSIONS = 18  # the cheapest request that any Kafka server answers
-
 
 @dataclass(frozen=True)
 class Speech:
@@ -32,9 +30,9 @@ class Speech:
 
 KAFKA = Speech(
     raw_client.api_versions,
-    lambda: raw_client.request(_API_VERSIONS, 0, b""),
+    lambda: raw_client.request(raw_client.API_VERSIONS.key, 0, b""),
     b"\xff\xff\xff\xff",  # a size that no request has
-    lambda padding: raw_client.request(_API_VERSIONS, 0, bytes(padding)),
+    lambda padding: raw_client.request(raw_client.API_VERSIONS.key, 0, bytes(padding)),
 )
 ZOOKEEPER = Speech(
     zookeeper.are_you_ok,

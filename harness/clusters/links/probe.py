@@ -15,12 +15,11 @@ from dataclasses import dataclass, field
 from harness.clusters.links.dialects import KAFKA, Speech
 from harness.contracts import Ending, Questions, Talk
 from harness.kafka.protocol import raw_client
+from harness.kafka.protocol.fetch import endless_fetch
 from harness.kafka.protocol.security import security_of
 
 _FOR_TLS = 16  # TLS reads a whole header before it closes
 _READ_BYTES = 256 * 1024
-_FETCH = 1
-_MOST = 2**31 - 1
 _LEAST_ARRIVAL_S, _MOST_ARRIVAL_S = 0.05, 0.5
 
 
@@ -71,10 +70,7 @@ def long_question(
 
     When this yields, the request has most likely arrived: it had several times as long as an earlier question took.
     """
-    # As a client: the time, the least and the most bytes.
-    limits = struct.pack(">iiiib", -1, int(wait_s * 1000), _MOST, _MOST, 0)
-    name = struct.pack(">ih", 1, len(topic.encode())) + topic.encode()
-    question = raw_client.request(_FETCH, 4, limits + name + struct.pack(">iiqi", 1, partition, 0, 1))
+    question = endless_fetch(topic, partition, wait_s)
     with ExitStack() as ends:
         try:
             connection = ends.enter_context(raw_client.connect(address, wait_s))

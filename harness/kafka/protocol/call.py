@@ -8,21 +8,18 @@ import struct
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
+from harness.kafka.protocol import messages
 from harness.kafka.protocol.addresses import Address, shown
-from harness.kafka.protocol.codec import Reader, WireError, Writer, string
+from harness.kafka.protocol.messages import WireError
 from harness.kafka.protocol.security import CertificateError, security_of
 
-__all__ = [
-    "API_VERSIONS", "Address", "Api", "ClosedError", "Reader", "UnansweredError", "UnsupportedError", "WireError",
-    "Writer", "ask", "call", "connect", "offered", "parse_offered", "receive", "request",
-]  # fmt: skip
-API_VERSIONS = 18
 _UNSUPPORTED_VERSION = 35
-_CLIENT_ID = b"onceproof-wire"
-T = TypeVar("T")
 _MAX_ANSWER_BYTES = 64 * 1024 * 1024
+T = TypeVar("T")
+Exchange = Callable[[bytes], bytes]  # sends a request; returns the answer, both with their headers
 
 
 class UnansweredError(WireError):
@@ -43,22 +40,12 @@ class UnsupportedError(WireError):
 
 @dataclass(frozen=True)
 class Api:
-    """A request, with the versions `first` to `last` that are known here; versions from `flexible` on are flexible."""
+    """A request, with the versions `first` to `last` that are known here."""
 
     name: str
     key: int
     first: int
     last: int
-    flexible: int
-
-    def writer(self, version: int) -> Writer:
-        return Writer(flexible=version >= self.flexible)
-
-    def reader(self, version: int, answer: bytes) -> Reader:
-        """Return a reader of an answer, positioned after its header."""
-        reader = Reader(answer, flexible=version >= self.flexible)
-        reader.end()
-        return reader
 
     def best(self, offered: Mapping[int, tuple[int, int]], place: str) -> int:
         """Return the highest version that both sides know."""
@@ -73,38 +60,26 @@ class Api:
         return version
 
 
-def request(api: int, version: int, body: bytes, *, flexible: bool = False, correlation: int = 1) -> bytes:
-    """Return a complete request, with its size in front."""
-    header = (
-        struct.pack(">hhi", api, version, correlation) + string(_CLIENT_ID) + (b"\0" if flexible else b"")
-    )
-    return struct.pack(">i", len(header) + len(body)) + header + body
+API_VERSIONS = Api("ApiVersions", 18, 0, 4)
+CLIENT_SOFTWARE = {"client_software_name": "onceproof", "client_software_version": "1"}
 
 
 def ask(address: Address, message: bytes, timeout_s: float) -> bytes:
     """Send one request on a new connection; return the answer without its size and correlation id."""
-    return _connected(address, timeout_s, lambda exchange: exchange(message))
+    return _connected(address, timeout_s, lambda exchange: exchange(message))[4:]
 
 
-def call(
-    address: Address,
-    api: Api,
-    body: Callable[[int], bytes | Writer],
-    timeout_s: float,
-    most: int | None = None,
-) -> tuple[int, Reader]:
-    """Send a request in the highest version that both sides know, `most` at most.
+def call(address: Address, api: Api, values: Mapping[str, Any], timeout_s: float) -> Any:
+    """Send a request in the highest version that both sides know; return the answer with the fields of this version.
 
-    Returns the version, and a reader of the answer after its header. The server reports its versions on the same connection,
-    so an upgraded server gets a version that it knows. Raises UnsupportedError if there is no common version.
+    `values` has the fields of all versions; those that the version does not have are left out. The server reports its versions
+    on the same connection, so an upgraded server gets a version that it knows. Raises UnsupportedError if there is no common
+    version.
     """
 
-    def talk(exchange: Callable[[bytes], bytes]) -> tuple[int, Reader]:
-        offers = _offered(exchange)
-        version = api.best(offers, shown(address))
-        version = version if most is None else min(version, most)
-        made = request(api.key, version, bytes(body(version)), flexible=version >= api.flexible)
-        return version, api.reader(version, exchange(made))
+    def talk(exchange: Exchange) -> Any:
+        version = api.best(_offered(exchange), shown(address))
+        return _converse(exchange, api.key, version, values)
 
     return _connected(address, timeout_s, talk)
 
@@ -114,32 +89,19 @@ def offered(address: Address, timeout_s: float) -> dict[int, tuple[int, int]]:
     return _connected(address, timeout_s, _offered)
 
 
-def _offered(exchange: Callable[[bytes], bytes]) -> dict[int, tuple[int, int]]:
+def _offered(exchange: Exchange) -> dict[int, tuple[int, int]]:
     """Ask by version 0, which every server since Kafka 0.10 knows; a server without it answers with its own versions."""
-    error, ranges = parse_offered(exchange(request(API_VERSIONS, 0, b"")))
-    if error == _UNSUPPORTED_VERSION and API_VERSIONS in ranges:
-        version = ranges[API_VERSIONS][0]
-        body = Writer(flexible=version >= 3)
-        if version >= 3:
-            body.text("onceproof").text("1").end()
-        answer = exchange(request(API_VERSIONS, version, bytes(body), flexible=version >= 3))
-        error, ranges = parse_offered(answer, flexible=version >= 3)
-    if error:
-        raise WireError(f"the server does not report which requests it offers: error {error}")
-    return ranges
+    answer = _converse(exchange, API_VERSIONS.key, 0, {})
+    lowest = {one.api_key: one.min_version for one in answer.api_keys}.get(API_VERSIONS.key, 0)
+    if answer.error_code == _UNSUPPORTED_VERSION and 0 < lowest <= API_VERSIONS.last:
+        answer = _converse(exchange, API_VERSIONS.key, lowest, CLIENT_SOFTWARE)
+    if answer.error_code:
+        raise WireError(f"the server does not report which requests it offers: error {answer.error_code}")
+    return {one.api_key: (one.min_version, one.max_version) for one in answer.api_keys}
 
 
-def parse_offered(answer: bytes, *, flexible: bool = False) -> tuple[int, dict[int, tuple[int, int]]]:
-    """Return the error, and the lowest and highest version by API key. The header of this answer has no tags."""
-    reader = Reader(answer, flexible=flexible)
-
-    def one() -> tuple[int, tuple[int, int]]:
-        key, versions = reader.take("h"), (reader.take("h"), reader.take("h"))
-        reader.end()
-        return key, versions
-
-    error = int(reader.take("h"))
-    return error, dict(reader.items(one))
+def _converse(exchange: Exchange, key: int, version: int, values: Mapping[str, Any]) -> Any:
+    return messages.decode(key, version, exchange(messages.encode(key, version, values)))
 
 
 def connect(address: Address, timeout_s: float) -> socket.socket:
@@ -158,12 +120,8 @@ def connect(address: Address, timeout_s: float) -> socket.socket:
             name = address[0].partition("%")[0]
             connection = security.context.wrap_socket(connection, server_hostname=name)
         if security.sasl:
-            security.authenticate(
-                place,
-                lambda api, version, body: _exchange(
-                    connection, request(api, version, body), deadline, place
-                ),
-            )
+            exchange = partial(_exchange, connection, deadline, place)
+            security.authenticate(place, partial(_converse, exchange))
     except ssl.SSLCertVerificationError as error:
         connection.close()
         raise CertificateError(f"{place}: its certificate is refused: {error.verify_message}") from error
@@ -173,26 +131,27 @@ def connect(address: Address, timeout_s: float) -> socket.socket:
     return connection
 
 
-def _connected(address: Address, timeout_s: float, talk: Callable[[Callable[[bytes], bytes]], T]) -> T:
+def _connected(address: Address, timeout_s: float, talk: Callable[[Exchange], T]) -> T:
     deadline = time.monotonic() + timeout_s
     place = shown(address)
     try:
         with connect(address, timeout_s) as connection:
-            return talk(lambda message: _exchange(connection, message, deadline, place))
+            return talk(partial(_exchange, connection, deadline, place))
     except TimeoutError:
         raise UnansweredError(f"{place} did not answer within {timeout_s:g} s") from None
     except OSError as error:
         raise ClosedError(f"{place} cannot be reached: {error}") from error
 
 
-def _exchange(connection: socket.socket, message: bytes, deadline: float, place: str) -> bytes:
+def _exchange(connection: socket.socket, deadline: float, place: str, message: bytes) -> bytes:
+    """Send a message; return the answer without its size."""
     connection.sendall(message)
     (size,) = struct.unpack(">i", receive(connection, 4, deadline))
     if not 4 <= size <= _MAX_ANSWER_BYTES:
         raise WireError(
             f"{place} answered with a size of {size} bytes: it does not speak Kafka, or only through TLS"
         )
-    return receive(connection, size, deadline)[4:]
+    return receive(connection, size, deadline)
 
 
 def receive(connection: socket.socket, size: int, deadline: float) -> bytes:

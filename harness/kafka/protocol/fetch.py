@@ -2,60 +2,40 @@
 
 from __future__ import annotations
 
-from harness.kafka.protocol.call import Address, Api, WireError, call
-from harness.kafka.protocol.codec import Reader, Writer
+from datetime import timedelta
+from typing import Any
 
-FETCH = Api("Fetch", 1, 4, 11, flexible=12)
+from harness.kafka.protocol import messages
+from harness.kafka.protocol.addresses import Address
+from harness.kafka.protocol.call import Api, call
+from harness.kafka.protocol.messages import WireError, first, partitions, reason
+
+FETCH = Api("Fetch", 1, 4, 11)
+_MOST = 2**31 - 1
 
 
 def fetch(address: Address, topic: str, partition: int, offset: int, timeout_s: float) -> int:
     """Read from `offset` on at this broker; return the number of bytes: at least one whole batch, if there is one."""
-
-    def body(version: int) -> Writer:
-        made = FETCH.writer(version)
-        made.put(
-            "iiiib", -1, int(timeout_s * 1000), 1, 1, 0
-        )  # a client; wait; least and most bytes; uncommitted
-        if version >= 7:
-            made.put("ii", 0, -1)  # no session
-
-        def one(number: int) -> None:
-            made.put("i", number)
-            if version >= 9:
-                made.put("i", -1)  # whatever epoch the leader is in now
-            made.put("q", offset)
-            if version >= 5:
-                made.put("q", -1)  # the log start of followers
-            made.put("i", 1)
-
-        made.items([topic], lambda name: made.text(name).items([partition], one))
-        if version >= 7:
-            made.put("i", 0)  # no topic of a session is forgotten
-        return made.text("") if version >= 11 else made  # no rack
-
-    version, reader = call(address, FETCH, body, timeout_s)
-    return _fetched(reader, version, topic)
+    answer = call(address, FETCH, _values(topic, partition, offset, timeout_s, 1), timeout_s)
+    if getattr(answer, "error_code", 0):
+        raise WireError(f"a fetch from {topic} was refused: {reason(answer)}")
+    found = first(partitions(answer.responses), f"no answer to a fetch from {topic}-{partition}")
+    if found.error_code:
+        raise WireError(f"a fetch from {topic}-{found.partition_index} was refused: {reason(found)}")
+    return len(found.records or b"")
 
 
-def parse_fetch(answer: bytes, topic: str, version: int = 4) -> int:
-    return _fetched(FETCH.reader(version, answer), version, topic)
+def endless_fetch(topic: str, partition: int, wait_s: float) -> bytes:
+    """Return a request for more bytes than exist, which a leader answers when `wait_s` is over."""
+    return messages.encode(FETCH.key, FETCH.first, _values(topic, partition, 0, wait_s, _MOST))
 
 
-def _fetched(reader: Reader, version: int, topic: str) -> int:
-    reader.take("i")  # throttle time
-    if version >= 7:
-        error = reader.take("h")
-        if error:
-            raise WireError(f"a fetch from {topic} was refused: error {error}")
-        reader.take("i")  # no session
-    reader.count(), reader.text(), reader.count()  # one topic, one partition
-    partition, error = reader.take("i"), reader.take("h")
-    if error:
-        raise WireError(f"a fetch from {topic}-{partition} was refused: error {error}")
-    reader.take("q"), reader.take("q")  # high watermark, last stable offset
-    if version >= 5:
-        reader.take("q")  # log start
-    reader.array(lambda: (reader.take("q"), reader.take("q")))  # aborted transactions
-    if version >= 11:
-        reader.take("i")  # another replica that is preferred
-    return int(reader.take("i"))
+def _values(topic: str, partition: int, offset: int, wait_s: float, least_bytes: int) -> dict[str, Any]:
+    one = {"partition": partition, "fetch_offset": offset, "partition_max_bytes": 1}
+    return {
+        "max_wait": timedelta(seconds=wait_s),
+        "min_bytes": least_bytes,
+        "max_bytes": least_bytes,
+        "topics": [{"topic": topic, "partitions": [one]}],
+        "forgotten_topics_data": [],
+    }

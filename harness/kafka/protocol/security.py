@@ -10,7 +10,6 @@ import hashlib
 import hmac
 import secrets
 import ssl
-import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,8 +22,8 @@ _SASL_HANDSHAKE, _SASL_AUTHENTICATE = 17, 36
 _SCRAM = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 MECHANISMS = ("PLAIN", *_SCRAM)
 
-# Sends a request on the connection that is being authenticated: api key, version, body; returns the answer's body.
-Exchange = Callable[[int, int, bytes], bytes]
+# Sends a request on the connection that is being authenticated: API key, version, fields; returns the answer.
+Converse = Callable[[int, int, Mapping[str, Any]], Any]
 
 
 def encrypts(protocol: str) -> bool:
@@ -99,25 +98,21 @@ class Security:
             made.check_hostname, made.verify_mode = False, ssl.CERT_NONE
         return made
 
-    def authenticate(self, place: str, exchange: Exchange) -> None:
+    def authenticate(self, place: str, converse: Converse) -> None:
         """Authenticate on a new connection, before the first request."""
         user, password = (
             str(self.settings.get("sasl.username", "")),
             str(self.settings.get("sasl.password", "")),
         )
-        answer = exchange(_SASL_HANDSHAKE, 1, _text(self.mechanism))
-        if struct.unpack_from(">h", answer)[0]:
+        if converse(_SASL_HANDSHAKE, 1, {"mechanism": self.mechanism}).error_code:
             raise AuthenticationError(f"{place} does not offer sasl.mechanism={self.mechanism}")
 
         def say(words: bytes) -> bytes:
-            answer = exchange(_SASL_AUTHENTICATE, 0, struct.pack(">i", len(words)) + words)
-            error, size = struct.unpack_from(">hh", answer)
-            at = 4 + max(0, size)
-            if error:
-                why = answer[4:at].decode(errors="replace") or f"error {error}"
+            answer = converse(_SASL_AUTHENTICATE, 0, {"auth_bytes": words})
+            if answer.error_code:
+                why = answer.error_message or f"error {answer.error_code}"
                 raise AuthenticationError(f"{place} refused sasl.username={user}: {why}")
-            (size,) = struct.unpack_from(">i", answer, at)
-            return answer[at + 4 : at + 4 + size]
+            return bytes(answer.auth_bytes)
 
         if self.mechanism == "PLAIN":
             say(f"\0{user}\0{password}".encode())
@@ -171,7 +166,3 @@ def _scram(kind: str, user: str, password: str, say: Callable[[bytes], bytes], p
     expected = hmac.digest(hmac.digest(key, b"Server Key", kind), signed, kind)
     if last != f"v={base64.b64encode(expected).decode()}":
         raise AuthenticationError(f"{place} did not prove that it knows the password of {user}")
-
-
-def _text(text: str) -> bytes:
-    return struct.pack(">h", len(text.encode())) + text.encode()

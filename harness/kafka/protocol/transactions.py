@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 
-from harness.kafka.protocol.call import Address, Api, call
-from harness.kafka.protocol.codec import Writer
+from harness.kafka.protocol.addresses import Address
+from harness.kafka.protocol.call import Api, call
 
-INIT_PRODUCER_ID = Api("InitProducerId", 22, 0, 4, flexible=2)
+INIT_PRODUCER_ID = Api("InitProducerId", 22, 0, 4)
 
 
 @dataclass(frozen=True)
@@ -26,13 +27,9 @@ def init_producer_id(
 
     `lasts_ms` is the transaction timeout that the id has from then on.
     """
-
-    def body(version: int) -> Writer:
-        made = INIT_PRODUCER_ID.writer(version).text(transactional_id).put("i", lasts_ms)
-        if version >= 3:
-            made.put("qh", -1, -1)  # this client had no producer with this id before
-        return made.end()
-
-    _version, reader = call(address, INIT_PRODUCER_ID, body, timeout_s)
-    reader.take("i")  # throttle time
-    return ProducerIdentity(reader.take("h"), reader.take("q"), reader.take("h"))
+    values = {
+        "transactional_id": transactional_id,
+        "transaction_timeout": timedelta(milliseconds=lasts_ms),
+    }
+    answer = call(address, INIT_PRODUCER_ID, values, timeout_s)
+    return ProducerIdentity(answer.error_code, answer.producer_id, answer.producer_epoch)

@@ -76,24 +76,26 @@ def test_lengths_beyond_a_byte_are_written_as_varints(sent: dict[str, bytes]) ->
     assert body(sent["asked"], "002b", "0002", "00").startswith("0002" + "fa01" + "74" * 249)
 
 
-def test_refusals_are_reported_by_partition() -> None:
-    answer = bytes.fromhex(
+def test_refusals_are_reported_by_partition(sent: dict[str, bytes]) -> None:
+    sent["answer"] = bytes.fromhex(
         "00 00000000 0000 00"
         f"02 07 {ORDERS} 03"
         "00000000 0000 00 00"
         "00000001 0027 03 6e6f 00"  # INVALID_REPLICA_ASSIGNMENT: "no"
         "00 00"
     )
-    assert admin_requests.parse_refused(answer, overall_text=True) == {1: "no"}
-    election = bytes.fromhex(f"00 00000000 0000 02 07 {ORDERS} 02 00000003 0050 00 00 00 00")
-    assert admin_requests.parse_refused(election, overall_text=False) == {3: "error 80"}
+    assert admin_requests.reassign(NOWHERE, "orders", {0: [2], 1: [1]}, 1.0) == {1: "no"}
+    sent["answer"] = bytes.fromhex(f"00 00000000 0000 02 07 {ORDERS} 02 00000003 0050 00 00 00 00")
+    assert admin_requests.elect(NOWHERE, "orders", [3], False, 1.0) == {3: "error 80"}
 
 
-def test_a_refusal_of_everything_is_raised() -> None:
+def test_a_refusal_of_everything_is_raised(sent: dict[str, bytes]) -> None:
+    sent["answer"] = bytes.fromhex("00 00000000 001f 03 6e6f 01 00")
     with pytest.raises(WireError, match="all partitions: no"):
-        admin_requests.parse_refused(bytes.fromhex("00 00000000 001f 03 6e6f 01 00"), overall_text=True)
+        admin_requests.reassign(NOWHERE, "orders", {0: [2]}, 1.0)
+    sent["answer"] = bytes.fromhex("00 00000000 001f 01 00")
     with pytest.raises(WireError, match="error 31"):
-        admin_requests.parse_refused(bytes.fromhex("00 00000000 001f 01 00"), overall_text=False)
+        admin_requests.elect(NOWHERE, "orders", [0], False, 1.0)
 
 
 def test_an_offsets_request_and_its_answer_are_these_bytes(sent: dict[str, bytes]) -> None:
@@ -119,8 +121,9 @@ def test_an_end_of_epoch_request_and_its_answer_are_these_bytes(sent: dict[str, 
     assert body(sent["asked"], "0017", "0002") == (
         "00000001" + "0006" + ORDERS + "00000001" + "00000004" + "ffffffff" + "00000003"
     )
+    sent["answer"] = bytes.fromhex(f"{prefix} 0006 00000004 ffffffff ffffffffffffffff")
     with pytest.raises(WireError, match="did not report the end of the epoch of partition 4: error 6"):
-        admin_requests.parse_end_of_epoch(bytes.fromhex(f"{prefix} 0006 00000004 ffffffff ffffffffffffffff"))
+        admin_requests.end_of_epoch(NOWHERE, "orders", 4, 3, 1.0)
 
 
 # --- clients that follow added partitions -----------------------------------------------------------

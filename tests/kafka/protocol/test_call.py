@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 
 import pytest
 
 from harness.kafka.protocol import admin_requests, call, fetch, raw_client
-from harness.kafka.protocol.producers import open_transactions
+from harness.kafka.protocol.producers import OpenTransaction, open_transactions
 from harness.kafka.protocol.transactions import init_producer_id
-from tests.fake_server import offer, serve
+from tests.fake_server import CORRELATION, offer, serve
 
 SERVER: raw_client.Address = ("host", 1)
 
@@ -20,7 +21,8 @@ def version_of(message: bytes) -> int:
 
 def empty_metadata(version: int) -> bytes:
     if version >= 9:
-        return b"\0" + bytes(4) + b"\x01" + b"\0" + struct.pack(">i", 7) + b"\x01" + b"\0"
+        operations = bytes(4) if version <= 10 else b""
+        return b"\0" + bytes(4) + b"\x01" + b"\0" + struct.pack(">i", 7) + b"\x01" + operations + b"\0"
     throttle, cluster = bytes(4) if version >= 3 else b"", b"\xff\xff" if version >= 2 else b""
     return throttle + bytes(4) + cluster + struct.pack(">i", 7) + bytes(4)
 
@@ -60,8 +62,8 @@ def test_a_server_without_version_0_of_api_versions_is_asked_in_its_own() -> Non
     def exchange(message: bytes) -> bytes:
         sent.append(message)
         if version_of(message) == 0:
-            return offer({18: (3, 4)}, error=35)
-        return b"\0\0" + b"\x02" + struct.pack(">hhh", 3, 0, 12) + b"\0" + bytes(4) + b"\0"
+            return CORRELATION + offer({18: (3, 4)}, error=35)
+        return CORRELATION + b"\0\0" + b"\x02" + struct.pack(">hhh", 3, 0, 12) + b"\0" + bytes(4) + b"\0"
 
     assert call._offered(exchange) == {3: (0, 12)}
     assert [version_of(message) for message in sent] == [0, 3]
@@ -69,7 +71,7 @@ def test_a_server_without_version_0_of_api_versions_is_asked_in_its_own() -> Non
 
 def test_a_server_that_does_not_report_its_versions_is_an_error() -> None:
     with pytest.raises(raw_client.WireError, match="error 58"):
-        call._offered(lambda _message: offer({}, error=58))
+        call._offered(lambda _message: CORRELATION + offer({}, error=58))
 
 
 def test_an_answer_that_ends_too_early_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,10 +117,11 @@ def test_a_fetch_is_read_from_each_version_of_the_answer(
     monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:
     answer = {
-        4: "00000000 00000001 0001 61 00000001 00000000 0000" + "00" * 16 + "00000000 00000049",
+        4: "00000000 00000001 0001 61 00000001 00000000 0000" + "00" * 16 + "00000000 00000049" + "aa" * 73,
         11: "00000000 0000 00000000 00000001 0001 61 00000001 00000000 0000"
         + "00" * 24
-        + "00000000 ffffffff 00000049",
+        + "00000000 ffffffff 00000049"
+        + "aa" * 73,
     }[version]
     serve(monkeypatch, {1: (4, version)}, [bytes.fromhex(answer)])
     assert fetch.fetch(SERVER, "a", 0, 0, 1.0) == 73
@@ -147,7 +150,28 @@ def test_an_append_is_read_from_each_version_of_the_answer(
 def test_an_id_is_taken_over_in_each_version(
     monkeypatch: pytest.MonkeyPatch, version: int, ends: str
 ) -> None:
-    header = b"\0" if version >= 2 else b""
-    sent = serve(monkeypatch, {22: (0, version)}, [header + struct.pack(">ihqh", 0, 0, 5, 1)])
+    tags = b"\0" if version >= 2 else b""
+    sent = serve(monkeypatch, {22: (0, version)}, [tags + struct.pack(">ihqh", 0, 0, 5, 1) + tags])
     assert init_producer_id(SERVER, "id", 7, 1.0).producer_id == 5
     assert sent[0].endswith(bytes.fromhex(ends))
+
+
+def test_open_transactions_are_listed_by_producer_and_partition(monkeypatch: pytest.MonkeyPatch) -> None:
+    def array(items: Sequence[bytes]) -> bytes:
+        return bytes([len(items) + 1]) + b"".join(items)
+
+    def producer(number: int, since: int) -> bytes:
+        return struct.pack(">qiiqiq", number, 3, 17, 1234, 0, since) + b"\0"
+
+    def partition(number: int, error: int, *producers: bytes) -> bytes:
+        return struct.pack(">ih", number, error) + b"\0" + array(producers) + b"\0"
+
+    def answer(*partitions: bytes) -> bytes:
+        topic = b"\x07orders" + array(partitions) + b"\0"
+        return b"\0" + struct.pack(">i", 0) + array([topic]) + b"\0"
+
+    described = answer(partition(0, 0, producer(4000, -1), producer(4001, 70)), partition(2, 0))
+    serve(monkeypatch, {61: (0, 0)}, [described, answer(partition(5, 6))])
+    assert open_transactions(SERVER, "orders", [0, 2], 1.0) == [OpenTransaction(0, 4001, 3, 70)]
+    with pytest.raises(raw_client.WireError, match="did not list the producers of partition 5: error 6"):
+        open_transactions(SERVER, "orders", [5], 1.0)

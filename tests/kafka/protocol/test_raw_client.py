@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import socket
-import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 import pytest
 
+from harness.kafka.batches import batches
 from harness.kafka.protocol import raw_client
+from harness.kafka.protocol.produce import record_batch
+from harness.kafka.segments import records
+from tests.fake_server import serve
 
+SERVER: raw_client.Address = ("host", 1)
 CLIENT = "000e" + b"onceproof-wire".hex()
 
 
@@ -21,8 +25,8 @@ def test_an_api_versions_request_is_these_bytes() -> None:
 
 
 def test_a_flexible_request_has_tags_after_its_header() -> None:
-    sent = raw_client.request(55, 0, b"\xaa", flexible=True, correlation=7)
-    assert sent.hex() == "0000001a" + "0037" + "0000" + "00000007" + CLIENT + "00" + "aa"
+    sent = raw_client.request(55, 0, b"\xaa", flexible=True)
+    assert sent.hex() == "0000001a" + "0037" + "0000" + "00000001" + CLIENT + "00" + "aa"
 
 
 METADATA_V7 = bytes.fromhex(
@@ -43,8 +47,9 @@ METADATA_V7 = bytes.fromhex(
 )  # fmt: skip
 
 
-def test_metadata_gives_leaders_epochs_and_in_sync_sets() -> None:
-    metadata = raw_client.parse_metadata(METADATA_V7)
+def test_metadata_gives_leaders_epochs_and_in_sync_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    serve(monkeypatch, {3: (0, 7)}, [METADATA_V7])
+    metadata = raw_client.metadata(SERVER, ["orders", "none"], 1.0)
     assert metadata.brokers == {1, 3}
     assert metadata.topics == {
         "orders": (
@@ -63,41 +68,63 @@ QUORUM_V0 = bytes.fromhex(
 )  # fmt: skip
 
 
-def test_the_leader_of_the_quorum_is_read() -> None:
-    assert raw_client.parse_quorum(QUORUM_V0) == raw_client.Quorum(error=0, leader=102, leader_epoch=7)
+def test_the_leader_of_the_quorum_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = serve(monkeypatch, {55: (0, 0)}, [QUORUM_V0])
+    assert raw_client.describe_quorum(SERVER, 1.0) == raw_client.Quorum(error=0, leader=102, leader_epoch=7)
+    assert sent[0].endswith(bytes.fromhex("02 13 5f5f636c75737465725f6d65746164617461 02 00000000 00 00 00"))
 
 
-def test_a_controller_that_does_not_lead_gives_an_error() -> None:
+def test_a_controller_that_does_not_lead_gives_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     not_leader = QUORUM_V0.replace(bytes.fromhex("000000000066"), bytes.fromhex("0006ffffffff"))
-    assert raw_client.parse_quorum(not_leader).error == 6
-    assert raw_client.parse_quorum(bytes.fromhex("0000290100")).error == 41
+    serve(monkeypatch, {55: (0, 0)}, [not_leader, bytes.fromhex("0000290100")])
+    assert raw_client.describe_quorum(SERVER, 1.0).error == 6
+    assert raw_client.describe_quorum(SERVER, 1.0).error == 41
 
 
-def test_tags_are_skipped() -> None:
-    reader = raw_client.Reader(bytes.fromhex("020503aabbcc810101dd2a"))
-    reader.tags()
-    assert reader.take("B") == 42
+def test_the_time_of_the_leader_of_the_quorum(monkeypatch: pytest.MonkeyPatch) -> None:
+    voters = "03" + "00000065 0000000000000010 000000000000aaaa 000000000000bbbb 00"
+    voters += "00000066 0000000000000010 000000000000cccc 000000000000dddd 00"
+    answer = "00 0000 02 13 5f5f636c75737465725f6d65746164617461 02 00000000 0000 00000066 00000007 0000000000000042"
+    refused = answer.replace("0000 00000066", "0006 ffffffff")
+    answers = [answer + voters + "01 00 00 00", refused + "01 01 00 00 00"]
+    serve(monkeypatch, {55: (0, 1)}, map(bytes.fromhex, answers))
+    assert raw_client.quorum_leader_time_ms(SERVER, 1.0) == 0xDDDD
+    with pytest.raises(raw_client.WireError, match="does not lead the quorum"):
+        raw_client.quorum_leader_time_ms(SERVER, 1.0)
 
 
-@pytest.mark.parametrize(("data", "crc"), [(b"", 0), (b"123456789", 0xE3069283), (b"\0" * 32, 0x8A9136AA)])
-def test_crc32c_of_known_strings(data: bytes, crc: int) -> None:
-    assert raw_client.crc32c(data) == crc
+def test_unknown_tags_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    tags = bytes.fromhex("020503aabbcc810101dd")  # of the header, of an inner structure, and at the end
+    serve(monkeypatch, {55: (0, 0)}, [tags + QUORUM_V0[1:-2] + tags + tags])
+    assert raw_client.describe_quorum(SERVER, 1.0) == raw_client.Quorum(error=0, leader=102, leader_epoch=7)
+
+
+def test_unknown_error_codes_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    serve(monkeypatch, {55: (0, 0)}, [bytes.fromhex("00 270f 01 00")])
+    assert raw_client.describe_quorum(SERVER, 1.0).error == 9999
+
+
+def test_text_that_is_not_utf8_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    serve(monkeypatch, {55: (0, 0)}, [QUORUM_V0.replace(b"__cluster", b"\xff_cluster")])
+    with pytest.raises(raw_client.WireError, match=r"the answer cannot be read: .*UTF-8"):
+        raw_client.describe_quorum(SERVER, 1.0)
 
 
 def test_a_record_batch_is_these_bytes() -> None:
-    batch = raw_client.record_batch(b"probe", timestamp_ms=1)
+    batch = record_batch(b"probe", timestamp_ms=1)
     checked = bytes.fromhex(
         "0000 00000000 0000000000000001 0000000000000001"
         "ffffffffffffffff ffff ffffffff 00000001"
         "16 00 00 00 01 0a 70726f6265 00"
     )  # fmt: skip
     head = bytes.fromhex("00000000000000000000003dffffffff02")
-    assert batch == head + struct.pack(">I", raw_client.crc32c(checked)) + checked
+    assert batch == head + bytes.fromhex("88a268a1") + checked
 
 
-def test_a_value_that_does_not_fit_is_refused() -> None:
-    with pytest.raises(ValueError, match="at most 50"):
-        raw_client.record_batch(b"x" * 51, 0)
+def test_a_long_value_is_written_completely() -> None:
+    batch = record_batch(b"x" * 5000, 0)
+    (found,) = batches(batch)
+    assert records(batch, found) == [(0, b"x" * 5000)]
 
 
 def test_an_answer_in_pieces_is_put_together() -> None:

@@ -6,7 +6,7 @@ import socket
 import ssl
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,9 @@ import pytest
 
 from harness.clusters.base import certificates
 from harness.errors import UsageError
-from harness.kafka.protocol import raw_client
+from harness.kafka.protocol import messages, raw_client
 from harness.kafka.protocol.security import AuthenticationError, CertificateError, Secured, Security
+from tests.fake_server import CORRELATION
 
 SCRAM = {
     "security.protocol": "SASL_PLAINTEXT",
@@ -40,9 +41,14 @@ class FakeServer:
         self._answers, self._error = list(answers), error
         self.heard: list[str] = []
 
-    def __call__(self, api: int, version: int, body: bytes) -> bytes:
-        if api == 17:
-            return struct.pack(">h", 0)
+    def __call__(self, key: int, version: int, values: Mapping[str, Any]) -> Any:
+        message = messages.encode(key, version, values)
+        body = message[4 + 8 + 2 + len("onceproof-wire") :]
+        return messages.decode(key, version, CORRELATION + self._answer(key, body))
+
+    def _answer(self, key: int, body: bytes) -> bytes:
+        if key == 17:
+            return struct.pack(">hi", 0, 0)
         self.heard.append(body[4:].decode())
         if self._error:
             return struct.pack(">hh", 58, len(self._error)) + self._error.encode() + struct.pack(">i", 0)

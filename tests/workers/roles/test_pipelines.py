@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import struct
 import threading
 import time
 from pathlib import Path
@@ -14,9 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.contracts import Outcome
-from harness.kafka.protocol.codec import compact_array, compact_text
-from harness.kafka.protocol.producers import OpenTransaction, parse_producers
-from harness.kafka.protocol.raw_client import WireError
 from harness.ledger import message as msg
 from harness.ledger.journal import DELIVERY, Ledger, read_events
 from harness.ledger.transform import DEAD_LETTERS, OUTPUT, Transform
@@ -219,23 +215,3 @@ def test_only_ends_requested_after_the_next_producer_was_ready_are_fenced() -> N
     ]
     found = rows.fenced(sessions, ready, ends)
     assert [(row["session"], row["txn"], row["step"]) for row in found] == [(1, 2, "fenced")]
-
-
-# --- hanging transactions ------------------------------------------------------------------------------
-
-
-def test_open_transactions_are_listed_by_producer_and_partition() -> None:
-    def producer(number: int, since: int) -> bytes:
-        return struct.pack(">qiiqiq", number, 3, 17, 1234, 0, since) + b"\0"
-
-    def partition(number: int, error: int, *producers: bytes) -> bytes:
-        return struct.pack(">ih", number, error) + b"\0" + compact_array(producers) + b"\0"
-
-    def answer(*partitions: bytes) -> bytes:
-        topic = compact_text("orders") + compact_array(partitions) + b"\0"
-        return b"\0" + struct.pack(">i", 0) + compact_array([topic]) + b"\0"
-
-    described = answer(partition(0, 0, producer(4000, -1), producer(4001, 70)), partition(2, 0))
-    assert parse_producers(described) == [OpenTransaction(0, 4001, 3, 70)]
-    with pytest.raises(WireError, match="did not list the producers of partition 5: error 6"):
-        parse_producers(answer(partition(5, 6)))
