@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from harness.reconcile.screen.partition_owners import SharedPartition, ownership
-from harness.reconcile.seal import rows
+from harness.reconcile.seal import event_rows
 from harness.reconcile.seal.schema import SCHEMAS
 
 
@@ -57,8 +57,8 @@ def test_handing_over_losing_and_dying_are_not_sharing(
 
 def test_a_late_revocation_counts_as_lost() -> None:
     event = {"t": 5, "how": "revoked", "partitions": [1], "late": True}
-    assert rows.assignment(event, 0)["how"] == "lost"
-    assert rows.assignment({**event, "late": False}, 0)["how"] == "revoked"
+    assert event_rows.assignment(event, 0)["how"] == "lost"
+    assert event_rows.assignment({**event, "late": False}, 0)["how"] == "revoked"
     given = {**event, "how": "assigned"}
-    assert rows.assignment(given, 0)["how"] == "assigned_late", "it may no longer count"
-    assert rows.assignment({**given, "late": False}, 0)["how"] == "assigned"
+    assert event_rows.assignment(given, 0)["how"] == "assigned_late", "it may no longer count"
+    assert event_rows.assignment({**given, "late": False}, 0)["how"] == "assigned"

@@ -16,7 +16,7 @@ from harness.contracts import Outcome
 from harness.ledger import message as msg
 from harness.ledger.journal import DELIVERY, Ledger, read_events
 from harness.ledger.transform import DEAD_LETTERS, OUTPUT, Transform
-from harness.reconcile.seal import rows
+from harness.reconcile.seal import event_rows
 from harness.reconcile.seal.sealed import Event
 from harness.waiting import wait_until
 from harness.workers.breakpoints import Moment, Moments
@@ -188,7 +188,7 @@ def ended(session: int, txn: int, intent: str, did: str, outcome: Outcome) -> Ev
 
 
 def test_ends_are_counted_by_their_reasons() -> None:
-    found = rows.ends(
+    found = event_rows.ends(
         {
             "txn": [
                 ended(1, 1, "commit", "commit", Outcome.ACKED),
@@ -213,5 +213,5 @@ def test_only_ends_requested_after_the_next_producer_was_ready_are_fenced() -> N
         {"session": session, "txn": txn, "step": "end", "did": "commit", "t": t, "outcome": None}
         for session, txn, t in ((1, 1, 12), (1, 2, 25), (2, 1, 26), (3, 1, 27))
     ]
-    found = rows.fenced(sessions, ready, ends)
+    found = event_rows.fenced(sessions, ready, ends)
     assert [(row["session"], row["txn"], row["step"]) for row in found] == [(1, 2, "fenced")]
