@@ -76,7 +76,7 @@ def consume(cluster: LocalCluster, folder: Path, records: int, number: int, with
         mode=Mode.IDEMPOTENT,
         isolation="read_committed",
         assign=dict.fromkeys(range(PARTITIONS), 0),
-        check_headers_every=16,
+        compare_every=16,
     )
     return (_consume_recorded if with_ledger else _consume_plain)(
         spec, folder / f"{number}.deliveries", records

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -17,6 +17,7 @@ from faults._cases import Case
 from faults._workers import wait_progress, worker_named
 from harness.contracts import Arena, Bite, Fault, Healing, Killable, Node, Pausable, WorkerNode
 from harness.errors import WaitTimeout
+from harness.kafka.admin import Administrator
 from harness.schedule import fault_of
 from harness.waiting import wait_until
 from harness.workers.breakpoints import Moment
@@ -40,6 +41,9 @@ class AtMoment:
     worker: str = "copier-1"
     wait_s: float = (
         0.0  # at the moment, before the inner fault begins: lets other nodes go on without the worker
+    )
+    until_committed: bool = (
+        False  # wait there until the group has committed records that it has not worked on
     )
     stay_s: float = 1.0
     # The same object from hold to healing: some faults remember the state before the hold.
@@ -74,14 +78,19 @@ class AtMoment:
         begun, limit_s = time.monotonic(), arena.patience * _REACH_LIMIT_S
         with ExitStack() as undo:
             undo.callback(worker.go_on)
-            worker.stop_at(self.moment)
             try:
+                if self.until_committed:
+                    wait_until(worker.worked_on, limit_s, "")  # so that its partitions are known
+                worker.stop_at(self.moment)
                 wait_until(worker.waits, limit_s, "", every_s=0.005)
             except WaitTimeout:
                 yield Bite(False, f"{worker.name} did not reach {self.moment} in {limit_s:g} s", way="hook")
                 return
             reached_s = round(time.monotonic() - begun, 3)
             time.sleep(self.wait_s)
+            if self.until_committed and not _committed_unworked(arena, worker, limit_s):
+                yield Bite(False, f"nothing was committed that {worker.name} had not worked on", way="hook")
+                return
             no_sign_s = arena.patience * _NO_SIGN_S
             bitten = undo.enter_context(_released_after(worker, nodes, self.stay_s, no_sign_s))
             bite = undo.enter_context(self.inner.hold(arena, nodes))
@@ -108,11 +117,28 @@ class AtMoment:
             "moment": self.moment,
             "worker": self.worker,
             "wait_s": self.wait_s,
+            "until_committed": self.until_committed,
             "stay_s": self.stay_s,
         }
 
     def __str__(self) -> str:
         return f"at_moment-{self.moment}-{self.inner}"
+
+
+def _committed_unworked(arena: Arena, worker: WorkerNode, limit_s: float) -> bool:
+    """Wait until the group has committed an offset of the worker's partitions beyond what the worker has worked on.
+
+    The worker has to stay a member meanwhile: then no other member works on these partitions.
+    """
+    administrator, worked_on = Administrator(arena.cluster, arena.topic), worker.worked_on()
+
+    def beyond() -> bool:
+        committed = administrator.committed(arena.group)
+        return any(committed.get(partition, 0) > end for partition, end in worked_on.items())
+
+    with suppress(WaitTimeout):
+        return wait_until(beyond, limit_s, "", every_s=0.25)
+    return False
 
 
 @contextmanager

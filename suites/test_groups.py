@@ -9,7 +9,7 @@ import pytest
 from harness.campaign import Campaign, Execute
 from harness.contracts import Cluster, Verdict
 from harness.scenario import Scenario
-from suites.scenarios.pipelines import BROKERS_FOR_GROUPS, GROUP_RUNS, WRONG_GROUPS
+from suites.scenarios.groups import BROKERS_FOR_GROUPS, GROUP_RUNS, WRONG_GROUPS
 from suites.support.sessions import started_campaign, started_cluster
 
 pytestmark = pytest.mark.conformance

@@ -7,15 +7,12 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import repeat
 from typing import Any
 
 import confluent_kafka
 import numpy as np
-import numpy.typing as npt
 from confluent_kafka import (
     OFFSET_BEGINNING,
-    TIMESTAMP_CREATE_TIME,
     Consumer,
     KafkaError,
     KafkaException,
@@ -25,6 +22,7 @@ from confluent_kafka import (
 from confluent_kafka import Message as Record
 
 from harness.clients.librdkafka.abandoned_call import call_or_give_up
+from harness.clients.librdkafka.records import FULL_BATCH, delivery_rows, each, effects_in
 from harness.clients.librdkafka.translation import (
     commit_outcome,
     consumer_settings,
@@ -45,7 +43,6 @@ from harness.contracts import (
 )
 from harness.contracts import Consumer as Member
 from harness.ledger import message as msg
-from harness.ledger.journal import DELIVERY, EFFECT, now_ns
 
 OPEN_LIMIT_S = 60.0  # after kills a fresh transactional producer was seen to take 10 s
 GRACE_S = 1.0  # for a call to come to its own limit
@@ -77,13 +74,12 @@ class ConfluentProducer:
         seq, has_offsets = message.seq, self._has_offsets
 
         def report(error: KafkaError | None, record: Any) -> None:
-            # None: of a record that never got a partition (its topic vanished), and of one that was acked by a later answer.
-            partition, offset = record.partition(), record.offset() if has_offsets else None
-            place = -1 if partition is None else partition
+            partition, offset = record.partition(), record.offset() if has_offsets else -1
+            partition = -1 if partition is None else partition  # None: it never got one, its topic vanished
             if error is None:
-                on_outcome(seq, 1, place, -1 if offset is None else offset, 0)
+                on_outcome(seq, 1, partition, -1 if offset is None else offset, 0)
             else:
-                on_outcome(seq, send_outcome(error), place, -1, error.code())
+                on_outcome(seq, send_outcome(error), partition, -1, error.code())
 
         while True:
             try:
@@ -172,8 +168,12 @@ class ConfluentProducer:
 
 class ConfluentConsumer:
     def __init__(self, spec: ConsumerSpec, on_assignment: OnAssignment) -> None:
-        self._topic, self._run, self._check_headers_every = spec.topic, spec.run, spec.check_headers_every
-        self._topic_number, self._effects = spec.topic_number, spec.effects
+        self._topic, self._topic_number, self._run, self._effects = (
+            spec.topic,
+            spec.topic_number,
+            spec.run,
+            spec.effects,
+        )
         self._commits: list[tuple[Mapping[int, int], Outcome, str]] = []
         self._spec = spec
         # Partition and first offset of batches with a wrong checksum.
@@ -196,10 +196,10 @@ class ConfluentConsumer:
             on_lost=listener("lost"),
         )
 
-    def poll(self, timeout_s: float, at_most: int = 1000) -> Batch:
+    def poll(self, timeout_s: float, at_most: int = FULL_BATCH) -> Batch:
         records, errors, refused = self._consumer.consume(at_most, timeout_s), [], []
         ends: dict[Any, Any] = {}  # the library's types allow None where it never is
-        reported = _each(Record.error, records)
+        reported = each(Record.error, records)
         if any(reported):  # usually none
             for record, error in zip(records, reported, strict=True):
                 if error is None:
@@ -211,8 +211,8 @@ class ConfluentConsumer:
                 if error.code() == KafkaError._BAD_MSG:
                     refused.append((record.partition(), record.offset()))
             records = [record for record, error in zip(records, reported, strict=True) if error is None]
-        values = _each(Record.value, records)
-        rows = self._rows(records, values)
+        values = each(Record.value, records)
+        rows = delivery_rows(records, values, self._spec, self._damaged)
         positions = {}
         if len(rows):
             for partition in np.unique(rows["partition"]).tolist():
@@ -242,51 +242,6 @@ class ConfluentConsumer:
         offsets = {place.partition: place.offset for place in places if place.offset >= 0 and not place.error}
         if offsets:
             self._commits.append((offsets, commit_outcome(error), error.name() if error else ""))
-
-    def _rows(self, records: list[Any], values: list[Any]) -> Any:
-        """Return the records as ledger rows: whole columns at a time, since a Python loop would be the bottleneck."""
-        fields, flags = msg.read_payloads(values, self._run)
-        rows = np.zeros(len(records), dtype=DELIVERY)
-        rows["t"] = now_ns()
-        rows["offset"] = np.fromiter(map(Record.offset, records), np.int64, len(records))
-        rows["partition"] = np.fromiter(map(Record.partition, records), np.int16, len(records))
-        rows["topic"], rows["intended_topic"] = self._topic_number, fields["topic"]
-        for name in ("seq", "session", "txn", "key"):
-            rows[name] = fields[name]
-        rows["intended_partition"], rows["intent"] = fields["partition"], fields["flags"]
-        rows["leader_epoch"] = -1
-        flags |= self._wrong_around(records, values, fields)
-        if self._damaged:
-            places = zip(rows["partition"].tolist(), rows["offset"].tolist(), strict=True)
-            flags |= _flag(msg.BAD_HEADER, [place in self._damaged for place in places])
-        # If the payload is damaged or foreign, its other fields mean nothing.
-        flags[(flags & msg.BAD_PAYLOAD) > 0] = msg.BAD_PAYLOAD
-        rows["flags"] = flags
-        return rows
-
-    def _wrong_around(self, records: list[Any], values: list[bytes | None], fields: Any) -> Any:
-        """Return row flags for wrong keys, times and headers.
-
-        Whole lists are compared first, which is quick; only a difference is examined record by record.
-        """
-        flags = np.zeros(len(records), dtype=np.uint8)
-        keys, key_ids = _each(Record.key, records), fields["key"]
-        without_keys = keys.count(None) == len(keys) and bool((key_ids < 0).all())
-        if not without_keys and keys != (wanted_keys := _each(_KEYS.__getitem__, key_ids.tolist())):
-            flags |= _flag(msg.BAD_KEY, [a != b for a, b in zip(keys, wanted_keys, strict=True)])
-        wanted_times = list(zip(repeat(TIMESTAMP_CREATE_TIME), fields["timestamp_ms"].tolist(), strict=False))
-        times = _each(Record.timestamp, records)
-        if times != wanted_times:
-            # With LogAppendTime the record has the broker's time by design: only create times can be compared.
-            wrong = [a != b and a[0] == b[0] for a, b in zip(times, wanted_times, strict=True)]
-            flags |= _flag(msg.BAD_TIMESTAMP, wrong)
-        step = self._check_headers_every
-        headers = _each(Record.headers, records[::step])
-        wanted_headers = [[(msg.HEADER_NAME, msg.header_of(v or b""))] for v in values[::step]]
-        if headers != wanted_headers:
-            wrong = [a != b for a, b in zip(headers, wanted_headers, strict=True)]
-            flags[::step] |= _flag(msg.BAD_HEADER, wrong)
-        return flags
 
     def commit(self, positions: Mapping[int, int]) -> tuple[Outcome, str]:
         offsets = [TopicPartition(self._topic, p, o) for p, o in positions.items()]
@@ -344,40 +299,6 @@ class ConfluentConsumer:
 
     def close(self) -> None:
         self._consumer.close()
-
-
-def effects_in(rows: npt.NDArray[np.void], values: list[Any]) -> npt.NDArray[np.void]:
-    """Return the records that are effects of inputs, with the inputs that they were made of."""
-    which = np.flatnonzero(
-        (rows["intent"] & msg.EFFECT > 0) & (rows["flags"] & (msg.BAD_PAYLOAD | msg.FOREIGN_RUN) == 0)
-    )
-    found = np.zeros(len(which), dtype=EFFECT)
-    origins = msg.origins_of([values[i] for i in which])
-    for name in ("offset", "seq", "session", "partition", "topic"):
-        found[name] = rows[name][which]
-        found[f"origin_{name}"] = origins[name]
-    found["number"] = origins["number"]
-    return found
-
-
-class _KeyBytes(dict[int, bytes | None]):
-    """The bytes of each key number, computed once."""
-
-    def __missing__(self, key_id: int) -> bytes | None:
-        self[key_id] = msg.key_bytes(key_id)
-        return self[key_id]
-
-
-_KEYS = _KeyBytes()
-
-
-def _each(call: Callable[[Any], Any], items: list[Any]) -> list[Any]:
-    """Return the results for all items; with a method written in C, in half the time of a comprehension."""
-    return list(map(call, items))
-
-
-def _flag(bit: int, where: Any) -> Any:
-    return np.where(np.asarray(where, dtype=bool), bit, 0).astype(np.uint8)
 
 
 class Confluent:

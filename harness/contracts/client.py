@@ -134,8 +134,6 @@ class ConsumerSpec:
         False  # compare the checksum of each batch; the first record of a damaged batch is BAD_HEADER
     )
     auto_commit: bool = False  # commit stored offsets automatically
-    check_headers_every: int = (
-        1  # compare the header of each n-th record; reading headers is the expensive part
-    )
+    compare_every: int = 1  # of full batches compare key, time and header of each n-th record only
     extra: Mapping[str, Any] = field(default_factory=dict)
     security: Mapping[str, Any] = field(default_factory=dict, repr=False)  # Cluster.client_settings

@@ -197,6 +197,9 @@ class WorkerNode(Killable, Pausable, Protocol):
         self,
     ) -> Mapping[str, Any]: ...  # of its consumer's library, as the scenario sets them
     def counters(self) -> Counters: ...  # the sum over all its incarnations
+    def worked_on(
+        self,
+    ) -> Mapping[int, int]: ...  # by partition of the run's topic: the end of what this process has worked on
     def stop_at(
         self, moment: str
     ) -> None: ...  # ask it to wait at the next such moment (harness.workers.breakpoints)

@@ -1,6 +1,6 @@
-"""The board: a few counters that each worker shows to the harness through a small mapped file.
+"""The progress of a worker: its board, a few counters in a small mapped file, and the end of its journal.
 
-It is for progress and waiting only. Verdicts come from the ledger, never from here.
+It is for waiting only. Verdicts come from the ledger as a whole, never from here.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.contracts import Counters
+from harness.ledger.journal import read_deliveries
 
 _LAYOUT = struct.Struct("<6q")
 _CLOCK = struct.Struct("<2d")  # behind the counters
@@ -48,3 +49,11 @@ class Board:
 
     def close(self) -> None:
         self._map.close()
+
+
+def last_positions(deliveries: Path) -> dict[int, int]:
+    """Return the offset after the last delivery of each partition in a journal so far; empty if there is no such journal."""
+    if not deliveries.exists():
+        return {}
+    rows, _ = read_deliveries(deliveries)
+    return dict(zip(rows["partition"].tolist(), (rows["offset"] + 1).tolist(), strict=True))

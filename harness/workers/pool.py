@@ -21,7 +21,7 @@ from harness.processes import child_process
 from harness.waiting import wait_until
 from harness.workers import client_version as workers_client_version
 from harness.workers.breakpoints import Moment, Moments
-from harness.workers.counters import Board
+from harness.workers.counters import Board, last_positions
 from harness.workers.endings import WorkerEnding
 from harness.workers.main import LOADED_CLIENT
 from harness.workers.session_numbers import next_incarnation
@@ -174,6 +174,9 @@ class Worker:
     def counters(self) -> Counters:
         shown = [board.read() for board in self._boards]
         return Counters(*(sum(getattr(c, name) for c in shown) for name in Counters.__dataclass_fields__))
+
+    def worked_on(self) -> Mapping[int, int]:
+        return last_positions(self._run.ledger / f"{self.name}.{len(self._boards) - 1}.deliveries")
 
     def check(self) -> None:
         """Raise if the process has ended by itself, or by a signal that the harness did not send."""

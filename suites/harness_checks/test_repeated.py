@@ -29,7 +29,7 @@ from harness.processes import child_process
 from harness.scenario import Scenario
 from harness.schedule import once
 from harness.targets import leader_of
-from suites.scenarios import fault_cases, hazards, late_ends, matrix, pipelines
+from suites.scenarios import fault_cases, groups, hazards, late_ends, matrix, pipelines
 from suites.support.sessions import started_campaign, started_cluster
 
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(24 * 3600)]
@@ -42,7 +42,7 @@ CONTROLS: tuple[Scenario, ...] = (
     *(hazard.control for hazard in hazards.found().values()),
     matrix.crossed(Mode.AT_MOST_ONCE, "kill-leader"),
     *pipelines.WRONG,
-    *pipelines.WRONG_GROUPS,
+    *groups.WRONG_GROUPS,
     *(late.uncured for late in late_ends.LATE),
     *fault_cases.CONTROLS,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from faults.at_moment import AtMoment
@@ -17,8 +17,6 @@ from faults.reassign import Reassign
 from faults.sever import Sever
 from harness.contracts import Lane, Mode, TopicSettings, Verdict
 from harness.scenario import (
-    ChurnSettings,
-    ConsumerSettings,
     Pipeline,
     PipelineSettings,
     ProducerSettings,
@@ -29,7 +27,6 @@ from harness.scenario import (
 from harness.schedule import NO_FAULTS, Schedule, once, repeat, sequence
 from harness.targets import (
     active_controller,
-    consumer,
     copier,
     every_broker,
     group_coordinator,
@@ -46,7 +43,7 @@ CUT_OFF_S = 3.0
 AFTER_S = 0.5
 
 
-def _held(fault: Any, on: Any, hold_s: float = 1.5) -> Schedule:
+def held(fault: Any, on: Any, hold_s: float = 1.5) -> Schedule:
     return once(fault, on=on, after_s=AFTER_S, hold_s=hold_s)
 
 
@@ -60,25 +57,24 @@ COORDINATOR = transaction_coordinator(1, "copier")
 
 
 def _cut_off(moment: Moment, worker: str = "copier-1") -> Schedule:
-    return _held(at(moment, Sever(shape="clients"), worker), every_broker(), CUT_OFF_S)
+    return held(at(moment, Sever(shape="clients"), worker), every_broker(), CUT_OFF_S)
 
 
 ON_PIPELINES: Mapping[str, Schedule] = {
     "none": NO_FAULTS,
-    **{f"kill-{moment}": _held(at(moment), copier(1)) for moment in OF_EVERY_COMMIT},
+    **{f"kill-{moment}": held(at(moment), copier(1)) for moment in OF_EVERY_COMMIT},
     **{
-        f"zombie-{moment}": _held(at(moment, PauseWorker()), copier(1), ZOMBIE_S)
-        for moment in OF_EVERY_COMMIT
+        f"zombie-{moment}": held(at(moment, PauseWorker()), copier(1), ZOMBIE_S) for moment in OF_EVERY_COMMIT
     },
     **{f"cut_off-{moment}": _cut_off(moment) for moment in OF_EVERY_COMMIT},
-    "kill-transaction_coordinator": _held(at(Moment.AFTER_PRODUCE, Kill()), COORDINATOR),
-    "kill-transaction_coordinator-during_commit": _held(at(Moment.DURING_COMMIT, Kill()), COORDINATOR),
-    "kill-group_coordinator": _held(at(Moment.AFTER_PRODUCE, Kill()), group_coordinator()),
-    "kill-output_leader": _held(at(Moment.AFTER_PRODUCE, Kill()), output_leader(0)),
-    "kill-controller": _held(Kill(), active_controller()),
-    "hold-EndTxn": _held(HoldRequests(("EndTxn",), lane=Lane.CONSUME), COORDINATOR, 6.0),
-    "fence": _held(at(Moment.AFTER_PRODUCE, FenceProducer()), copier(1)),
-    "reassign": _held(Reassign(), leader_of(0)),
+    "kill-transaction_coordinator": held(at(Moment.AFTER_PRODUCE, Kill()), COORDINATOR),
+    "kill-transaction_coordinator-during_commit": held(at(Moment.DURING_COMMIT, Kill()), COORDINATOR),
+    "kill-group_coordinator": held(at(Moment.AFTER_PRODUCE, Kill()), group_coordinator()),
+    "kill-output_leader": held(at(Moment.AFTER_PRODUCE, Kill()), output_leader(0)),
+    "kill-controller": held(Kill(), active_controller()),
+    "hold-EndTxn": held(HoldRequests(("EndTxn",), lane=Lane.CONSUME), COORDINATOR, 6.0),
+    "fence": held(at(Moment.AFTER_PRODUCE, FenceProducer()), copier(1)),
+    "reassign": held(Reassign(), leader_of(0)),
 }
 # The end of a transaction is late and the library would retry: that is KAFKA-17754, and breaks promises
 # (suites/hazards/test_late_end_transaction.py). An application that gives up sooner and opens a new producer is safe.
@@ -148,7 +144,7 @@ WRONG = (
         "zombie-after_produce",
         producer_extra={"transaction.timeout.ms": 300_000},  # its transaction stays open for all that time
         # When it resumes, another member has its partitions and has sent the same output.
-        schedule=_held(at(Moment.AFTER_PRODUCE, PauseWorker(until_overtaken=True)), copier(1)),
+        schedule=held(at(Moment.AFTER_PRODUCE, PauseWorker(until_overtaken=True)), copier(1)),
     ),
 )
 
@@ -169,24 +165,24 @@ IMPATIENT_S = 5.0
 IMPATIENT = {f"{what}.timeout.ms": int(IMPATIENT_S * 1000) for what in ("transaction", "message")}
 ON_TRANSACTIONS: Mapping[str, Schedule] = {
     "none": NO_FAULTS,
-    "kill-after_produce": _held(at(Moment.AFTER_PRODUCE, worker="producer-1"), producer(1)),
-    "kill-during_commit": _held(at(Moment.DURING_COMMIT, worker="producer-1"), producer(1)),
+    "kill-after_produce": held(at(Moment.AFTER_PRODUCE, worker="producer-1"), producer(1)),
+    "kill-during_commit": held(at(Moment.DURING_COMMIT, worker="producer-1"), producer(1)),
     # So long that the coordinator has aborted its transaction when it resumes.
-    "zombie-after_produce": _held(
+    "zombie-after_produce": held(
         at(Moment.AFTER_PRODUCE, PauseWorker(), "producer-1"),
         producer(1),
         IMPATIENT_S + COORDINATOR_LOOKS_EVERY_S + 2.0,
     ),
     "cut_off-after_produce": _cut_off(Moment.AFTER_PRODUCE, "producer-1"),
     "cut_off-during_commit": _cut_off(Moment.DURING_COMMIT, "producer-1"),
-    "fence": _held(at(Moment.AFTER_PRODUCE, FenceProducer(), "producer-1"), producer(1)),
-    "kill-leader": _held(Kill(), leader_of(0)),
-    "kill-transaction_coordinator": _held(
+    "fence": held(at(Moment.AFTER_PRODUCE, FenceProducer(), "producer-1"), producer(1)),
+    "kill-leader": held(Kill(), leader_of(0)),
+    "kill-transaction_coordinator": held(
         at(Moment.DURING_COMMIT, Kill(), "producer-1"), transaction_coordinator(1)
     ),
-    "kill-controller": _held(Kill(), active_controller()),
-    "hold-EndTxn": _held(HoldRequests(("EndTxn",)), transaction_coordinator(1), 6.0),
-    "reassign": _held(Reassign(), leader_of(0)),
+    "kill-controller": held(Kill(), active_controller()),
+    "hold-EndTxn": held(HoldRequests(("EndTxn",)), transaction_coordinator(1), 6.0),
+    "reassign": held(Reassign(), leader_of(0)),
 }
 
 
@@ -223,111 +219,6 @@ RIVALS = Scenario(
     produce_s=12.0,
 )
 TRANSACTIONS = (*(transactions(fault) for fault in ON_TRANSACTIONS), TIMED_OUT, RIVALS)
-
-# --- groups --------------------------------------------------------------------------------------------
-
-SHORT = {"session.timeout.ms": 6000, "max.poll.interval.ms": 6000}
-BROKERS_FOR_GROUPS = {  # settings that members of the consumer protocol cannot choose themselves
-    "group.consumer.session.timeout.ms": "6000",
-    "group.consumer.min.session.timeout.ms": "6000",
-    "group.consumer.heartbeat.interval.ms": "1000",
-    "group.consumer.min.heartbeat.interval.ms": "1000",
-}
-
-
-@dataclass(frozen=True)
-class Group:
-    settings: Mapping[str, Any]
-    static: bool = False
-    auto_commit: bool = False
-    more: Mapping[str, Any] = field(default_factory=dict)
-
-
-GROUPS: Mapping[str, Group] = {
-    "range": Group({**SHORT, "partition.assignment.strategy": "range"}),
-    "roundrobin": Group({**SHORT, "partition.assignment.strategy": "roundrobin"}),
-    "cooperative": Group({**SHORT, "partition.assignment.strategy": "cooperative-sticky"}),
-    "static": Group(SHORT, static=True),
-    "auto_commit": Group(SHORT, auto_commit=True),
-    "consumer": Group({"group.protocol": "consumer", "max.poll.interval.ms": 6000}),
-    "consumer-auto_commit": Group(
-        {"group.protocol": "consumer", "max.poll.interval.ms": 6000}, auto_commit=True
-    ),
-}
-# It dies with unprocessed records, some time after it got them: ten times the commit interval of the library.
-_IN_ITS_HANDS = AtMoment(
-    KillWorker().describe(), moment=Moment.BEFORE_WORK.value, worker="consumer-1", wait_s=2.0
-)
-ON_GROUPS: Mapping[str, Schedule] = {
-    "none": NO_FAULTS,
-    "kill_worker": _held(KillWorker(), consumer(1)),
-    f"kill-{Moment.BEFORE_WORK}": _held(_IN_ITS_HANDS, consumer(1)),
-    "zombie": _held(PauseWorker(), consumer(1), 9.0),
-    "kill-group_coordinator": _held(Kill(), group_coordinator()),
-}
-
-
-def group(kind: str, fault: str, mode: Mode = Mode.AT_LEAST_ONCE) -> Scenario:
-    chosen = GROUPS[kind]
-    return Scenario(
-        name=f"group_churn-{kind}-{mode}-{fault}",
-        mode=mode,
-        workload="group_churn",
-        consumers=ConsumerSettings(
-            members=3, static=chosen.static, auto_commit=chosen.auto_commit, extra=chosen.settings
-        ),
-        churn=ChurnSettings(for_s=15.0, stall_s=7.0),
-        schedule=ON_GROUPS[fault],
-        produce_s=12.0,
-        timings=Timings(recovery_limit_s=60.0, drain_limit_s=90.0),
-    )
-
-
-GROUP_RUNS = (
-    *(group(kind, fault) for kind in GROUPS for fault in ON_GROUPS),
-    *(group(kind, "kill_worker", Mode.AT_MOST_ONCE) for kind in ("range", "cooperative", "consumer")),
-    group("cooperative", "kill-group_coordinator", Mode.EXACTLY_ONCE),
-)
-
-
-def _wrong_group(name: str, right: Scenario, *anomalies: str, **wrong: Any) -> Scenario:
-    return replace(
-        right,
-        name=f"wrong-{name}",
-        expected=Verdict.VIOLATED,
-        requires=dict.fromkeys(anomalies, 1),
-        control=True,
-        **wrong,
-    )
-
-
-_DYING, _DYING_AUTO = (group(kind, f"kill-{Moment.BEFORE_WORK}") for kind in ("range", "auto_commit"))
-WRONG_GROUPS = (
-    # Committed before the work: if the member dies in between, the records are never processed.
-    _wrong_group(
-        "commit_first",
-        _DYING,
-        "undelivered",
-        "overcommitted",
-        tolerates=("skipped",),  # by the next owner
-        mode=Mode.AT_MOST_ONCE,
-        judged_as=Mode.AT_LEAST_ONCE,
-        producers=ProducerSettings(extra={"acks": "all", "retries": 100}),
-    ),
-    # The library's own default: polled records are stored, and soon committed, whether they were processed or not.
-    _wrong_group(
-        "stored_when_given",
-        _DYING_AUTO,
-        "undelivered",
-        tolerates=(
-            "overcommitted",
-            "skipped",
-        ),  # its last commits are unknown, other ones may be known
-        consumers=replace(
-            _DYING_AUTO.consumers, extra={**_DYING_AUTO.consumers.extra, "enable.auto.offset.store": True}
-        ),
-    ),
-)
 
 # --- the soak -------------------------------------------------------------------------------------------
 

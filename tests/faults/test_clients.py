@@ -12,7 +12,6 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from faults import _workers, fence_producer, rebalance
-from faults.at_moment import AtMoment
 from faults.fence_producer import FenceProducer
 from faults.kill_worker import KillWorker
 from faults.pause_worker import PauseWorker
@@ -32,7 +31,7 @@ from harness.contracts import (
     TopicSettings,
     WorkerNode,
 )
-from harness.errors import FaultError, UsageError
+from harness.errors import FaultError
 from harness.kafka.admin import Administrator
 from harness.kafka.protocol import raw_client
 from harness.kafka.protocol.transactions import ProducerIdentity, init_producer_id
@@ -186,6 +185,9 @@ class FakeWorker:
     def go_on(self) -> None:
         self.moment = ""
 
+    def worked_on(self) -> Mapping[int, int]:
+        return {0: 7}
+
     def kill(self) -> None:
         self.alive = self.stubborn
 
@@ -312,40 +314,6 @@ def test_kill_and_pause_say_what_is_left(arena: WorkersArena) -> None:
     assert "producer-1 not running" in KillWorker().healed(arena, arena.fakes).proof
     arena.fakes[0].stopped = True
     assert "producer-1 still stopped" in PauseWorker().healed(arena, arena.fakes).proof
-
-
-# --- at a moment ----------------------------------------------------------------------------------
-
-
-@pytest.mark.usefixtures("impatient")
-@pytest.mark.parametrize("inner", [KillWorker(), PauseWorker()], ids=str)
-def test_a_fault_begins_when_the_worker_waits_and_lets_it_go(arena: WorkersArena, inner: Fault) -> None:
-    fault = AtMoment(inner.describe(), moment="during_commit", worker="producer-1", wait_s=0.01, stay_s=0.01)
-    worker = arena.fakes[0]
-    with fault.hold(arena, [worker]) as bite:
-        assert bite.bit, bite.proof
-        assert bite.proof.startswith("producer-1 waited at during_commit after")
-        wait_until(lambda: not worker.waits(), 5.0, "it still waits")
-    assert fault.healed(arena, [worker]).healed
-    assert fault_of(fault.describe()) == fault
-    assert str(fault) == f"at_moment-during_commit-{inner}"
-
-
-def test_an_unreached_moment_does_not_bite(arena: WorkersArena) -> None:
-    arena.patience = 0.05 / 30
-    arena.fakes[0].lazy = True
-    bite = held(AtMoment(worker="producer-1"), arena, arena.fakes[0])
-    assert (bite.bit, bite.proof) == (False, "producer-1 did not reach after_produce in 0.05 s")
-    assert arena.fakes[0].alive, "the fault did not begin"
-
-
-def test_a_moment_needs_its_worker_and_a_name_that_is_known(arena: WorkersArena) -> None:
-    with pytest.raises(FaultError, match="no worker copier-1"):
-        held(AtMoment(), arena, arena.fakes[0])
-    with pytest.raises(ValueError, match="never"):
-        AtMoment(moment="never")
-    with pytest.raises(UsageError, match="no_such_fault"):
-        AtMoment({"fault": "no_such_fault"})
 
 
 # --- fencing --------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pytest
@@ -41,6 +42,9 @@ class Ending:
         if self.moment:
             self.events.append(f"go on from {self.moment}")
         self.moment = ""
+
+    def worked_on(self) -> Mapping[int, int]:
+        return {}
 
     def counters(self) -> Counters:
         self.records += 1

@@ -15,7 +15,7 @@ def reader_spec(spec: WorkerSpec, topic: str, isolation: str, **more: Any) -> Co
         run=spec.run,
         mode=spec.mode,
         isolation=isolation,
-        check_headers_every=16,  # the final reader compares them all
+        compare_every=16,  # the final reader compares them all
         **more,
     )
 
