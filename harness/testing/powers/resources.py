@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from harness.contracts import Cluster, MemoryStarvable, Skewable, Starvable
+from harness.contracts import Cluster, Killable, MemoryStarvable, Skewable, Starvable
+from harness.errors import FaultError
 from harness.testing.returning import LIMIT_S
 from harness.waiting import wait_until
 
@@ -35,15 +36,32 @@ def check_starvable(_cluster: Cluster, node: Starvable, limit_s: float = LIMIT_S
     wait_until(lambda: node.cpu_under_load(1.0) > 1.5 * _SHARE, limit_s, f"{node.name} is still starved")
 
 
-def check_memory_starvable(_cluster: Cluster, node: MemoryStarvable, _limit_s: float = LIMIT_S) -> None:
-    """Check that the kernel limits the memory of the node, and no longer does afterwards."""
+def check_memory_starvable(_cluster: Cluster, node: MemoryStarvable, limit_s: float = LIMIT_S) -> None:
+    """Check that the kernel limits the memory of the node, and no longer does afterwards.
+
+    A node that is refused memory may end, also a moment after the limit is gone; it is then started again.
+    """
     try:
         assert node.take_memory(64.0)
-        assert node.memory_under_load(0.5).limit_mb is not None, f"the memory of {node.name} has no limit"
+        wait_until(lambda: _limited(node) is not False, limit_s, f"the memory of {node.name} has no limit")
     finally:
         node.give_memory()
         node.give_memory()
-    assert node.memory_under_load(0.5).limit_mb is None
+
+    def free_again() -> bool:
+        if isinstance(node, Killable):
+            node.restart()
+        return _limited(node) is False
+
+    wait_until(free_again, limit_s, f"{node.name} is still short of memory")
+
+
+def _limited(node: MemoryStarvable) -> bool | None:
+    """Return whether the kernel limits the node's memory under load; None if the node ended or is ending."""
+    try:
+        return node.memory_under_load(0.5).limit_mb is not None
+    except FaultError:
+        return None
 
 
 checks = {Skewable: check_skewable, Starvable: check_starvable, MemoryStarvable: check_memory_starvable}
