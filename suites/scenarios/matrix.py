@@ -52,7 +52,7 @@ ACKS0_LOSS = Scenario(
     control=True,
     hazard="acks0_loss",
     schedule=KILL_LEADER_UNREAD,
-    producers=ProducerSettings(records_per_s=3000, extra={"acks": "0", "retries": 0}),
+    producers=ProducerSettings(records_per_s=3000, acks="0", retries=0),
 )
 # acks=1 while no follower can fetch from the leader, which is then killed: the records that it acked meanwhile are lost. Other
 # records get their offsets afterwards.
@@ -68,7 +68,7 @@ ACKS1_FAILOVER = Scenario(
         once(Sever(shape="replication"), on=leader_of(0), after_s=0.5, hold_s=4.0),
         once(Kill(), on=leader_of(0), after_s=3.0, hold_s=1.5),
     ),
-    producers=ProducerSettings(extra={"acks": "1"}),
+    producers=ProducerSettings(acks="1"),
 )
 # Answers are lost for three times as long as the client waits for one, so it sends records again that are already written. A
 # copy may be written behind later records.
@@ -82,9 +82,9 @@ RETRY_DUPLICATES = Scenario(
     control=True,
     hazard="retry_duplicates",
     schedule=once(Sever(shape="answers"), on=every_broker(), after_s=0.5, hold_s=3.0),
-    producers=ProducerSettings(extra={"socket.timeout.ms": 1000, "request.timeout.ms": 1000}),
+    producers=ProducerSettings(request_timeout_ms=1000, extra={"request.timeout.ms": 1000}),
 )
-# The run is judged as read_committed, but the readers are configured otherwise. Aborted records are flushed before the abort,
+# The run is judged as read_committed, but the readers are configured otherwise, by `extra`. Aborted records are flushed before the abort,
 # and the group reads to the end of the log, so each of them is read, some before their transaction ends.
 ABORTED_UNCOMMITTED = Scenario(
     name="control-aborted_uncommitted",

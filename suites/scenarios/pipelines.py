@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from faults.at_moment import AtMoment
@@ -15,7 +15,7 @@ from faults.kill_worker import KillWorker
 from faults.pause_worker import PauseWorker
 from faults.reassign import Reassign
 from faults.sever import Sever
-from harness.contracts import Lane, Mode, TopicSettings, Verdict
+from harness.contracts import Lane, Mode, ProducerOptions, TopicSettings, Verdict
 from harness.scenario import (
     ChurnSettings,
     ConsumerSettings,
@@ -124,14 +124,12 @@ WEAKER_PIPELINES = tuple(
 # --- common mistakes ---------------------------------------------------------------------------------
 
 
-def _wrong(
-    kind: Pipeline, fault: str, producer_extra: Mapping[str, Any] | None = None, **more: Any
-) -> Scenario:
+def _wrong(kind: Pipeline, fault: str, producer: ProducerOptions | None = None, **more: Any) -> Scenario:
     right = pipeline(fault)
     return replace(
         right,
         name=f"wrong-{kind}-{fault}",
-        pipeline=replace(right.pipeline, kind=kind, producer_extra=producer_extra or {}),
+        pipeline=replace(right.pipeline, kind=kind, producer=producer or ProducerOptions()),
         expected=Verdict.VIOLATED,
         requires={"double_effect": 1},
         control=True,
@@ -146,7 +144,7 @@ WRONG = (
     _wrong(
         Pipeline.NO_GROUP_METADATA,
         "zombie-after_produce",
-        producer_extra={"transaction.timeout.ms": 300_000},  # its transaction stays open for all that time
+        ProducerOptions(transaction_timeout_ms=300_000),  # its transaction stays open for all that time
         # When it resumes, another member has its partitions and has sent the same output.
         schedule=_held(at(Moment.AFTER_PRODUCE, PauseWorker(until_overtaken=True)), copier(1)),
     ),
@@ -158,7 +156,7 @@ RANDOM_IDS = replace(
     _KILLED,
     name="wrong-random_ids-kill-after_produce",
     pipeline=replace(
-        _KILLED.pipeline, kind=Pipeline.RANDOM_IDS, producer_extra={"transaction.timeout.ms": 120_000}
+        _KILLED.pipeline, kind=Pipeline.RANDOM_IDS, producer=ProducerOptions(transaction_timeout_ms=120_000)
     ),
     control=True,
 )
@@ -166,7 +164,6 @@ RANDOM_IDS = replace(
 # --- transactions over many topics -------------------------------------------------------------------
 
 IMPATIENT_S = 5.0
-IMPATIENT = {f"{what}.timeout.ms": int(IMPATIENT_S * 1000) for what in ("transaction", "message")}
 ON_TRANSACTIONS: Mapping[str, Schedule] = {
     "none": NO_FAULTS,
     "kill-after_produce": _held(at(Moment.AFTER_PRODUCE, worker="producer-1"), producer(1)),
@@ -191,6 +188,11 @@ ON_TRANSACTIONS: Mapping[str, Schedule] = {
 
 
 ONE_OF_EACH = ProducerSettings(keyed=1, keyless=1, records_per_s=1000)
+IMPATIENT = replace(
+    ONE_OF_EACH,
+    transaction_timeout_ms=int(IMPATIENT_S * 1000),
+    delivery_timeout_ms=int(IMPATIENT_S * 1000),
+)
 
 
 def transactions(fault: str) -> Scenario:
@@ -199,7 +201,7 @@ def transactions(fault: str) -> Scenario:
         mode=Mode.EXACTLY_ONCE,
         workload="transactional_produce",
         observed=True,
-        producers=replace(ONE_OF_EACH, extra=IMPATIENT) if fault.startswith("zombie") else ONE_OF_EACH,
+        producers=IMPATIENT if fault.startswith("zombie") else ONE_OF_EACH,
         transactions=CURED if fault == "hold-EndTxn" else TransactionSettings(),
         schedule=ON_TRANSACTIONS[fault],
     )
@@ -210,7 +212,7 @@ TIMED_OUT = Scenario(
     name="transactional_produce-timed_out",
     mode=Mode.EXACTLY_ONCE,
     workload="transactional_produce",
-    producers=replace(ONE_OF_EACH, extra=IMPATIENT),
+    producers=IMPATIENT,
     transactions=TransactionSettings(timed_out_share=0.03),
     produce_s=20.0,
 )
@@ -226,7 +228,8 @@ TRANSACTIONS = (*(transactions(fault) for fault in ON_TRANSACTIONS), TIMED_OUT, 
 
 # --- groups --------------------------------------------------------------------------------------------
 
-SHORT = {"session.timeout.ms": 6000, "max.poll.interval.ms": 6000}
+SHORT = ConsumerSettings(members=3, session_timeout_ms=6000, poll_interval_ms=6000)
+KIP_848 = ConsumerSettings(members=3, group_protocol="consumer", poll_interval_ms=6000)
 BROKERS_FOR_GROUPS = {  # settings that members of the consumer protocol cannot choose themselves
     "group.consumer.session.timeout.ms": "6000",
     "group.consumer.min.session.timeout.ms": "6000",
@@ -235,24 +238,14 @@ BROKERS_FOR_GROUPS = {  # settings that members of the consumer protocol cannot 
 }
 
 
-@dataclass(frozen=True)
-class Group:
-    settings: Mapping[str, Any]
-    static: bool = False
-    auto_commit: bool = False
-    more: Mapping[str, Any] = field(default_factory=dict)
-
-
-GROUPS: Mapping[str, Group] = {
-    "range": Group({**SHORT, "partition.assignment.strategy": "range"}),
-    "roundrobin": Group({**SHORT, "partition.assignment.strategy": "roundrobin"}),
-    "cooperative": Group({**SHORT, "partition.assignment.strategy": "cooperative-sticky"}),
-    "static": Group(SHORT, static=True),
-    "auto_commit": Group(SHORT, auto_commit=True),
-    "consumer": Group({"group.protocol": "consumer", "max.poll.interval.ms": 6000}),
-    "consumer-auto_commit": Group(
-        {"group.protocol": "consumer", "max.poll.interval.ms": 6000}, auto_commit=True
-    ),
+GROUPS: Mapping[str, ConsumerSettings] = {
+    "range": replace(SHORT, assignor="range"),
+    "roundrobin": replace(SHORT, assignor="roundrobin"),
+    "cooperative": replace(SHORT, assignor="cooperative-sticky"),
+    "static": replace(SHORT, static=True),
+    "auto_commit": replace(SHORT, auto_commit=True),
+    "consumer": KIP_848,
+    "consumer-auto_commit": replace(KIP_848, auto_commit=True),
 }
 # It dies with unprocessed records, some time after it got them: ten times the commit interval of the library.
 _IN_ITS_HANDS = AtMoment(
@@ -268,14 +261,11 @@ ON_GROUPS: Mapping[str, Schedule] = {
 
 
 def group(kind: str, fault: str, mode: Mode = Mode.AT_LEAST_ONCE) -> Scenario:
-    chosen = GROUPS[kind]
     return Scenario(
         name=f"group_churn-{kind}-{mode}-{fault}",
         mode=mode,
         workload="group_churn",
-        consumers=ConsumerSettings(
-            members=3, static=chosen.static, auto_commit=chosen.auto_commit, extra=chosen.settings
-        ),
+        consumers=GROUPS[kind],
         churn=ChurnSettings(for_s=15.0, stall_s=7.0),
         schedule=ON_GROUPS[fault],
         produce_s=12.0,
@@ -312,7 +302,7 @@ WRONG_GROUPS = (
         tolerates=("skipped",),  # by the next owner
         mode=Mode.AT_MOST_ONCE,
         judged_as=Mode.AT_LEAST_ONCE,
-        producers=ProducerSettings(extra={"acks": "all", "retries": 100}),
+        producers=ProducerSettings(acks="all", retries=100),
     ),
     # The library's own default: polled records are stored, and soon committed, whether they were processed or not.
     _wrong_group(
@@ -323,9 +313,7 @@ WRONG_GROUPS = (
             "overcommitted",
             "skipped",
         ),  # its last commits are unknown, other ones may be known
-        consumers=replace(
-            _DYING_AUTO.consumers, extra={**_DYING_AUTO.consumers.extra, "enable.auto.offset.store": True}
-        ),
+        consumers=replace(_DYING_AUTO.consumers, store_when_given=True),
     ),
 )
 
