@@ -84,8 +84,8 @@ RETRY_DUPLICATES = Scenario(
     schedule=once(Sever(shape="answers"), on=every_broker(), after_s=0.5, hold_s=3.0),
     producers=ProducerSettings(request_timeout_ms=1000, extra={"request.timeout.ms": 1000}),
 )
-# The run is judged as read_committed, but the readers are configured otherwise, by `extra`. Aborted records are flushed before the abort,
-# and the group reads to the end of the log, so each of them is read, some before their transaction ends.
+# The run is judged as read_committed, but the readers are configured otherwise, by `extra`. Aborted records are flushed before
+# the abort, and the group reads to the end of the log, so each of them is read, some before their transaction ends.
 ABORTED_UNCOMMITTED = Scenario(
     name="control-aborted_uncommitted",
     mode=Mode.EXACTLY_ONCE,
