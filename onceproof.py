@@ -51,8 +51,10 @@ if TYPE_CHECKING:
     from harness.clusters.local import LocalCluster as LocalCluster
     from harness.clusters.zookeeper import ZooKeeperCluster as ZooKeeperCluster
     from harness.contracts import Cluster as Cluster
+    from harness.contracts import ConsumerOptions as ConsumerOptions
     from harness.contracts import Fault as Fault
     from harness.contracts import Mode as Mode
+    from harness.contracts import ProducerOptions as ProducerOptions
     from harness.contracts import TopicSettings as TopicSettings
     from harness.contracts import Verdict as Verdict
     from harness.scenario import ChurnSettings as ChurnSettings
@@ -105,7 +107,7 @@ _NAMES = {
     "harness.clusters.existing": "ExistingCluster",
     "harness.clusters.local": "LocalCluster",
     "harness.clusters.zookeeper": "ZooKeeperCluster",
-    "harness.contracts": "Cluster Fault Mode TopicSettings Verdict",
+    "harness.contracts": "Cluster ConsumerOptions Fault Mode ProducerOptions TopicSettings Verdict",
     "harness.scenario": (
         "ChurnSettings ConsumerSettings Pipeline PipelineSettings ProducerSettings Scenario Timings "
         "TransactionSettings"

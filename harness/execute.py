@@ -31,13 +31,12 @@ from harness.processes import ownership
 from harness.runtime.disk_space import needed_in
 from harness.scenario import Scenario
 from harness.workers import client_version
-from harness.workers.making import make_workers, observer_roles
+from harness.workers.making import make_workers, observer_roles, refuse_unusable
 from harness.workers.pool import Worker, Workers
 from harness.workers.roles.final_reader import FinalReaderSpec
 from harness.workers.standby import Standby
 
 EVENTS_RESERVED = 1024 * 1024  # bytes, so that healing and errors can be recorded on a full disk, too
-LONGEST_TOPIC = 249  # the limit of brokers
 OBSERVERS_LIMIT_S = 35.0  # for reading to the end and stopping
 # One `step` event each, in this order, when the step of `_Steps` is done (`workers` and `faults`: when it begins).
 STEPS = ("begun", "topics", "workers", "warm", "faults", "healed", "stopped", "drained", "read", "ended", "left",
@@ -97,12 +96,11 @@ def execute(
     group = f"{topic}-group"
     workload: Workload = registry.load("workload", scenario.workload)(scenario, topic, group)
     more_topics = dict(workload.more_topics())
-    for name in (topic, *more_topics):
-        if len(name) > LONGEST_TOPIC:
-            shutil.rmtree(run.path)  # nothing is in it yet
-            raise UsageError(
-                f"{name}: topic names have at most {LONGEST_TOPIC} characters; choose a shorter name or --prefix"
-            )
+    try:
+        refuse_unusable(scenario, [topic, *more_topics], workload.roles())
+    except UsageError:
+        shutil.rmtree(run.path)  # nothing is in it yet
+        raise
     manifest = _manifest(run, scenario, cluster, topic, group, command, versions or {})
     manifest["topics"] = [topic, *more_topics]
     transform = workload.transform()

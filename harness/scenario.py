@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from harness import expectation
-from harness.contracts import Mode, TopicSettings, Verdict
+from harness.contracts import ConsumerOptions, Mode, ProducerOptions, TopicSettings, Verdict
 from harness.kafka.client_settings import canonical, promised
 from harness.ledger.message import MIN_LENGTH
 from harness.ledger.transform import Transform
@@ -35,9 +35,7 @@ class Timings:
     recovery_limit_s: float = 45.0
     flush_limit_s: float = 40.0
     drain_limit_s: float = 60.0
-    hanging_limit_s: float = (
-        5.0  # how long to wait for transactions that are open when all producers have ended
-    )
+    hanging_limit_s: float = 5.0  # for transactions that are open when all producers have ended
     final_read_limit_s: float = 60.0
 
     def __post_init__(self) -> None:
@@ -45,7 +43,7 @@ class Timings:
 
 
 @dataclass(frozen=True)
-class ProducerSettings:
+class ProducerSettings(ProducerOptions):
     """Producers as applications use them: several, keyed and keyless, batching, several requests in flight."""
 
     keyed: int = 1  # producers that send keys and let the client choose the partition
@@ -55,11 +53,11 @@ class ProducerSettings:
     keys: int = 64
     records_per_transaction: int = 100  # exactly-once only
     aborted_share: float = 0.1  # exactly-once only: transactions that are aborted on purpose
-    extra: Mapping[str, Any] = field(default_factory=dict)  # client library settings that win over the mode's
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "extra", canonical(self.extra, "ProducerSettings.extra"))
-        promised(Mode.AT_LEAST_ONCE, self.extra)  # refuse invalid values here, not in a worker
+        promised(Mode.AT_LEAST_ONCE, self)  # refuse invalid values here, not in a worker
         _positive("ProducerSettings", records_per_s=self.records_per_s, keys=self.keys,
                   records_per_transaction=self.records_per_transaction)  # fmt: skip
         if self.keyed < 0 or self.keyless < 0 or self.keyed + self.keyless == 0:
@@ -73,14 +71,14 @@ class ProducerSettings:
 
 
 @dataclass(frozen=True)
-class ConsumerSettings:
+class ConsumerSettings(ConsumerOptions):
     members: int = 2
     isolation: str = "read_committed"
     static: bool = False  # each member has a group.instance.id and keeps its partitions over a restart
     auto_commit: bool = False  # the library commits the processed records in its own time
-    extra: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "extra", canonical(self.extra, "ConsumerSettings.extra"))
         _positive("ConsumerSettings", members=self.members)
         if self.isolation not in ("read_committed", "read_uncommitted"):
@@ -96,9 +94,7 @@ class ChurnSettings:
     for_s: float = 10.0  # how long members leave and join; then they stay
     stay_s: float = 2.0  # approximate time between joining and leaving
     away_s: float = 0.5
-    stall_s: float = (
-        0.0  # above 0: about every other time a member stops polling for so long instead of leaving
-    )
+    stall_s: float = 0.0  # above 0: instead of leaving, every other time a member stops polling for so long
 
     def __post_init__(self) -> None:
         _positive("ChurnSettings", for_s=self.for_s, stay_s=self.stay_s, away_s=self.away_s)
@@ -109,12 +105,8 @@ class Pipeline(StrEnum):
 
     OFFSETS_IN_TRANSACTION = "offsets_in_transaction"
     OFFSETS_BY_CONSUMER = "offsets_by_consumer"  # transactional output, but the consumer commits separately
-    RANDOM_IDS = (
-        "random_ids"  # each session has another transactional id, so that it does not fence the one before
-    )
-    NO_GROUP_METADATA = (
-        "no_group_metadata"  # offsets in the transaction, but without the member that sends them
-    )
+    RANDOM_IDS = "random_ids"  # each session has another transactional id and does not fence the one before
+    NO_GROUP_METADATA = "no_group_metadata"  # offsets in the transaction, without the member that sends them
 
 
 @dataclass(frozen=True)
@@ -128,10 +120,11 @@ class PipelineSettings:
     aborted_share: float = 0.1  # transactions that are aborted on purpose
     kind: Pipeline = Pipeline.OFFSETS_IN_TRANSACTION
     output: TopicSettings = field(default_factory=TopicSettings)
-    producer_extra: Mapping[str, Any] = field(default_factory=dict)
-    consumer_extra: Mapping[str, Any] = field(default_factory=dict)
+    producer: ProducerOptions = field(default_factory=ProducerOptions)
+    consumer: ConsumerOptions = field(default_factory=ConsumerOptions)  # besides those of Scenario.consumers
 
     def __post_init__(self) -> None:
+        promised(Mode.AT_LEAST_ONCE, self.producer)  # refuse invalid values here, not in a worker
         _positive("PipelineSettings", members=self.members,
                   inputs_per_transaction=self.inputs_per_transaction)  # fmt: skip
         if not 0 <= self.aborted_share < 1:
@@ -147,7 +140,7 @@ class PipelineSettings:
 class TransactionSettings:
     """`end_limit_s` applies to every transactional worker; the other fields only to transactional_produce."""
 
-    # How long to wait for a commit or an abort. If the limit is shorter than the library's socket.timeout.ms a new producer
+    # How long to wait for a commit or an abort. If the limit is shorter than request_timeout_ms a new producer
     # follows; if it is longer the library itself asks again (docs/findings/KAFKA-17754.md).
     end_limit_s: float = 30.0
     topics: int = 3  # written by each transaction
@@ -240,8 +233,14 @@ class Scenario:
             "guarantee": self.guarantee,
             "fault": self.fault_name,
             "schedule": [w.describe() for w in self.schedule],
-            **{name: asdict(getattr(self, name)) for name in _PARTS},
+            **{name: _set_values(asdict(getattr(self, name))) for name in _PARTS},
         }
+
+
+def _set_values(described: dict[str, Any]) -> dict[str, Any]:
+    """Return the description without options of clients that are not set."""
+    parts = {name: _set_values(described[name]) for name in ("producer", "consumer") if name in described}
+    return {name: value for name, value in (described | parts).items() if value is not None}
 
 
 _MOST_NAMED = 4  # faults

@@ -77,7 +77,7 @@ def test_losses_are_required_only_where_the_leader_dies_with_unread_records() ->
     }
     for scenario in matrix.FULL:
         unread = [w.fault.unread for w in scenario.schedule if isinstance(w.fault, Kill)]
-        without_acks = scenario.mode is Mode.AT_MOST_ONCE or scenario.producers.extra.get("acks") == "0"
+        without_acks = scenario.mode is Mode.AT_MOST_ONCE or scenario.producers.acks == "0"
         assert any(unread) == (without_acks and "lost" in scenario.requires)
     for mode in matrix.MODES:
         assert matrix.crossed(mode, "kill-leader").fault_name == "kill-leader", "one column of the report"

@@ -42,6 +42,7 @@ from harness.contracts import (
     ProducerSpec,
 )
 from harness.contracts import Consumer as Member
+from harness.kafka.client_settings import named
 from harness.ledger import message as msg
 
 OPEN_LIMIT_S = 60.0  # after kills a fresh transactional producer was seen to take 10 s
@@ -168,14 +169,8 @@ class ConfluentProducer:
 
 class ConfluentConsumer:
     def __init__(self, spec: ConsumerSpec, on_assignment: OnAssignment) -> None:
-        self._topic, self._topic_number, self._run, self._effects = (
-            spec.topic,
-            spec.topic_number,
-            spec.run,
-            spec.effects,
-        )
+        self._spec, self._topic, self._effects = spec, spec.topic, spec.effects
         self._commits: list[tuple[Mapping[int, int], Outcome, str]] = []
-        self._spec = spec
         # Partition and first offset of batches with a wrong checksum.
         self._damaged: set[tuple[Any, Any]] = set()
         reports = {"on_commit": self._note_commit} if spec.auto_commit else {}
@@ -189,12 +184,8 @@ class ConfluentConsumer:
         def listener(how: str) -> Any:
             return lambda _, partitions: on_assignment(how, sorted(p.partition for p in partitions))
 
-        self._consumer.subscribe(
-            [self._topic],
-            on_assign=listener("assigned"),
-            on_revoke=listener("revoked"),
-            on_lost=listener("lost"),
-        )
+        given, taken, lost = (listener(how) for how in ("assigned", "revoked", "lost"))
+        self._consumer.subscribe([self._topic], on_assign=given, on_revoke=taken, on_lost=lost)
 
     def poll(self, timeout_s: float, at_most: int = FULL_BATCH) -> Batch:
         records, errors, refused = self._consumer.consume(at_most, timeout_s), [], []
@@ -302,6 +293,8 @@ class ConfluentConsumer:
 
 
 class Confluent:
+    check_options = staticmethod(named)
+
     def open_producer(self, settings: ProducerSpec) -> ConfluentProducer:
         return ConfluentProducer(settings)
 

@@ -89,6 +89,8 @@ def _apply(lie: str, rows: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
 
 
 class Lying:
+    check_options = Confluent.check_options
+
     def __init__(self) -> None:
         self._lies = os.environ.get("ONCEPROOF_LIE", "").split(",")
         if not set(self._lies) <= LIES.keys():

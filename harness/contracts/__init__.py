@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from harness.contracts.client import (
     Batch,
+    Checking,
     Client,
     Consumer,
+    ConsumerOptions,
     ConsumerSpec,
     Counting,
     OnAssignment,
     OnOutcome,
     Producer,
     ProducerLost,
+    ProducerOptions,
     ProducerSpec,
     Transactional,
     Versioned,
+    given,
 )
 from harness.contracts.cluster import (
     Arena,
@@ -82,9 +86,11 @@ __all__ = [
     "Batch",
     "Bite",
     "BrokerPlace",
+    "Checking",
     "Client",
     "Cluster",
     "Consumer",
+    "ConsumerOptions",
     "ConsumerSpec",
     "Counters",
     "Counting",
@@ -120,6 +126,7 @@ __all__ = [
     "PowerLosable",
     "Producer",
     "ProducerLost",
+    "ProducerOptions",
     "ProducerSpec",
     "Questions",
     "ReplicaLogs",
@@ -144,4 +151,5 @@ __all__ = [
     "WorkerSpec",
     "Workload",
     "compacts",
+    "given",
 ]

@@ -195,7 +195,7 @@ class WorkerNode(Killable, Pausable, Protocol):
     @property
     def client_settings(
         self,
-    ) -> Mapping[str, Any]: ...  # of its consumer's library, as the scenario sets them
+    ) -> Mapping[str, Any]: ...  # of its consumer, in librdkafka's names, as the scenario sets them
     def counters(self) -> Counters: ...  # the sum over all its incarnations
     def worked_on(
         self,

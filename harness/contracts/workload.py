@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from harness.contracts.client import ConsumerOptions, ProducerOptions
 from harness.contracts.cluster import TopicSettings
 from harness.contracts.nodes import Lane
 from harness.contracts.outcomes import Mode
@@ -74,7 +75,7 @@ class SenderSpec(WorkerSpec):
     more_topics: tuple[str, ...] = ()  # numbers 1, 2, … of the run; `topic` is number 0
     keyed: bool = True  # the client chooses the partition by the key; False: the worker chooses it
     keys: int = 1  # number of different keys
-    extra: Mapping[str, Any] = field(default_factory=dict)  # settings of its producer's library
+    producer: ProducerOptions = field(default_factory=ProducerOptions)
 
     @property
     def transactional_id(self) -> str:
@@ -96,7 +97,8 @@ class MemberSpec(WorkerSpec):
     topic: str
     group: str
     isolation: str
-    consumer_extra: Mapping[str, Any] = field(default_factory=dict)  # settings of its consumer's library
+    instance_id: str = ""  # of a static member
+    consumer: ConsumerOptions = field(default_factory=ConsumerOptions)
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,16 @@ LABEL = text(1000)
 
 _ONE_MODE, _ONE_VERDICT = one_of(Mode), one_of(Verdict)
 _TOPIC = shape({}, {"extra": optional(mapping(anything)), "partitions": integer(1, 1 << 15)})
+# Options of clients as scenarios set them. Runs of earlier versions have none of them.
+_OPTIONS = {
+    "acks": one_of(("0", "1", "all")),
+    **{name: integer(0) for name in ("retries", "in_flight", "linger_ms", "batch_bytes")},
+    **{name: integer(0) for name in ("delivery_timeout_ms", "request_timeout_ms", "transaction_timeout_ms")},
+    **{name: integer(0) for name in ("session_timeout_ms", "poll_interval_ms")},
+    **dict.fromkeys(("idempotent", "store_when_given"), boolean),
+    **dict.fromkeys(("compression", "partitioner", "assignor", "group_protocol", "reset"), LABEL),
+}
+_CLIENT = shape({}, _OPTIONS)
 _SCENARIO = shape(
     {"mode": _ONE_MODE, "guarantee": _ONE_MODE},
     {
@@ -43,9 +53,14 @@ _SCENARIO = shape(
         "fault": optional(LABEL),
         "seed": integer(),
         "schedule": optional(list_of(mapping(anything), 10_000)),
-        "consumers": shape({}, {"isolation": one_of(ISOLATIONS)}),
+        "producers": optional(_CLIENT),
+        "consumers": shape({}, {"isolation": one_of(ISOLATIONS), **_OPTIONS}),
         "topic": _TOPIC,
-        "pipeline": optional(shape({}, {"output": optional(_TOPIC)})),
+        "pipeline": optional(
+            shape(
+                {}, {"output": optional(_TOPIC), "producer": optional(_CLIENT), "consumer": optional(_CLIENT)}
+            )
+        ),
         "requires": mapping(integer(1, 1 << 62), LABEL),
         "tolerates": list_of(LABEL),
     },

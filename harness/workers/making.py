@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from harness.contracts import Cluster, Lane, TopicSettings, TopicToRead, WorkerSpec
+from harness import registry
+from harness.contracts import (
+    Checking,
+    Cluster,
+    Lane,
+    MemberSpec,
+    SenderSpec,
+    TopicSettings,
+    TopicToRead,
+    WorkerSpec,
+)
+from harness.errors import UsageError
 from harness.ledger.journal import EventLog
 from harness.ledger.message import run_number
 from harness.ledger.rundir import RunDir
@@ -14,6 +25,8 @@ from harness.workers.pool import Worker
 from harness.workers.roles.observer import ObserverRoleSpec
 from harness.workers.skewed_worker import ClockedWorker, workers_with_clocks
 from harness.workers.standby import Standby
+
+LONGEST_TOPIC = 249  # the limit of brokers
 
 
 def make_workers(
@@ -34,6 +47,23 @@ def make_workers(
         else Worker(spec, run, events, security, standby)
         for spec, security in zip(specs, settings, strict=True)
     ]
+
+
+def refuse_unusable(scenario: Scenario, topics: Sequence[str], roles: Sequence[WorkerSpec]) -> None:
+    """Raise UsageError for a topic whose name is too long, and for an option that the client library does not have."""
+    for name in topics:
+        if len(name) > LONGEST_TOPIC:
+            raise UsageError(
+                f"{name}: topic names have at most {LONGEST_TOPIC} characters; choose a shorter name or --prefix"
+            )
+    client = registry.load("client", scenario.client)
+    if not isinstance(client, Checking):
+        return
+    for role in roles:
+        if isinstance(role, SenderSpec):
+            client.check_options(role.producer)
+        if isinstance(role, MemberSpec):
+            client.check_options(role.consumer)
 
 
 def _spec(scenario: Scenario, cluster: Cluster, run: RunDir, role: WorkerSpec) -> WorkerSpec:

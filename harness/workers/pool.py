@@ -15,6 +15,7 @@ from typing import IO, Any
 
 from harness.contracts import Counters, MemberSpec, SenderSpec, WorkerSpec
 from harness.errors import OnceproofError, UsageError
+from harness.kafka.client_settings import named
 from harness.ledger.journal import EventLog, file_sizes
 from harness.ledger.rundir import RunDir
 from harness.processes import child_process
@@ -76,7 +77,7 @@ class Worker:
 
     @property
     def client_settings(self) -> Mapping[str, Any]:
-        return dict(self.spec.consumer_extra) if isinstance(self.spec, MemberSpec) else {}
+        return named(self.spec.consumer) if isinstance(self.spec, MemberSpec) else {}
 
     def start(self) -> None:
         self._record_end()

@@ -39,7 +39,7 @@ class Session:
             producer=spec.name,
             incarnation=incarnation,
             mode=spec.mode,
-            **promised(spec.mode, spec.extra),
+            **promised(spec.mode, spec.producer),
             transactional_id=self.transactional_id,
         )
 
@@ -58,7 +58,7 @@ class Session:
                 mode=spec.mode,
                 transactional_id=self.transactional_id,
                 more_topics=spec.more_topics,
-                extra=spec.extra,
+                options=spec.producer,
             )
         )
         if self.transactional_id:

@@ -63,7 +63,7 @@ class ProduceConsume:
                 "payload_bytes": settings.payload_bytes,
                 "keys": settings.keys,
                 "seed": scenario.seed * 1000 + number,
-                "extra": dict(settings.extra),
+                "producer": settings.options(),
             }
             for number in range(settings.keyed + settings.keyless)
         ]
@@ -82,10 +82,8 @@ class ProduceConsume:
                 mode=scenario.mode,
                 isolation=settings.isolation,
                 auto_commit=settings.auto_commit,
-                consumer_extra={
-                    **({"group.instance.id": f"consumer-{number + 1}"} if settings.static else {}),
-                    **settings.extra,
-                },
+                instance_id=f"consumer-{number + 1}" if settings.static else "",
+                consumer=settings.options(),
             )
             for number in range(settings.members)
         ]

@@ -51,8 +51,8 @@ class TransactionalCopy:
                 partitions=settings.output.partitions,
                 payload_bytes=scenario.producers.payload_bytes,
                 seed=scenario.seed * 1000 + first + number,
-                extra=dict(settings.producer_extra),
-                consumer_extra={**scenario.consumers.extra, **settings.consumer_extra},
+                producer=settings.producer,
+                consumer=scenario.consumers.options().updated(settings.consumer),
             )
             for number in range(settings.members)
         ]

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from harness.contracts import Mode, TopicSettings
+from harness.kafka.client_settings import effective
 from harness.scenario import Scenario
 from harness.workers.roles.transactional_producer import TransactionalProducerRoleSpec
 from harness.workloads.produce_consume import ProduceConsume
@@ -29,7 +30,7 @@ class TransactionalProduce(ProduceConsume):
 
     def producers(self) -> list[TransactionalProducerRoleSpec]:
         settings = self._scenario.transactions
-        timeout_s = int(self._scenario.producers.extra.get("transaction.timeout.ms", 30_000)) / 1000
+        timeout_s = int(effective(self._scenario.producers).get("transaction_timeout_ms", 30_000)) / 1000
         own = [
             replace(
                 each,

@@ -21,6 +21,6 @@ hazard = Hazard(
         control=True,
         hazard="acks0_loss",
         schedule=once(Kill(unread=1000), on=leader_of(0), after_s=0.5, hold_s=1.0),
-        producers=ProducerSettings(records_per_s=3000, extra={"acks": "0", "retries": 0}),
+        producers=ProducerSettings(records_per_s=3000, acks="0", retries=0),
     ),
 )

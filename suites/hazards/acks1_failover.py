@@ -22,7 +22,7 @@ CONTROL = Scenario(
         once(Sever(shape="replication"), on=leader_of(0), after_s=0.5, hold_s=4.0),
         once(Kill(), on=leader_of(0), after_s=3.0, hold_s=1.5),
     ),
-    producers=ProducerSettings(extra={"acks": "1"}),
+    producers=ProducerSettings(acks="1"),
 )
 hazard = Hazard(
     place_in_prove=2,

@@ -19,7 +19,7 @@ CONTROL = Scenario(
     control=True,
     hazard="retry_duplicates",
     schedule=once(Sever(shape="answers"), on=every_broker(), after_s=0.5, hold_s=3.0),
-    producers=ProducerSettings(extra={"socket.timeout.ms": 1000, "request.timeout.ms": 1000}),
+    producers=ProducerSettings(request_timeout_ms=1000, extra={"request.timeout.ms": 1000}),
 )
 hazard = Hazard(
     place_in_prove=3,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from faults.at_moment import AtMoment
@@ -17,7 +17,8 @@ from harness.targets import consumer, group_coordinator
 from harness.workers.breakpoints import Moment
 from suites.scenarios.pipelines import held
 
-SHORT = {"session.timeout.ms": 6000, "max.poll.interval.ms": 6000}
+SHORT = ConsumerSettings(members=3, session_timeout_ms=6000, poll_interval_ms=6000)
+KIP_848 = ConsumerSettings(members=3, group_protocol="consumer", poll_interval_ms=6000)
 BROKERS_FOR_GROUPS = {  # settings that members of the consumer protocol cannot choose themselves
     "group.consumer.session.timeout.ms": "6000",
     "group.consumer.min.session.timeout.ms": "6000",
@@ -26,24 +27,14 @@ BROKERS_FOR_GROUPS = {  # settings that members of the consumer protocol cannot 
 }
 
 
-@dataclass(frozen=True)
-class Group:
-    settings: Mapping[str, Any]
-    static: bool = False
-    auto_commit: bool = False
-    more: Mapping[str, Any] = field(default_factory=dict)
-
-
-GROUPS: Mapping[str, Group] = {
-    "range": Group({**SHORT, "partition.assignment.strategy": "range"}),
-    "roundrobin": Group({**SHORT, "partition.assignment.strategy": "roundrobin"}),
-    "cooperative": Group({**SHORT, "partition.assignment.strategy": "cooperative-sticky"}),
-    "static": Group(SHORT, static=True),
-    "auto_commit": Group(SHORT, auto_commit=True),
-    "consumer": Group({"group.protocol": "consumer", "max.poll.interval.ms": 6000}),
-    "consumer-auto_commit": Group(
-        {"group.protocol": "consumer", "max.poll.interval.ms": 6000}, auto_commit=True
-    ),
+GROUPS: Mapping[str, ConsumerSettings] = {
+    "range": replace(SHORT, assignor="range"),
+    "roundrobin": replace(SHORT, assignor="roundrobin"),
+    "cooperative": replace(SHORT, assignor="cooperative-sticky"),
+    "static": replace(SHORT, static=True),
+    "auto_commit": replace(SHORT, auto_commit=True),
+    "consumer": KIP_848,
+    "consumer-auto_commit": replace(KIP_848, auto_commit=True),
 }
 # It dies with unprocessed records, some time after it got them: ten times the commit interval of the library.
 _IN_ITS_HANDS = AtMoment(
@@ -59,14 +50,11 @@ ON_GROUPS: Mapping[str, Schedule] = {
 
 
 def group(kind: str, fault: str, mode: Mode = Mode.AT_LEAST_ONCE) -> Scenario:
-    chosen = GROUPS[kind]
     return Scenario(
         name=f"group_churn-{kind}-{mode}-{fault}",
         mode=mode,
         workload="group_churn",
-        consumers=ConsumerSettings(
-            members=3, static=chosen.static, auto_commit=chosen.auto_commit, extra=chosen.settings
-        ),
+        consumers=GROUPS[kind],
         churn=ChurnSettings(for_s=15.0, stall_s=7.0),
         schedule=ON_GROUPS[fault],
         produce_s=12.0,
@@ -97,7 +85,7 @@ def _wrong_group(name: str, right: Scenario, *anomalies: str, **wrong: Any) -> S
 _DYING = replace(
     group("range", "none"),
     workload="produce_consume",
-    consumers=ConsumerSettings(members=3, extra={"session.timeout.ms": 6000}),
+    consumers=ConsumerSettings(members=3, session_timeout_ms=6000),
     schedule=held(replace(_IN_ITS_HANDS, wait_s=0.0, until_committed=True), consumer(1)),
 )
 WRONG_GROUPS = (
@@ -110,7 +98,7 @@ WRONG_GROUPS = (
         tolerates=("skipped",),  # by the next owner
         mode=Mode.AT_MOST_ONCE,
         judged_as=Mode.AT_LEAST_ONCE,
-        producers=ProducerSettings(extra={"acks": "all", "retries": 100}),
+        producers=ProducerSettings(acks="all", retries=100),
     ),
     # The library's own default: polled records are stored, and soon committed, whether they were processed or not.
     _wrong_group(
@@ -121,10 +109,6 @@ WRONG_GROUPS = (
             "overcommitted",
             "skipped",
         ),  # its last commits are unknown, other ones may be known
-        consumers=replace(
-            _DYING.consumers,
-            auto_commit=True,
-            extra={**_DYING.consumers.extra, "enable.auto.offset.store": True},
-        ),
+        consumers=replace(_DYING.consumers, auto_commit=True, store_when_given=True),
     ),
 )

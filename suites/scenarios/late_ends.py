@@ -6,12 +6,11 @@ has reported success.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from faults.hold_requests import HoldRequests
 from faults.late_requests import LateRequests
-from harness.contracts import Lane, Mode, Verdict
+from harness.contracts import Lane, Mode, ProducerOptions, Verdict
 from harness.scenario import (
     ConsumerSettings,
     PipelineSettings,
@@ -27,8 +26,7 @@ from harness.workers.breakpoints import Moment
 GIVES_UP_MS = 3000  # the library asks again when it had no answer for so long; its default is 60 s
 # The application gives up first, uses a new producer for the next transaction, and never lets the library ask again.
 CURED = TransactionSettings(topics=2, end_limit_s=1.5)
-CURED_CLIENT: Mapping[str, int] = {"socket.timeout.ms": 30000}
-UNCURED_CLIENT: Mapping[str, int] = {"socket.timeout.ms": GIVES_UP_MS}
+CURED_MS = 30000
 
 PRODUCER = transaction_coordinator(1)
 COPIER = transaction_coordinator(1, "copier")
@@ -45,7 +43,7 @@ SMALL = Scenario(
         records_per_s=40,
         records_per_transaction=2,
         aborted_share=0.5,
-        extra=UNCURED_CLIENT,
+        request_timeout_ms=GIVES_UP_MS,
     ),
     consumers=ConsumerSettings(members=1),
     transactions=TransactionSettings(topics=2),
@@ -59,7 +57,10 @@ PIPELINE = replace(
     workload="transactional_copy",
     producers=ProducerSettings(keyed=1, keyless=0, records_per_s=100, records_per_transaction=10),
     pipeline=PipelineSettings(
-        members=1, inputs_per_transaction=20, aborted_share=0.3, producer_extra=UNCURED_CLIENT
+        members=1,
+        inputs_per_transaction=20,
+        aborted_share=0.3,
+        producer=ProducerOptions(request_timeout_ms=GIVES_UP_MS),
     ),
 )
 
@@ -106,11 +107,10 @@ class Late:
             self.base,
             name=f"late_end-{self.name}-cured",
             schedule=self._schedule(self.until.value, 0.1),
-            producers=replace(
-                self.base.producers,
-                extra=CURED_CLIENT if self.worker == "producer-1" else self.base.producers.extra,
-            ),
-            pipeline=replace(self.base.pipeline, producer_extra=CURED_CLIENT),
+            producers=replace(self.base.producers, request_timeout_ms=CURED_MS)
+            if self.worker == "producer-1"
+            else self.base.producers,
+            pipeline=replace(self.base.pipeline, producer=ProducerOptions(request_timeout_ms=CURED_MS)),
             transactions=CURED,
         )
 
@@ -154,9 +154,7 @@ WITHOUT_HOLD = (replace(SMALL, name="no_late_end"), replace(PIPELINE, name="no_l
 RANDOM = replace(
     SMALL,
     name="late_end-random",
-    producers=replace(
-        SMALL.producers, records_per_s=60, records_per_transaction=5, extra={"socket.timeout.ms": 1000}
-    ),
+    producers=replace(SMALL.producers, records_per_s=60, records_per_transaction=5, request_timeout_ms=1000),
     transactions=TransactionSettings(topics=2, spread_s=0.25),
     schedule=every(7.0, HoldRequests(("EndTxn",)), on=PRODUCER, hold_s=2.0, times=5),
 )

@@ -15,7 +15,7 @@ from faults.kill_worker import KillWorker
 from faults.pause_worker import PauseWorker
 from faults.reassign import Reassign
 from faults.sever import Sever
-from harness.contracts import Lane, Mode, TopicSettings, Verdict
+from harness.contracts import Lane, Mode, ProducerOptions, TopicSettings, Verdict
 from harness.scenario import (
     Pipeline,
     PipelineSettings,
@@ -120,14 +120,12 @@ WEAKER_PIPELINES = tuple(
 # --- common mistakes ---------------------------------------------------------------------------------
 
 
-def _wrong(
-    kind: Pipeline, fault: str, producer_extra: Mapping[str, Any] | None = None, **more: Any
-) -> Scenario:
+def _wrong(kind: Pipeline, fault: str, producer: ProducerOptions | None = None, **more: Any) -> Scenario:
     right = pipeline(fault)
     return replace(
         right,
         name=f"wrong-{kind}-{fault}",
-        pipeline=replace(right.pipeline, kind=kind, producer_extra=producer_extra or {}),
+        pipeline=replace(right.pipeline, kind=kind, producer=producer or ProducerOptions()),
         expected=Verdict.VIOLATED,
         requires={"double_effect": 1},
         control=True,
@@ -142,7 +140,7 @@ WRONG = (
     _wrong(
         Pipeline.NO_GROUP_METADATA,
         "zombie-after_produce",
-        producer_extra={"transaction.timeout.ms": 300_000},  # its transaction stays open for all that time
+        ProducerOptions(transaction_timeout_ms=300_000),  # its transaction stays open for all that time
         # When it resumes, another member has its partitions and has sent the same output.
         schedule=held(at(Moment.AFTER_PRODUCE, PauseWorker(until_overtaken=True)), copier(1)),
     ),
@@ -154,7 +152,7 @@ RANDOM_IDS = replace(
     _KILLED,
     name="wrong-random_ids-kill-after_produce",
     pipeline=replace(
-        _KILLED.pipeline, kind=Pipeline.RANDOM_IDS, producer_extra={"transaction.timeout.ms": 120_000}
+        _KILLED.pipeline, kind=Pipeline.RANDOM_IDS, producer=ProducerOptions(transaction_timeout_ms=120_000)
     ),
     control=True,
 )
@@ -162,7 +160,6 @@ RANDOM_IDS = replace(
 # --- transactions over many topics -------------------------------------------------------------------
 
 IMPATIENT_S = 5.0
-IMPATIENT = {f"{what}.timeout.ms": int(IMPATIENT_S * 1000) for what in ("transaction", "message")}
 ON_TRANSACTIONS: Mapping[str, Schedule] = {
     "none": NO_FAULTS,
     "kill-after_produce": held(at(Moment.AFTER_PRODUCE, worker="producer-1"), producer(1)),
@@ -187,6 +184,11 @@ ON_TRANSACTIONS: Mapping[str, Schedule] = {
 
 
 ONE_OF_EACH = ProducerSettings(keyed=1, keyless=1, records_per_s=1000)
+IMPATIENT = replace(
+    ONE_OF_EACH,
+    transaction_timeout_ms=int(IMPATIENT_S * 1000),
+    delivery_timeout_ms=int(IMPATIENT_S * 1000),
+)
 
 
 def transactions(fault: str) -> Scenario:
@@ -195,7 +197,7 @@ def transactions(fault: str) -> Scenario:
         mode=Mode.EXACTLY_ONCE,
         workload="transactional_produce",
         observed=True,
-        producers=replace(ONE_OF_EACH, extra=IMPATIENT) if fault.startswith("zombie") else ONE_OF_EACH,
+        producers=IMPATIENT if fault.startswith("zombie") else ONE_OF_EACH,
         transactions=CURED if fault == "hold-EndTxn" else TransactionSettings(),
         schedule=ON_TRANSACTIONS[fault],
     )
@@ -206,7 +208,7 @@ TIMED_OUT = Scenario(
     name="transactional_produce-timed_out",
     mode=Mode.EXACTLY_ONCE,
     workload="transactional_produce",
-    producers=replace(ONE_OF_EACH, extra=IMPATIENT),
+    producers=IMPATIENT,
     transactions=TransactionSettings(timed_out_share=0.03),
     produce_s=20.0,
 )

@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from harness.clients.librdkafka.abandoned_call import call_or_give_up
 from harness.clients.librdkafka.translation import consumer_settings, producer_settings
-from harness.contracts import ConsumerSpec, Mode, ProducerSpec
+from harness.contracts import ConsumerSpec, Mode, ProducerOptions, ProducerSpec
 
 SEND_OFFSETS_LIMIT_S = 5.0
 SENDS_OFFSETS, COMMITTED, GAVE_UP = "sends offsets", "committed", "gave up"
@@ -38,7 +38,7 @@ def main(
     while not consumer.assignment():
         consumer.poll(0.1)
     spec = ProducerSpec(bootstrap, output, Mode.EXACTLY_ONCE, transactional_id=transactional_id,
-                        extra={"connections.max.idle.ms": int(idle_ms)})  # fmt: skip
+                        options=ProducerOptions(extra={"connections.max.idle.ms": int(idle_ms)}))  # fmt: skip
     patience_s = float(gives_up_after_s or FOR_EVER_S)
     producer = opened(spec)
     for number in range(1, 1_000_000):

@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from harness.clients import confluent
 from harness.clients.librdkafka import translation
-from harness.contracts import ConsumerSpec, Lane, Mode, Outcome, ProducerSpec, TopicToRead
+from harness.contracts import ConsumerSpec, Lane, Mode, Outcome, ProducerOptions, ProducerSpec, TopicToRead
 from harness.ledger.journal import Ledger
 from harness.ledger.message import Builder
 from harness.workers.roles import final_reader
@@ -103,7 +103,9 @@ def test_each_mode_has_its_settings(mode: Mode, acks: str, idempotent: bool) -> 
 
 
 def test_extra_settings_win_and_transactional_id_is_set() -> None:
-    spec = ProducerSpec("b:1", "t", Mode.EXACTLY_ONCE, "id-1", {"linger.ms": 99})
+    spec = ProducerSpec(
+        "b:1", "t", Mode.EXACTLY_ONCE, "id-1", ProducerOptions(linger_ms=77, extra={"linger.ms": 99})
+    )
     settings = translation.producer_settings(spec)
     assert settings["transactional.id"] == "id-1"
     assert settings["linger.ms"] == 99

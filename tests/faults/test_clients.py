@@ -141,7 +141,7 @@ class FencedLibrary:
 
 
 def test_a_fenced_producer_is_lost_and_can_be_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    producer = ConfluentProducer(ProducerSpec("localhost:1", "t", Mode.IDEMPOTENT, extra={"log_level": 0}))
+    producer = ConfluentProducer(ProducerSpec("localhost:1", "t", Mode.IDEMPOTENT))
     monkeypatch.setattr(producer, "_producer", FencedLibrary())
     for call in (producer.poll, producer.flush):
         with pytest.raises(ProducerLost, match=f"{call.__name__}: _FENCED: fenced"):

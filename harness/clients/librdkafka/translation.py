@@ -9,7 +9,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 
 from harness.contracts import ConsumerSpec, Mode, Outcome, ProducerSpec
-from harness.kafka.client_settings import canonical
+from harness.kafka.client_settings import named
 
 # A record that fails with one of these errors fails in the same way at each try, so no earlier try of the library can have
 # been written. With any other error an earlier try may have been written: unknown (E1).
@@ -140,7 +140,7 @@ def producer_settings(spec: ProducerSpec) -> dict[str, Any]:
     }
     if spec.transactional_id:
         settings |= {**TRANSACTIONAL, "transactional.id": spec.transactional_id}
-    return settings | canonical(spec.extra, "extra")
+    return settings | named(spec.options)
 
 
 def consumer_settings(spec: ConsumerSpec) -> dict[str, Any]:
@@ -154,7 +154,10 @@ def consumer_settings(spec: ConsumerSpec) -> dict[str, Any]:
         settings["check.crcs"] = True
     if spec.auto_commit:
         settings |= AUTO_COMMIT
-    if spec.extra.get("group.protocol") == "consumer":
+    if spec.instance_id:
+        settings["group.instance.id"] = spec.instance_id
+    chosen = named(spec.options)
+    if chosen.get("group.protocol") == "consumer":
         for name in SET_BY_THE_GROUP:
             settings.pop(name, None)
-    return settings | canonical(spec.extra, "extra")
+    return settings | chosen

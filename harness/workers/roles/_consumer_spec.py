@@ -27,5 +27,6 @@ def member_spec(spec: MemberSpec, auto_commit: bool = False) -> ConsumerSpec:
         spec.isolation,
         group=spec.group,
         auto_commit=auto_commit,
-        extra=spec.consumer_extra,
+        instance_id=spec.instance_id,
+        options=spec.consumer,
     )
