@@ -1,6 +1,6 @@
 """Ledgers of any size, generated as sealed tables: journals of 10^9 attempts, four rows of 50 bytes each, would take 200 GB.
 
-The history is that of benchmarks._generate, and the tables are those that sealing would make of its journals (tested). They
+The history is that of benchmarks.generated.history, and the tables are those that sealing would make of its journals (tested). They
 are written piece by piece in files of ten million rows, so memory does not grow with the number of records.
 """
 
@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks._generate import PARTITIONS, READERS, Generation, Made, Rows, new_run
+from benchmarks._generate import Generation, Made, new_run
+from benchmarks.generated.history import PARTITIONS, READERS, Rows
 from harness.ledger.message import run_number
 from harness.ledger.rundir import write_json
 from harness.reconcile.seal import rows as make
