@@ -19,6 +19,7 @@ from benchmarks._generate import Generation, Made, new_run
 from benchmarks.generated.history import PARTITIONS, READERS, Rows
 from harness.ledger.message import run_number
 from harness.ledger.rundir import write_json
+from harness.reconcile.seal import event_rows
 from harness.reconcile.seal import rows as make
 from harness.reconcile.seal.readings import readings_of
 from harness.reconcile.seal.schema import SCHEMAS
@@ -97,7 +98,7 @@ class _Tables(Generation):
         return self.tables[name, stream]
 
     def _store_attempts(self, session: int, rows: Rows) -> None:
-        windows = make.windows(self.events["window"])
+        windows = event_rows.windows(self.events["window"])
         span = min(w["opened"] for w in windows), max(w["closed"] for w in windows)
         name = f"producer-{session}.0.{session}"
         columns = make.attempts(rows, self.attempted[name], session, "all", span)
@@ -110,7 +111,9 @@ class _Tables(Generation):
 
     def _store_log(self, readings: dict[str, Rows]) -> None:
         """A stream for each partition, since sealing puts them in order of partitions and offsets."""
-        drained = {(0, partition): make.FOREVER for partition in range(PARTITIONS)}  # to the end of each
+        drained = {
+            (0, partition): event_rows.FOREVER for partition in range(PARTITIONS)
+        }  # to the end of each
         for partition in range(PARTITIONS):
             mine = {name: rows[rows["partition"] == partition] for name, rows in readings.items()}
             rows, more = make.log(mine, ISOLATION, ISOLATION, drained)
@@ -132,12 +135,12 @@ class _Tables(Generation):
         event = {"t": int(t), "event": kind, "writer": writer, **fields}
         self.counted[kind] += 1
         if kind == "txn":
-            self._small("transactions", [make.transaction(event)])
+            self._small("transactions", [event_rows.transaction(event)])
             self.counted["aborted"] += fields["step"] == "ended" and fields["did"] == "abort"
         elif kind == "commit":
-            self._small("commits", make.commit(event, READERS.index(writer)))
+            self._small("commits", event_rows.commit(event, READERS.index(writer)))
         elif kind == "assignment":
-            self.assignments.append(make.assignment(event, READERS.index(writer)))
+            self.assignments.append(event_rows.assignment(event, READERS.index(writer)))
         else:
             self.events[kind].append(event)
 
@@ -158,14 +161,14 @@ class _Tables(Generation):
 
     def _close(self) -> None:
         readings = readings_of(
-            [make.reading_begins(e) for e in self.events["reading_begins"]],
-            [make.bounds(e) for e in self.events["bounds"]],
-            [make.reading(e) for e in self.events["reading"]],
+            [event_rows.reading_begins(e) for e in self.events["reading_begins"]],
+            [event_rows.bounds(e) for e in self.events["bounds"]],
+            [event_rows.reading(e) for e in self.events["reading"]],
         )
-        self.small["sessions"] = [make.session(e) for e in self.events["session"]]
+        self.small["sessions"] = [event_rows.session(e) for e in self.events["session"]]
         self.small["bounds"] = readings.rows(ISOLATION, ISOLATION)
         self.small["assignments"] = self.assignments
-        self.small["windows"] = make.windows(self.events["window"])
+        self.small["windows"] = event_rows.windows(self.events["window"])
         self.small["readers"] = [
             {"reader": number, "name": name, "isolation": ISOLATION, "observer": False}
             for number, name in enumerate(READERS)

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from harness.ledger.rundir import RunDir
 from harness.reconcile.find.findings import ARROW
-from harness.reconcile.seal.rows import windows
+from harness.reconcile.seal.event_rows import windows
 from harness.reconcile.seal.sealed import Sealed
 
 WORST = 5  # findings of each kind that reconciled.json has in full

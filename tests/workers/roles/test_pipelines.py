@@ -22,7 +22,7 @@ from harness.ledger import message as msg
 from harness.ledger.journal import DELIVERY, Ledger, read_events
 from harness.ledger.transform import DEAD_LETTERS, OUTPUT, Transform
 from harness.reconcile.screen.partition_owners import SharedPartition, ownership
-from harness.reconcile.seal import rows
+from harness.reconcile.seal import event_rows
 from harness.reconcile.seal.schema import SCHEMAS
 from harness.reconcile.seal.sealed import Event
 from harness.waiting import wait_until
@@ -203,9 +203,9 @@ def test_handing_over_losing_and_dying_are_not_sharing(
 
 def test_a_late_revocation_counts_as_lost() -> None:
     event = {"t": 5, "how": "revoked", "partitions": [1], "late": True}
-    assert rows.assignment(event, 0)["how"] == "lost"
-    assert rows.assignment({**event, "late": False}, 0)["how"] == "revoked"
-    assert rows.assignment({**event, "how": "assigned"}, 0)["how"] == "assigned"
+    assert event_rows.assignment(event, 0)["how"] == "lost"
+    assert event_rows.assignment({**event, "late": False}, 0)["how"] == "revoked"
+    assert event_rows.assignment({**event, "how": "assigned"}, 0)["how"] == "assigned"
 
 
 def test_a_member_that_has_not_polled_for_long_records_a_late_assignment(
@@ -234,7 +234,7 @@ def ended(session: int, txn: int, intent: str, did: str, outcome: Outcome) -> Ev
 
 
 def test_ends_are_counted_by_their_reasons() -> None:
-    found = rows.ends(
+    found = event_rows.ends(
         {
             "txn": [
                 ended(1, 1, "commit", "commit", Outcome.ACKED),
@@ -259,7 +259,7 @@ def test_only_ends_requested_after_the_next_producer_was_ready_are_fenced() -> N
         {"session": session, "txn": txn, "step": "end", "did": "commit", "t": t, "outcome": None}
         for session, txn, t in ((1, 1, 12), (1, 2, 25), (2, 1, 26), (3, 1, 27))
     ]
-    found = rows.fenced(sessions, ready, ends)
+    found = event_rows.fenced(sessions, ready, ends)
     assert [(row["session"], row["txn"], row["step"]) for row in found] == [(1, 2, "fenced")]
 
 
