@@ -1,6 +1,6 @@
 """Run folders in which most blocks are in doubt: half of all messages are lost, a tenth of the others are reordered.
 
-The history is that of benchmarks._history. A lost message was acked and its offset is a hole in the log. To reorder a
+The history is that of benchmarks.generated.history. A lost message was acked and its offset is a hole in the log. To reorder a
 message, it changes places with the next one of its session and batch in the same partition: the one that was sent first
 is then found behind the other. Other anomalies that follow are counted as well: a committed transaction with messages
 of both kinds is torn.
@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks._generate import Generation, Made, new_run
-from benchmarks._history import PARTITIONS, SESSIONS, Rows
+from benchmarks.generated.history import PARTITIONS, SESSIONS, Rows
 
 LOST_PART = 0.5  # of all messages
 REORDERED_PART = 0.1  # of the others; each takes a partner along

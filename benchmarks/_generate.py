@@ -1,6 +1,6 @@
 """Run folders of any size, made with numpy: journals, events and manifest as the workers of a real run leave them.
 
-benchmarks._history says what happens in them, benchmarks._plants which anomalies are planted.
+benchmarks.generated.history says what happens in them, benchmarks.generated.plants which anomalies are planted.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks._group import Group
-from benchmarks._history import (
+from benchmarks.generated.group import Group
+from benchmarks.generated.history import (
     ACK_NS,
     ANOMALIES,
     BATCH_NS,
@@ -33,8 +33,8 @@ from benchmarks._history import (
     TXN_KEYED,
     Rows,
 )
-from benchmarks._journals import Journals
-from benchmarks._plants import Plants
+from benchmarks.generated.journals import Journals
+from benchmarks.generated.plants import Plants
 from harness.ledger.rundir import RunDir
 
 SMALLEST = 10_000  # records: fewer do not have room for the plants

@@ -1,6 +1,6 @@
 """Ledgers of any size, generated as sealed tables: journals of 10^9 attempts, four rows of 50 bytes each, would take 200 GB.
 
-The history is that of benchmarks._history, and the tables are those that sealing would make of its journals (tested). They
+The history is that of benchmarks.generated.history, and the tables are those that sealing would make of its journals (tested). They
 are written piece by piece in files of ten million rows, so memory does not grow with the number of records.
 """
 
@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks._generate import Generation, Made, new_run
-from benchmarks._history import PARTITIONS, READERS, Rows
+from benchmarks.generated.history import PARTITIONS, READERS, Rows
 from harness.ledger.message import run_number
 from harness.ledger.rundir import write_json
 from harness.reconcile.seal import event_rows

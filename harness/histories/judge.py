@@ -15,14 +15,12 @@ from harness.guarantees import TABLE
 from harness.histories.parse import History
 from harness.histories.tables import Numbered, number, tables
 from harness.reconcile.find.findings import HISTORY
-from harness.reconcile.find.rounds import CRASHED, FINDINGS, Answers, ask, questions
-from harness.reconcile.find.shares import packed
+from harness.reconcile.find.rounds import CRASHED, FINDINGS, ask, packed, questions
 from harness.reconcile.job import all_finders
 from harness.reconcile.spark.pieces import PIECE, Subject, unpacked
 from harness.verdict import Judgement, Settings, judge
 
 PHANTOM = "phantom"
-_OF_MESSAGES = ("lost", "unseen", "duplicated", "aborted_read", "premature_read", PHANTOM)
 _OF_READERS = ("skipped", "rewound")
 _OF_SENDERS = ("reordered", "interleaved")
 _CYCLES = ("write_cycle", "read_cycle")
@@ -85,12 +83,11 @@ def _ask(
         mine = {number: histories[number] for batch in batches for number in batch.column(0).to_pylist()}
         asked = tables(mine, ww_deps=ww_deps)
         for field in fields(asked):
-            answers = Answers(ask(questions(finders, field.name), getattr(asked, field.name)))
-            yield from packed(answers)
+            yield from packed(ask(questions(finders, field.name), getattr(asked, field.name)))
 
     tasks = min(len(histories), spark.sparkContext.defaultParallelism)
     judged = spark.range(0, len(histories), 1, tasks).mapInArrow(judge_some, PIECE).toArrow()
-    answers = unpacked(judged.to_batches())[Subject.RESULT]
+    answers = unpacked(judged.to_batches(), Subject.RESULT)
     crashed |= {row["finder"]: row["reason"] for row in answers[CRASHED].to_pylist()}
     found = answers[FINDINGS].to_pylist()
     return [

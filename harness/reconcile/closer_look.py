@@ -1,6 +1,7 @@
 """The closer look: from blocks in doubt to findings. Few rows are judged in the driver, many inside Spark tasks.
 
-Both go through the same rounds: each takes the rows of its subject and returns findings and rows for later rounds.
+Both ask the same rounds (harness.reconcile.find.rounds): each takes the rows of its subject and returns findings, and rows
+for later rounds.
 """
 
 from __future__ import annotations
@@ -17,14 +18,21 @@ import pyarrow.compute as pc
 from harness.contracts import Finder
 from harness.reconcile.find.findings import to_arrow
 from harness.reconcile.find.known import Known, table_of
-from harness.reconcile.find.rounds import CRASHED, FINDINGS, UNJUDGED, FinderQuestions
-from harness.reconcile.find.shares import packed
-from harness.reconcile.screen.spaces import Space, Why
-from harness.reconcile.screen.summaries import Facts
+from harness.reconcile.find.rounds import (
+    CRASHED,
+    FINDINGS,
+    PICKED_FOR,
+    ROUNDS,
+    UNJUDGED,
+    Rounds,
+    packed,
+)
+from harness.reconcile.screen.facts import Facts
 from harness.reconcile.seal.sealed import Sealed
-from harness.reconcile.select.across_tasks import Doubts
-from harness.reconcile.select.select import Picker, related, visible
-from harness.reconcile.spark.pieces import FOR_LATER, PICKED_FOR, PIECE, Shares, Subject, unpacked
+from harness.reconcile.select.doubts import Doubts
+from harness.reconcile.select.pick import Picker, visible
+from harness.reconcile.select.related import related
+from harness.reconcile.spark.pieces import ALL_TOGETHER, PIECE, Bag, Shares, Subject, unpacked
 from harness.reconcile.spark.source import Source
 
 if TYPE_CHECKING:
@@ -56,77 +64,76 @@ def look(
     doubts: Doubts,
     finders: Sequence[Finder],
 ) -> Looked:
+    """Find what belongs to the blocks in doubt, pick its rows, and ask the finders about them."""
     source = source.of(doubts.runs)
     wanted = related(source, doubts)
-    missing = bool(doubts.reasons()[Space.MESSAGE] & (Why.MISSING | Why.OPEN_TXN))
-
-    def asked(first: Mapping[str, pa.Table]) -> FinderQuestions:
-        return FinderQuestions(Known.of(sealed, small, first.get("proven")), finders, missing)
-
-    if wanted.blocks <= FEW_BLOCKS:
-        picker = Picker.of(wanted, doubts, facts)
-        pieces = picker.pick(source).toArrow().to_batches()
-        first = unpacked(pieces)[Subject.FIRST]
-        pieces += picker.found_here(doubts, first.get("edges"))
-        return _in_driver(source, asked(first), pieces)
-    at_least = 2 * spark.sparkContext.defaultParallelism
-    count = min(MOST_SHARES, max(at_least, 64 * wanted.blocks // ROWS_A_SHARE))
-    shares = Shares(count, STRETCH_BITS)
+    few = wanted.blocks <= FEW_BLOCKS
+    shares = ALL_TOGETHER if few else _shares_for(wanted.blocks, spark)
     picker = Picker.of(wanted, doubts, facts, shares)
+
+    def prepared(first: Bag) -> tuple[Rounds, list[pa.RecordBatch]]:
+        """Return the rounds to ask, and the pieces with what the driver itself found."""
+        rounds = Rounds(Known.of(sealed, small, first.get("proven")), finders)
+        return rounds, list(picker.found_here(doubts, first.get("edges")))
+
+    if few:
+        pieces = picker.pick(source).toArrow().to_batches()
+        rounds, here = prepared(unpacked(pieces, Subject.FIRST))
+        return _in_driver(source, rounds, [*pieces, *here])
     picked = _on_disk(picker.pick(source))
-    first = unpacked(picked.where(f"subject = '{Subject.FIRST}'").toArrow().to_batches())[Subject.FIRST]
-    here = list(picker.found_here(doubts, first.get("edges")))
+    first = picked.where(f"subject = '{Subject.FIRST}'").toArrow().to_batches()
+    rounds, here = prepared(unpacked(first, Subject.FIRST))
     if here:
-        picked = picked.unionAll(
-            spark.createDataFrame(pa.Table.from_batches(here).combine_chunks(), picked.schema)
-        )
-    return _in_tasks(source, asked(first), picked, shares)
+        table = pa.Table.from_batches(here).combine_chunks()
+        picked = picked.unionAll(spark.createDataFrame(table, picked.schema))
+    return _in_tasks(source, rounds, picked, shares)
 
 
-def _in_driver(source: Source, questions: FinderQuestions, pieces: Sequence[pa.RecordBatch]) -> Looked:
-    bags = unpacked(pieces)
-    answers = []
-    for subject in questions.rounds:
+def _shares_for(blocks: int, spark: SparkSession) -> Shares:
+    at_least = 2 * spark.sparkContext.defaultParallelism
+    return Shares(min(MOST_SHARES, max(at_least, 64 * blocks // ROWS_A_SHARE)), STRETCH_BITS)
+
+
+def _in_driver(source: Source, rounds: Rounds, pieces: Sequence[pa.RecordBatch]) -> Looked:
+    bags: dict[Subject, dict[str, pa.Table]] = {subject: {} for subject in Subject}
+    bags |= {subject: unpacked(pieces, subject) for subject in PICKED_FOR}
+    results: dict[str, list[pl.DataFrame]] = {FINDINGS: [], CRASHED: [], UNJUDGED: []}
+    for subject in rounds.needed:
         if subject is Subject.TRANSACTIONS and "gone" in bags[subject]:
             counted = visible(source, bags[subject]["gone"]).toArrow().to_batches()
-            bags[subject] |= unpacked(counted)[subject]
+            bags[subject] |= unpacked(counted, subject)
         if not bags[subject]:
             continue
-        answer = questions.ask(subject, bags[subject])
-        answers.append(answer.results)
-        for (later, name), rows in answer.onward.items():
-            if rows.height:
+        for (later, name), rows in rounds.ask(subject, bags[subject]).items():
+            if later is Subject.RESULT:
+                results[name].append(rows)
+            elif rows.height:
                 bags[later][name] = rows.to_arrow()
-    tables = {
-        name: [each[name] for each in answers if name in each] for name in (FINDINGS, CRASHED, UNJUDGED)
-    }
-    crashed = _crashed(tables[CRASHED])
-    findings = [_without(to_arrow(found), crashed) for found in tables[FINDINGS]]
-    return Looked(findings, crashed, _unjudged(tables[UNJUDGED]))
+    crashed = _crashed(results[CRASHED])
+    findings = [_without(to_arrow(found), crashed) for found in results[FINDINGS]]
+    return Looked(findings, crashed, _unjudged(results[UNJUDGED]))
 
 
-def _in_tasks(source: Source, questions: FinderQuestions, picked: DataFrame, shares: Shares) -> Looked:
+def _in_tasks(source: Source, rounds: Rounds, picked: DataFrame, shares: Shares) -> Looked:
     def judging(subject: Subject) -> Callable[[pa.Table], pa.Table]:
         def judge(share: pa.Table) -> pa.Table:
-            answers = questions.ask(subject, unpacked(share.to_batches())[subject])
+            answers = rounds.ask(subject, unpacked(share.to_batches(), subject))
             return pa.Table.from_batches(list(packed(answers, shares)), schema=share.schema)
 
         return judge
 
-    rows_for = {subject: [picked] for subject in PICKED_FOR}
-    answered = []
-    for subject in questions.rounds:
+    answered: dict[Subject, DataFrame] = {}
+    for subject in rounds.needed:
+        rows = [picked] if subject in PICKED_FOR else []
+        rows += [answered[earlier] for earlier in ROUNDS[subject]]
         if subject is Subject.TRANSACTIONS:
-            rows_for[subject].append(visible(source, None, shares))
-        mine = _together(rows_for[subject]).where(f"subject = '{subject}'")
+            rows.append(visible(source, None, shares))
+        mine = _together(rows).where(f"subject = '{subject}'")
         # As many tasks as shares: otherwise Spark joins small shares, whose answers may be large.
         mine = mine.repartition(shares.count, "share")
-        answers = _on_disk(mine.groupBy("share").applyInArrow(judging(subject), PIECE))
-        answered.append(answers)
-        for later in FOR_LATER.get(subject, ()):
-            rows_for.setdefault(later, []).append(answers)
-    results = _together(answered).where(f"subject = '{Subject.RESULT}'")
-    small = unpacked(results.where(f"name != '{FINDINGS}'").toArrow().to_batches())[Subject.RESULT]
+        answered[subject] = _on_disk(mine.groupBy("share").applyInArrow(judging(subject), PIECE))
+    results = _together(list(answered.values())).where(f"subject = '{Subject.RESULT}'")
+    small = unpacked(results.where(f"name != '{FINDINGS}'").toArrow().to_batches(), Subject.RESULT)
     crashed = _crashed([table_of(small[CRASHED])] if CRASHED in small else [])
     unjudged = _unjudged([table_of(small[UNJUDGED])] if UNJUDGED in small else [])
     found = results.where(f"name = '{FINDINGS}'").coalesce(max(1, shares.count // SHARES_AT_ONCE))

@@ -6,9 +6,11 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from harness.reconcile.screen.facts import Facts
 from harness.reconcile.screen.observers import behind_by_name, merged_by_name
 from harness.reconcile.screen.screen import Screened
-from harness.reconcile.screen.summaries import Count, Facts, Fate
+from harness.reconcile.screen.summaries import Count
+from harness.reconcile.screen.transaction_fates import Fate
 from harness.reconcile.seal.sealed import Sealed
 
 

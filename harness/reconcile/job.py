@@ -7,21 +7,17 @@ only those, go to the finders that the reasons wake (harness.reconcile.closer_lo
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from harness import registry
 from harness.contracts import Finder
-from harness.ledger.replica_events import classify
 from harness.ledger.rundir import RunDir, write_json
 from harness.reconcile.closer_look import Looked, look
-from harness.reconcile.coverage import coverage, seconds
 from harness.reconcile.find.findings import LEDGER, PIPELINE
-from harness.reconcile.find.gather import gathered
-from harness.reconcile.find.loss_classes import loss_classes, replicas
-from harness.reconcile.find.missing import LOST
+from harness.reconcile.results import result_of, write_findings
 from harness.reconcile.run_locations import (
     DistantRun,
     need_whole,
@@ -30,19 +26,13 @@ from harness.reconcile.run_locations import (
     publish,
     sealed_together,
 )
-from harness.reconcile.screen.screen import Screened, facts, screen
-from harness.reconcile.screen.summaries import Count, Facts
+from harness.reconcile.screen.facts import facts
+from harness.reconcile.screen.screen import screen
 from harness.reconcile.seal.schema import LARGE
 from harness.reconcile.seal.sealed import Sealed
-from harness.reconcile.select.across_tasks import Doubts, doubts
+from harness.reconcile.select.doubts import Doubts, doubts
 from harness.reconcile.spark.source import Files, Source, SparkTables
 from harness.reconcile.spark.stored_tables import read, read_small
-from harness.reconcile.timeline import latency_and_throughput, recovery, timeline, unavailable_s_max
-
-VERSION = 1
-OUTCOMES = (Count.ATTEMPTED, Count.ACKED, Count.REJECTED, Count.UNKNOWN)
-
-Rows = list[dict[str, Any]]
 
 
 def all_finders(asked_of: str = LEDGER) -> list[Finder]:
@@ -78,19 +68,13 @@ def reconcile_many(
     looked = Looked()
     if doubtful.any:
         looked = look(spark, source, small, sealed, known, doubtful, woken(chosen, doubtful))
-    found = gathered(by_number, sealed, looked.findings)
-    rows = found.worst()
+    rows = write_findings(by_number, sealed, looked.findings)
     sound = [finder for finder in chosen if finder.anomaly not in looked.crashed]
     results = []
     for run, one, fact in zip(runs, sealed, known, strict=True):
         mine = [row for row in rows if row["run"] == one.run]
         concerned = [finder for finder in sound if one.transform or finder.asked_of != (PIPELINE,)]
-        result = _result(one, concerned, fact, screened.of(one.run), mine, looked.crashed)
-        result["coverage"]["unjudged"] = {
-            entry["kind"]: {"messages": entry["n"], "first": entry["first"]}
-            for entry in looked.unjudged
-            if entry["run"] == one.run
-        }
+        result = result_of(one, concerned, fact, screened.of(one.run), mine, looked)
         publish(run, run.findings)
         result["seconds"] = round(time.monotonic() - began, 3)
         write_json(run.reconciled, result)
@@ -112,68 +96,3 @@ def woken(finders: Sequence[Finder], doubtful: Doubts) -> list[Finder]:
     """Return the finders that a reason in the doubts wakes."""
     reasons = doubtful.reasons()
     return [x for x in finders if any(reasons[space] & why for space, why in x.woken_by.items())]
-
-
-def _result(
-    sealed: Sealed,
-    finders: list[Finder],
-    known: Facts,
-    screened: Screened,
-    rows: Rows,
-    crashed: Mapping[str, str],
-) -> dict[str, Any]:
-    found = {(row["anomaly"], row["excuse"]): int(row["n"]) for row in rows}
-    excused: dict[str, dict[str, int]] = {}
-    for (anomaly, excuse), n in found.items():
-        if excuse is not None:
-            excused.setdefault(anomaly, {})[excuse] = n
-    names = [finder.anomaly for finder in finders]
-    explain = {finder.anomaly: finder.explain for finder in finders}
-    seen = coverage(sealed, known, screened)
-    for window, recovered_s in zip(seen["windows"], recovery(screened, seen["windows"]), strict=True):
-        window["recovered_s"] = recovered_s
-    looked_for = replicas(sealed)
-    counts = {name: sum(n for (anomaly, _), n in found.items() if anomaly == name) for name in names}
-    return {
-        "version": VERSION,
-        "run_id": sealed.run_id,
-        "scenario": sealed.scenario,
-        "counts": {count.name.lower(): screened.count(count) for count in OUTCOMES}
-        | {"in_log": sealed.in_log, "in_log_uncommitted": sealed.in_log_uncommitted}
-        | {"delivered": screened.count(Count.DELIVERIES)}
-        | counts,
-        "excused": excused,
-        "losses": loss_classes(sealed, screened, counts),
-        "compared": {
-            finder.anomaly: sum(screened.count(Count[c]) for c in finder.compared) for finder in finders
-        },
-        "crashed": dict(crashed),
-        "unavailable_s_max": unavailable_s_max(screened),
-        **latency_and_throughput(screened),
-        "findings": [_in_full(row, explain[row["anomaly"]], sealed.zero_ns, looked_for) for row in rows],
-        "coverage": seen,
-        "timeline": timeline(screened, known.bucket_ns),
-    }
-
-
-# --- finding --------------------------------------------------------------------------------------
-
-
-def _in_full(
-    row: Mapping[str, Any],
-    explain: Callable[[Mapping[str, Any]], str],
-    zero_ns: int,
-    looked_for: Mapping[str, Mapping[str, Any]],
-) -> dict[str, Any]:
-    """Return a finding in full, as reconciled.json has it."""
-    finding = {
-        name: row[name]
-        for name in ("anomaly", "topic", "partition", "messages", "offsets", "sender", "reader")
-    }
-    evidence = {k: v for k, v in (row["evidence"] or {}).items() if v is not None}
-    finding |= {"t_s": seconds(row["t"], zero_ns), "window": row["window"], "evidence": evidence}
-    if row["excuse"] is not None:
-        finding["excuse"] = row["excuse"]
-    if row["anomaly"] == LOST and (event := looked_for.get(row["messages"][0])) is not None:
-        evidence |= {"replicas": classify(event), "replicas_detail": str(event.get("detail", ""))}
-    return finding | {"text": explain(finding)}

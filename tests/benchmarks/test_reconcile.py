@@ -12,8 +12,8 @@ import pytest
 from benchmarks import _billion, reconcile
 from benchmarks._doubtful import generate_doubtful
 from benchmarks._generate import generate
-from benchmarks._history import ANOMALIES, PARTITIONS
 from benchmarks._summary import summary
+from benchmarks.generated.history import ANOMALIES, PARTITIONS
 from benchmarks.reconcile import differences, main
 from harness.ledger.journal import read_attempts, read_deliveries
 from harness.reconcile.seal.seal import seal

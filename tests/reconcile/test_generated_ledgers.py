@@ -15,6 +15,7 @@ from benchmarks.reconcile import differences
 from harness.reconcile import closer_look
 from harness.reconcile.job import reconcile_many
 from harness.reconcile.screen import screen, summaries
+from harness.reconcile.screen.facts import facts as facts_of
 from harness.reconcile.seal.seal import seal
 from harness.reconcile.spark import stored_tables
 from harness.reconcile.spark.source import Files
@@ -62,7 +63,7 @@ def _summary_rows(spark: SparkSession, made: Made) -> Counter[str]:
     """Return the number of rows that the kernels make of attempts and log, and the number that the driver gets."""
     sealed = seal(made.run)
     own = Files(spark, {sealed.run: made.run.tables})
-    facts = screen.facts(stored_tables.read_small({made.run.tables: sealed}), [sealed])
+    facts = facts_of(stored_tables.read_small({made.run.tables: sealed}), [sealed])
     rows = Counter(driver=len(screen.screen(own, facts, records=0).rows[summaries.SUMMARY[0]]))
     for name in ("attempts", "log"):
         kernel, columns = screen.READ[name]

@@ -11,14 +11,7 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from harness.reconcile.find.findings import (
-    HISTORY,
-    LEDGER,
-    READ_UNCOMMITTED,
-    finding,
-    reader_got,
-    sql,
-)
+from harness.reconcile.find.findings import HISTORY, LEDGER, finding_of_read, reader_got, sql
 from harness.reconcile.find.known import ABORTED
 from harness.reconcile.find.tables import MESSAGE, MessageTables
 from harness.reconcile.screen.spaces import Space, Why
@@ -47,11 +40,7 @@ class AbortedRead:
             .group_by(*MESSAGE, "txn", "topic", "partition", "offset", "reader_name", "isolation")
             .agg(pl.col("t").min(), pl.len().alias("times"))
         )
-        return finding(
-            tables.known.named(got), self.anomaly,
-            reader="reader_name", excuse=READ_UNCOMMITTED,
-            evidence={"txn": "txn", "isolation": "isolation", "times": "times"},
-        )  # fmt: skip
+        return finding_of_read(tables.known.named(got), self.anomaly, times="times")
 
     def explain(self, row: Mapping[str, Any]) -> str:
         evidence = row.get("evidence") or {}

@@ -7,9 +7,8 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from harness.reconcile.find.between import between
-from harness.reconcile.find.findings import ID, LEDGER, finding, sql, when
-from harness.reconcile.find.tables import PARTITION, StepTables
+from harness.reconcile.find.findings import LEDGER, finding, when
+from harness.reconcile.find.tables import PARTITION, StepTables, between
 from harness.reconcile.screen.spaces import Space, Why
 
 LISTED_AT_MOST = 10  # records that the group had not been given yet
@@ -26,8 +25,7 @@ class Overcommitted:
         commits = tables.overcommits.join(starts, on=PARTITION, how="left").with_columns(
             pl.col("given").fill_null(0).alias("unread_from")
         )
-        records = tables.known.named(tables.readable).with_columns(sql(ID).alias("id"))
-        unread = between(commits, records, "unread_from", "offset", LISTED_AT_MOST)
+        unread = between(commits, tables.readable_named(), "unread_from", "offset", LISTED_AT_MOST)
         return finding(
             unread, self.anomaly,
             messages=pl.col("between_ids"), offsets=["offset", pl.coalesce("given", "start", 0)], sender="NULL",

@@ -7,15 +7,7 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from harness.reconcile.find.findings import (
-    HISTORY,
-    LEDGER,
-    READ_UNCOMMITTED,
-    finding,
-    reader_got,
-    seconds,
-    sql,
-)
+from harness.reconcile.find.findings import HISTORY, LEDGER, finding_of_read, reader_got, seconds, sql
 from harness.reconcile.find.known import ABORTED
 from harness.reconcile.find.tables import MESSAGE, MessageTables
 from harness.reconcile.screen.spaces import Space, Why
@@ -40,11 +32,8 @@ class PrematureRead:
             .group_by(*MESSAGE, "txn", "topic", "partition", "offset", "reader_name", "isolation", "asked_at")
             .agg(pl.col("t").min())
         )
-        return finding(
-            tables.known.named(got), self.anomaly,
-            reader="reader_name", excuse=READ_UNCOMMITTED,
-            evidence={"txn": "txn", "isolation": "isolation", "seconds_before": seconds("asked_at - t")},
-        )  # fmt: skip
+        before = seconds("asked_at - t")
+        return finding_of_read(tables.known.named(got), self.anomaly, seconds_before=before)
 
     def explain(self, row: Mapping[str, Any]) -> str:
         evidence = row.get("evidence") or {}

@@ -7,9 +7,8 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from harness.reconcile.find.between import between
-from harness.reconcile.find.findings import HISTORY, ID, LEDGER, STEP_MESSAGES, finding, sql, when
-from harness.reconcile.find.tables import PARTITION, StepTables
+from harness.reconcile.find.findings import HISTORY, LEDGER, STEP_MESSAGES, finding, sql, when
+from harness.reconcile.find.tables import POSITION, StepTables, between
 from harness.reconcile.screen.spaces import Space, Why
 
 LISTED_AT_MOST = 100  # records left out, in a ledger; there may be millions
@@ -24,8 +23,7 @@ class Skipped:
     woken_by: ClassVar[Mapping[Space, Why]] = {Space.POSITION: Why.JUMPED, Space.READING: Why.JUMPED}
 
     def of_steps(self, tables: StepTables) -> pl.DataFrame:
-        records = tables.known.named(tables.readable).with_columns(sql(ID).alias("id"))
-        there = records.unique([*PARTITION, "offset", "id"])
+        there = tables.readable_named().unique([*POSITION, "id"])
         jumps = tables.steps_named(_FORWARD).with_columns(after=pl.col("from_offset") + 1)
         missed = between(jumps, there, "after", "to_offset", None if tables.list_all else LISTED_AT_MOST)
         ends = pl.concat_list(sql(text) for text in STEP_MESSAGES).list.drop_nulls()

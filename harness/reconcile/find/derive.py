@@ -32,7 +32,8 @@ def prepared(rows: Rows, known: Known) -> dict[str, pl.DataFrame]:
     }
 
 
-_OURS = (pl.col("flags") & (BAD_PAYLOAD | FOREIGN_RUN)) == 0
+_STRANGE = BAD_PAYLOAD | FOREIGN_RUN
+_OURS = (pl.col("flags") & _STRANGE) == 0
 
 
 def claims_of(rows: Rows) -> pl.DataFrame:
@@ -60,6 +61,21 @@ def readable_of(records: pl.DataFrame, known: Known) -> pl.DataFrame:
     return readable.select(*POSITION, *_CLAIMANT)
 
 
+def steps_of(steps: pl.DataFrame) -> pl.DataFrame:
+    """Return the steps of readers as in StepTables; a row whose payload is damaged or foreign names no message."""
+    message = [
+        pl.when((pl.col(f"{end}_flags") & _STRANGE) == 0).then(pl.col(f"{end}_{name}")).alias(f"{end}_{name}")
+        for end in ("from", "to")
+        for name in ("session", "seq")
+    ]
+    return steps.select(
+        "run", *(pl.col(f"to_{name}").cast(pl.Int32).alias(name) for name in ("reader", "topic", "partition")),
+        sql("CASE WHEN from_t = to_t THEN 'within' ELSE 'between' END").alias("scope"),
+        sql("from_generation != to_generation").alias("excused"),
+        "from_t", "from_offset", "to_t", "to_offset", *message,
+    )  # fmt: skip
+
+
 def positions_of(rows: Rows) -> pl.DataFrame:
     acks = (
         rows["attempts"]
@@ -70,9 +86,7 @@ def positions_of(rows: Rows) -> pl.DataFrame:
         )
     )  # fmt: skip
     # A damaged or foreign record has a position too, but its message is unknown.
-    found = rows["log"].select(
-        *POSITION, *_CLAIMANT, "flags", "promised", "passed", "uncommitted", "committed"
-    )
+    found = rows["log"].select(*POSITION, *_CLAIMANT, "flags", "passed", "uncommitted", "committed")
     given = rows["deliveries"].select(
         *POSITION, *_CLAIMANT, "flags", pl.col("t").alias("seen"),
         pl.when(~pl.col("observes")).then(pl.col("t")).alias("t"),
@@ -88,7 +102,6 @@ def positions_of(rows: Rows) -> pl.DataFrame:
             pl.col("ack").any().alias("acked"),
             pl.col("uncommitted").any().alias("in_log"),
             pl.col("committed").any().alias("in_committed"),
-            pl.col("promised").any(),
             pl.col("passed").any(),
             pl.col("t").count().cast(pl.Int64).alias("delivered"),
             pl.col("t").min().alias("t_first"),
@@ -106,14 +119,8 @@ def harmed_of(positions: pl.DataFrame) -> pl.DataFrame:
 
 
 _CARRIED = (
-    "t",
-    "t_outcome",
-    "outcome",
-    "intended_topic",
-    "intended_partition",
-    "acked_partition",
-    "acked_offset",
-)
+    "t", "t_outcome", "outcome", "intended_topic", "intended_partition", "acked_partition", "acked_offset",
+)  # fmt: skip
 _OWED = f"attempted AND (txn = 0 AND outcome = {ACKED} OR fate = '{COMMITTED}' AND outcome != {REJECTED})"
 
 

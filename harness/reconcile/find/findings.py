@@ -29,11 +29,7 @@ ARROW = pa.schema([
 Value = str | pl.Expr
 
 ID = "sender || '-' || seq"  # the id that people read; as harness.ledger.message.message_id
-READ_UNCOMMITTED = (
-    "CASE WHEN isolation = 'read_uncommitted' THEN 'read_uncommitted' END"  # an excuse, by choice
-)
-
-STEP_MESSAGES = ("from_sender || '-' || from_seq", "sender || '-' || to_seq")  # of PositionTables.steps_named
+STEP_MESSAGES = ("from_sender || '-' || from_seq", "sender || '-' || to_seq")  # of StepTables.steps_named
 # A text in quotes, or a lower-case word that is not a function.
 _TEXT_OR_COLUMN = re.compile(r"'[^']*'|\b[a-z_][a-z0-9_]*\b(?!\()")
 
@@ -73,6 +69,15 @@ def finding(
         "evidence": pl.lit(_evidence(rows, evidence)),
     }
     return rows.select(values[name].cast(kind).alias(name) for name, kind in COLUMNS.items())
+
+
+def finding_of_read(rows: pl.DataFrame, anomaly: str, **evidence: Value) -> pl.DataFrame:
+    """Return a finding for each record of a transaction that a reader got; a reader of read_uncommitted is excused."""
+    return finding(
+        rows, anomaly,
+        reader="reader_name", excuse="CASE WHEN isolation = 'read_uncommitted' THEN 'read_uncommitted' END",
+        evidence={"txn": "txn", "isolation": "isolation", **evidence},
+    )  # fmt: skip
 
 
 def _evidence(rows: pl.DataFrame, evidence: Mapping[str, Value]) -> pl.Series:

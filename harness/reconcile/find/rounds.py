@@ -1,22 +1,23 @@
-"""Rounds of questions to the finders, subject by subject: a round takes the tables of a share and returns tables.
+"""Rounds of questions to the finders, one for each subject, from tables of rows in doubt to tables of findings.
 
-Each round returns findings, finders that crashed, and rows for later rounds. Few rows are one share in the driver; many are
-shares of Spark tasks, by the same functions (harness.reconcile.closer_look).
+Few rows are judged in the driver, many inside Spark tasks, share by share: both ask the same rounds (harness.reconcile.closer_look).
+A round answers with findings, with the finders that crashed, and with rows that later rounds need.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 
 from harness.contracts import Finder
-from harness.ledger.message import BAD_PAYLOAD, FOREIGN_RUN
+from harness.reconcile.arrays import Ints, mixed, place_of
 from harness.reconcile.find import derive
-from harness.reconcile.find.findings import COLUMNS, sql
+from harness.reconcile.find.findings import COLUMNS, sql, to_arrow
 from harness.reconcile.find.known import Known, table_of
 from harness.reconcile.find.missing import classed, gone_of, unjudged
 from harness.reconcile.find.tables import (
@@ -28,14 +29,30 @@ from harness.reconcile.find.tables import (
     StepTables,
     TransactionTables,
 )
-from harness.reconcile.select.select import with_all_tables
-from harness.reconcile.spark.pieces import ROUNDS, Bag, Subject
+from harness.reconcile.select.pick import PICKED
+from harness.reconcile.spark.pieces import ALL_TOGETHER, Bag, Shares, Subject, piece, pieces
 
 FINDINGS, CRASHED, UNJUDGED = "findings", "crashed", "unjudged"
+ROWS_A_PIECE = 1 << 12  # of a result: Spark hands them to the driver by the hundred
+
+Question = Callable[[Any], pl.DataFrame]
+# The tables that a round returns, by the subject that they are for (RESULT: the driver) and by name.
+Answers = dict[tuple[Subject, str], pl.DataFrame]
+
+# The rounds in order, and the earlier rounds whose answers each needs. Rows of the ledger are picked for the first three.
+ROUNDS: Mapping[Subject, tuple[Subject, ...]] = {
+    Subject.POSITIONS: (),
+    Subject.STEPS: (),
+    Subject.MESSAGES: (Subject.POSITIONS,),
+    Subject.ORDER: (Subject.MESSAGES,),
+    Subject.KEYS: (Subject.MESSAGES,),
+    Subject.TRANSACTIONS: (Subject.MESSAGES,),
+}
+PICKED_FOR = (Subject.POSITIONS, Subject.STEPS, Subject.MESSAGES)
 
 _CRASHED = pl.Schema({"finder": pl.String, "reason": pl.String})
-# Rows from one round for another, by their names.
-_ONWARD: Mapping[str, Mapping[str, type[pl.DataType]]] = {
+# Tables that a round may lack, besides those that are picked.
+_OPTIONAL: Mapping[str, Mapping[str, type[pl.DataType]]] = {
     "harmed": {"run": pl.Int64, "session": pl.Int64, "seq": pl.Int64},
     "passed_over": {
         "run": pl.Int64, "topic": pl.Int32, "partition": pl.Int32, "offset": pl.Int64, "session": pl.Int64, "seq": pl.Int64,
@@ -46,51 +63,37 @@ _ONWARD: Mapping[str, Mapping[str, type[pl.DataType]]] = {
 
 
 @dataclass(frozen=True)
-class Answers:
-    """The answers of a round: `results` for the driver, `onward` for later rounds by subject and name of the table."""
-
-    results: Mapping[str, pl.DataFrame]
-    onward: Mapping[tuple[Subject, str], pl.DataFrame] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class FinderQuestions:
-    """The finders to ask, and the tables that they need besides the rows of a share."""
+class Rounds:
+    """The finders to ask, and the tables that they need besides the rows in doubt."""
 
     known: Known
     finders: Sequence[Finder]
-    missing: bool  # owed messages are missing: count also the messages that could not be judged
 
     @property
-    def rounds(self) -> list[Subject]:
-        """The necessary rounds; positions and messages also if only later rounds need their rows."""
+    def needed(self) -> list[Subject]:
+        """The rounds to ask; positions and messages also if only later rounds need their rows."""
         always = (Subject.POSITIONS, Subject.MESSAGES)
-        return [subject for subject in ROUNDS if subject in always or self.about(subject)]
-
-    def about(self, subject: Subject) -> list[tuple[str, Callable[[Any], pl.DataFrame]]]:
-        return questions(self.finders, subject)
+        return [subject for subject in ROUNDS if subject in always or self._asks(subject)]
 
     def ask(self, subject: Subject, bag: Bag) -> Answers:
         """Ask one round of questions about the rows of one share."""
         rounds: dict[Subject, Callable[[Bag], Answers]] = {
-            Subject.POSITIONS: self._of_positions,
-            Subject.STEPS: self._of_steps,
-            Subject.MESSAGES: self._of_messages,
-            Subject.ORDER: lambda rows: self._of(
-                subject, OrderTables(self.known, derive.pairs_of(_table(rows, "placed")))
-            ),
-            Subject.KEYS: lambda rows: self._of(
-                subject, KeyTables(self.known, _table(rows, "keyed"), _table(rows, "key_places"))
-            ),
-            Subject.TRANSACTIONS: self._of_transactions,
+            Subject.POSITIONS: self._positions,
+            Subject.STEPS: self._steps,
+            Subject.MESSAGES: self._messages,
+            Subject.ORDER: self._order,
+            Subject.KEYS: self._keys,
+            Subject.TRANSACTIONS: self._transactions,
         }
         return rounds[subject](bag)
 
-    def _of(self, subject: Subject, tables: Any) -> Answers:
-        return Answers(ask(self.about(subject), tables))
+    def _asks(self, subject: Subject) -> bool:
+        return bool(questions(self.finders, subject))
 
-    def _of_positions(self, bag: Bag) -> Answers:
-        bag = with_all_tables(bag)
+    def _ask(self, subject: Subject, tables: Any) -> Answers:
+        return ask(questions(self.finders, subject), tables)
+
+    def _positions(self, bag: Bag) -> Answers:
         rows = self._prepared(bag)
         positions = derive.positions_of(rows)
         asked = PositionTables(
@@ -98,84 +101,66 @@ class FinderQuestions:
             rows["deliveries"],
             positions,
             derive.claims_of(rows),
-            table_of(bag["inputs"]),
-            table_of(bag["effects"]),
+            table(bag, "inputs"),
+            table(bag, "effects"),
         )
         passed_over = positions.filter(sql("passed AND delivered = 0"))
-        return Answers(
-            ask(self.about(Subject.POSITIONS), asked),
-            {
-                (Subject.MESSAGES, "harmed"): derive.harmed_of(positions),
-                (Subject.MESSAGES, "passed_over"): passed_over.select(*POSITION, "session", "seq", "acked"),
-            },
-        )
+        answers = self._ask(Subject.POSITIONS, asked)
+        answers[Subject.MESSAGES, "harmed"] = derive.harmed_of(positions)
+        answers[Subject.MESSAGES, "passed_over"] = passed_over.select(*POSITION, "session", "seq", "acked")
+        return answers
 
-    def _of_steps(self, bag: Bag) -> Answers:
-        bag = with_all_tables(bag)
-        overcommits = self._named_readers(table_of(bag["overcommits"]))
+    def _steps(self, bag: Bag) -> Answers:
+        shared = table(bag, "shared")
+        for owner in ("first", "second"):
+            shared = self._named_readers(shared, owner).drop(owner).rename({"reader_name": owner})
+        overcommits = self._named_readers(table(bag, "overcommits"))
         asked = StepTables(
             self.known,
-            self._steps(bag["steps"]),
-            derive.readable_of(table_of(bag["records"]), self.known),
+            self._named_readers(derive.steps_of(table(bag, "steps"))),
+            derive.readable_of(table(bag, "records"), self.known),
             overcommits.with_columns(sql("nullif(given, 0)").alias("given")),
-            self._shared(bag["shared"]),
+            shared,
         )
-        return self._of(Subject.STEPS, asked)
+        return self._ask(Subject.STEPS, asked)
 
-    def _of_messages(self, bag: Bag) -> Answers:
-        known, rows = self.known, self._prepared(with_all_tables(bag))
-        messages = derive.messages_of(rows, known, _table(bag, "harmed"))
+    def _messages(self, bag: Bag) -> Answers:
+        known, rows = self.known, self._prepared(bag)
+        messages = derive.messages_of(rows, known, table(bag, "harmed"))
         missing, places = classed(messages, known.bounds), derive.places_of(rows["log"])
         asked = MessageTables(
-            known, rows["log"], rows["deliveries"], messages, missing, places, _table(bag, "passed_over")
+            known, rows["log"], rows["deliveries"], messages, missing, places, table(bag, "passed_over")
         )
-        results, onward = ask(self.about(Subject.MESSAGES), asked), {}
-        if self.missing:
-            results[UNJUDGED] = unjudged(missing, known)
-        if self.about(Subject.ORDER):
-            onward[Subject.ORDER, "placed"] = derive.placed_of(messages)
-        if self.about(Subject.KEYS):
+        answers = self._ask(Subject.MESSAGES, asked)
+        answers[Subject.RESULT, UNJUDGED] = unjudged(missing, known)
+        if self._asks(Subject.ORDER):
+            answers[Subject.ORDER, "placed"] = derive.placed_of(messages)
+        if self._asks(Subject.KEYS):
             keyed = derive.keyed_of(messages, rows["deliveries"], known)
-            onward[Subject.KEYS, "keyed"] = keyed
-            onward[Subject.KEYS, "key_places"] = derive.keyed_places_of(keyed, places)
-        if self.about(Subject.TRANSACTIONS):
-            onward[Subject.TRANSACTIONS, "gone"] = gone_of(missing, known)
-        return Answers(results, onward)
+            answers[Subject.KEYS, "keyed"] = keyed
+            answers[Subject.KEYS, "key_places"] = derive.keyed_places_of(keyed, places)
+        if self._asks(Subject.TRANSACTIONS):
+            answers[Subject.TRANSACTIONS, "gone"] = gone_of(missing, known)
+        return answers
 
-    def _of_transactions(self, bag: Bag) -> Answers:
+    def _order(self, bag: Bag) -> Answers:
+        return self._ask(Subject.ORDER, OrderTables(self.known, derive.pairs_of(table(bag, "placed"))))
+
+    def _keys(self, bag: Bag) -> Answers:
+        return self._ask(Subject.KEYS, KeyTables(self.known, table(bag, "keyed"), table(bag, "key_places")))
+
+    def _transactions(self, bag: Bag) -> Answers:
         if "gone" not in bag:
-            return Answers(ask([], None))
-        visible = _table(bag, "visible").group_by("run", "session", "txn").agg(pl.col("there").sum())
-        return self._of(Subject.TRANSACTIONS, TransactionTables(self.known, _table(bag, "gone"), visible))
+            return ask((), None)  # no record of these transactions is lost
+        visible = table(bag, "visible").group_by("run", "session", "txn").agg(pl.col("there").sum())
+        return self._ask(Subject.TRANSACTIONS, TransactionTables(self.known, table(bag, "gone"), visible))
 
     # --- tables ---
 
     def _prepared(self, bag: Bag) -> dict[str, pl.DataFrame]:
-        rows = {name: table_of(bag[name]) for name in ("attempts", "log", "deliveries")}
-        return derive.prepared(rows, self.known)
-
-    def _steps(self, steps: pa.Table) -> pl.DataFrame:
-        strange = BAD_PAYLOAD | FOREIGN_RUN
-        known = [
-            pl.when((pl.col(f"{end}_flags") & strange) == 0)
-            .then(pl.col(f"{end}_{name}"))
-            .alias(f"{end}_{name}")
-            for end in ("from", "to")
-            for name in ("session", "seq")
-        ]
-        named = table_of(steps).select(
-            "run", *(pl.col(f"to_{name}").cast(pl.Int32).alias(name) for name in ("reader", "topic", "partition")),
-            sql("CASE WHEN from_t = to_t THEN 'within' ELSE 'between' END").alias("scope"),
-            sql("from_generation != to_generation").alias("excused"),
-            "from_t", "from_offset", "to_t", "to_offset", *known,
-        )  # fmt: skip
-        return self._named_readers(named)
-
-    def _shared(self, shared: pa.Table) -> pl.DataFrame:
-        rows = table_of(shared)
-        for owner in ("first", "second"):
-            rows = self._named_readers(rows, owner).drop(owner).rename({"reader_name": owner})
-        return rows
+        return derive.prepared(
+            {name: table(bag, name) for name in ("attempts", "log", "deliveries")}, self.known
+        )
 
     def _named_readers(self, rows: pl.DataFrame, reader: str = "reader") -> pl.DataFrame:
         """Return the rows with the name of their reader as reader_name, and with topics and partitions of 32 bits."""
@@ -184,17 +169,22 @@ class FinderQuestions:
         return rows.with_columns(numbers).join(names, on=["run", reader], how="left")
 
 
-def _table(bag: Bag, name: str) -> pl.DataFrame:
-    return table_of(bag[name]) if name in bag else pl.DataFrame(schema=_ONWARD[name])
+def table(bag: Bag, name: str) -> pl.DataFrame:
+    """Return a table of a bag; an empty one if it has no rows in doubt."""
+    if name in PICKED:
+        schema = PICKED[name]
+        # Spark's own reader returns other types than the sealed ones.
+        return table_of(bag[name].select(schema.names).cast(schema) if name in bag else schema.empty_table())
+    return table_of(bag[name]) if name in bag else pl.DataFrame(schema=_OPTIONAL[name])
 
 
-def questions(finders: Sequence[Finder], subject: str) -> list[tuple[str, Callable[[Any], pl.DataFrame]]]:
+def questions(finders: Sequence[Finder], subject: str) -> list[tuple[str, Question]]:
     """Return the name of each finder that asks about the subject, and its question."""
     named = ((finder.anomaly, getattr(finder, f"of_{subject}", None)) for finder in finders)
     return [(anomaly, question) for anomaly, question in named if question is not None]
 
 
-def ask(asked: Sequence[tuple[str, Callable[[Any], pl.DataFrame]]], tables: Any) -> dict[str, pl.DataFrame]:
+def ask(asked: Sequence[tuple[str, Question]], tables: Any) -> Answers:
     """Return the findings of all finders. A finder that raises is listed as crashed and never hides the others."""
     found, crashed = [COLUMNS.to_frame()], []
     for anomaly, question in asked:
@@ -202,9 +192,47 @@ def ask(asked: Sequence[tuple[str, Callable[[Any], pl.DataFrame]]], tables: Any)
             found.append(question(tables).select(COLUMNS.names()))
         except Exception as error:  # noqa: BLE001  a finder may raise anything
             crashed.append((anomaly, reason(error)))
-    return {FINDINGS: pl.concat(found), CRASHED: pl.DataFrame(crashed, schema=_CRASHED, orient="row")}
+    return {
+        (Subject.RESULT, FINDINGS): pl.concat(found),
+        (Subject.RESULT, CRASHED): pl.DataFrame(crashed, schema=_CRASHED, orient="row"),
+    }
 
 
 def reason(error: Exception) -> str:
     text = str(error).strip()
     return f"{type(error).__name__}: {text.splitlines()[0] if text else ''}"[:500]
+
+
+# --- answers on their way through Spark -----------------------------------------------------------
+
+
+def packed(answers: Answers, shares: Shares = ALL_TOGETHER) -> Iterator[pa.RecordBatch]:
+    """Yield the answers as pieces: results for the driver, and rows for the shares of later rounds."""
+    for (subject, name), rows in answers.items():
+        if subject is Subject.RESULT:
+            found = to_arrow(rows) if name == FINDINGS else rows.to_arrow()
+            for first in range(0, max(1, found.num_rows), ROWS_A_PIECE):
+                yield piece(subject, name, found.slice(first, ROWS_A_PIECE))
+        else:
+            for batch in rows.to_arrow().combine_chunks().to_batches():
+                yield from pieces(subject, name, batch, _shares_of(subject, rows, shares))
+
+
+def _shares_of(subject: Subject, rows: pl.DataFrame, shares: Shares) -> Ints | None:
+    """Return the share of each row: rows of one item are in one share, messages as harness.reconcile.select divides them."""
+
+    def column(name: str) -> Ints:
+        unknown = -1  # of a record whose message is unknown
+        return rows[name].fill_null(unknown).to_numpy().astype(np.int64)
+
+    if subject is Subject.MESSAGES:
+        return shares.of(column("run"), column("session"), column("seq"))
+    if subject is Subject.ORDER:
+        place = place_of(column("topic"), column("partition"))
+        return shares.of(column("run"), mixed(column("session"), place))
+    if subject is Subject.KEYS:
+        # One message may be in several topics; its places go with the first.
+        topic = column("key_topic" if "key_topic" in rows.columns else "topic")
+        return shares.of(column("run"), place_of(topic, column("key")))
+    assert subject is Subject.TRANSACTIONS, subject
+    return shares.of(column("run"), mixed(column("session"), column("txn")))

@@ -9,23 +9,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
 from harness.contracts import Outcome
-from harness.reconcile.find.findings import sql
+from harness.reconcile.find.findings import ID, sql
 from harness.reconcile.find.known import Known
 
 MESSAGE = ["run", "session", "seq"]
 PARTITION = ["run", "topic", "partition"]
 POSITION = [*PARTITION, "offset"]
-ORIGIN = [
-    "run",
-    "origin_topic",
-    "origin_partition",
-    "origin_offset",
-    "origin_session",
-    "origin_seq",
-]  # of an effect
+# Of an effect.
+ORIGIN = ["run", "origin_topic", "origin_partition", "origin_offset", "origin_session", "origin_seq"]
 
 ACKED, REJECTED = int(Outcome.ACKED), int(Outcome.REJECTED)
 
@@ -37,7 +32,7 @@ class PositionTables:
     known: Known
     deliveries: pl.DataFrame
     # One row a position: session, seq (of several claimants the first), contested (there are several); acked, in_log,
-    # in_committed, promised, passed (booleans); delivered (how often), t_first, t_last of its deliveries to the group; t_seen:
+    # in_committed, passed (booleans); delivered (how often), t_first, t_last of its deliveries to the group; t_seen:
     # when any reader first got it; flags of all readings.
     positions: pl.DataFrame
     # run, session, seq, source (ack, final read or delivery), topic, partition, offset, t: messages that claim a position.
@@ -69,6 +64,51 @@ class StepTables:
         steps = self.known.named(self.steps.filter(sql(condition)), "from_session", "from_sender")
         return self.known.named(steps, "to_session", "sender")
 
+    def readable_named(self) -> pl.DataFrame:
+        """Return the readable records with their senders and ids."""
+        return self.known.named(self.readable).with_columns(sql(ID).alias("id"))
+
+
+def between(
+    ranges: pl.DataFrame, records: pl.DataFrame, first: str, below: str, at_most: int | None
+) -> pl.DataFrame:
+    """Return the ranges that have a record at `first` <= offset < `below`, with the number of records (n).
+
+    Of the first `at_most` records (None: of all) also the offsets (between_offsets) and the ids (between_ids; a record whose
+    message is unknown has none). Both sides are sorted once and cut by binary search, so the cost grows with the number of
+    ranges plus the listed records, not with the product of both sides.
+    """
+    listed = records.sort(*PARTITION, "offset", "id", nulls_last=True)
+    parts = listed.partition_by(PARTITION, as_dict=True)
+    found: list[pl.DataFrame] = []
+    for key, mine in ranges.partition_by(PARTITION, as_dict=True).items():
+        if key not in parts:
+            continue
+        there = parts[key]
+        offsets = there["offset"].to_numpy()
+        starts = np.searchsorted(offsets, mine[first].to_numpy(), side="left")
+        ends = np.searchsorted(offsets, mine[below].to_numpy(), side="left")
+        counts = np.maximum(ends - starts, 0)
+        lengths = counts if at_most is None else np.minimum(counts, at_most)
+        # Rows of `there` that each range lists: 0 0 0 1 1 … beside 4 5 6 9 10 …
+        range_of = np.repeat(np.arange(len(mine)), lengths)
+        within = np.arange(len(range_of)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        rows = there[starts[range_of] + within]
+        lists = pl.DataFrame({"range": range_of, "o": rows["offset"], "i": rows["id"]}).group_by("range").agg(
+            pl.col("o").alias("between_offsets"), pl.col("i").drop_nulls().alias("between_ids")
+        )  # fmt: skip
+        numbered = mine.with_columns(
+            pl.Series("range", np.arange(len(mine))), pl.Series("n", counts, pl.Int64)
+        )
+        found.append(numbered.join(lists, on="range", how="inner").drop("range"))
+    if found:
+        return pl.concat(found)
+    return ranges.clear().with_columns(
+        pl.lit(0, pl.Int64).alias("n"),
+        pl.lit(None, pl.List(pl.Int64)).alias("between_offsets"),
+        pl.lit(None, pl.List(pl.String)).alias("between_ids"),
+    )
+
 
 @dataclass(frozen=True)
 class MessageTables:
@@ -88,9 +128,8 @@ class MessageTables:
         pl.DataFrame
     )  # owed messages that are not in the log, as harness.reconcile.find.missing classes them
     places: pl.DataFrame  # run, session, seq, topic, partition, offset: where the log has it
-    passed_over: (
-        pl.DataFrame
-    )  # positions that the group passed and was never given: their columns, session, seq, acked
+    # Positions that the group passed and was never given: run, topic, partition, offset, session, seq, acked.
+    passed_over: pl.DataFrame
 
 
 @dataclass(frozen=True)
@@ -111,9 +150,8 @@ class KeyTables:
     # run, topic, key, session, seq, sender, producer, incarnation, t, t_outcome, outcome, partition_min/max, partition, offset
     # (its first place), given (when the group first got it).
     keyed: pl.DataFrame
-    places: (
-        pl.DataFrame
-    )  # run, topic, key, partition, offset, session, seq, sender, t: all their places in the log
+    # All their places in the log: run, key_topic (as in keyed), key, topic, partition, offset, session, seq, sender, t.
+    places: pl.DataFrame
 
 
 @dataclass(frozen=True)
@@ -133,6 +171,5 @@ class HistoryTables:
     log: pl.DataFrame
     # Two sends of one operation that follow each other in a partition, with the columns of `pairs` and txn.
     neighbours: pl.DataFrame
-    edges: (
-        pl.DataFrame
-    )  # run, source, target, kind (wr, ww): which operation comes before which, by their numbers
+    # run, source, target, kind (wr, ww): which operation comes before which, by their numbers.
+    edges: pl.DataFrame

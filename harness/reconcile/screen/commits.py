@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +12,20 @@ import pyarrow as pa
 from harness.contracts import Outcome
 from harness.reconcile.arrays import Bools, Columns, Ints, place_of
 from harness.reconcile.screen.spaces import Space, Summary
-from harness.reconcile.screen.summaries import Commits, Facts, folded
+from harness.reconcile.screen.summaries import folded
+
+if TYPE_CHECKING:
+    from harness.reconcile.screen.facts import Facts
+
+
+@dataclass(frozen=True)
+class Commits:
+    """Acked commits of one place in order of time, and their offsets in order."""
+
+    t: Ints
+    offset: Ints
+    reader: Ints
+    offsets_sorted: Ints
 
 
 def commits_by_place(commits: pa.Table) -> dict[int, dict[int, Commits]]:

@@ -13,6 +13,7 @@ from harness.ledger.transform import INPUT
 from harness.reconcile.arrays import Bools, Columns, Ints, mixed, place_of
 from harness.reconcile.screen import observers
 from harness.reconcile.screen.commits import below_commits, given_by_commits
+from harness.reconcile.screen.facts import Facts
 from harness.reconcile.screen.reader_steps import Trail, screen_steps
 from harness.reconcile.screen.spaces import Space, Summary, Why
 from harness.reconcile.screen.summaries import (
@@ -24,14 +25,14 @@ from harness.reconcile.screen.summaries import (
     LEAST_MS,
     SLOT_NS,
     Count,
-    Facts,
-    Fate,
     bit_of,
     folded,
+    highest_total,
     joined,
-    total,
+    totals,
     why_where,
 )
+from harness.reconcile.screen.transaction_fates import Fate
 from harness.reconcile.seal.rows import AFTER, BEFORE
 
 NO_PHASE = -1  # null: there was no fault window
@@ -54,18 +55,18 @@ def screen_attempts(c: Columns, facts: Facts) -> Summary:
         places=np.where(placed, mixed(seq, place_of(c["topic"], c["told_partition"]), c["offset"]), 0),
         why=why_where(in_txn & (fate == Fate.OPEN), Why.OPEN_TXN),
     )  # fmt: skip
-    counts = [
-        total(run, Count.ATTEMPTED, len(seq)),
-        total(run, Count.ACKED, int(acked.sum())),
-        total(run, Count.REJECTED, int((c["outcome"] == Outcome.REJECTED).sum())),
-        total(run, Count.UNKNOWN, int((c["outcome"] == Outcome.UNKNOWN).sum())),
-        total(run, Count.PROGRESS_BEFORE, int((acked & (c["phase"] <= BEFORE)).sum())),
-        total(
-            run, Count.PROGRESS_AFTER, int((acked & ((c["phase"] == AFTER) | (c["phase"] == NO_PHASE))).sum())
-        ),
-        total(run, Count.OWED, int((owed & facts.was_read(c["topic"], partition)).sum())),
-    ]
-    return joined([messages, *counts, *_times_of_attempts(c, facts, acked), *_order_of_keys(c, facts, acked)])
+    after = (c["phase"] == AFTER) | (c["phase"] == NO_PHASE)
+    counts = {
+        Count.ATTEMPTED: len(seq),
+        Count.ACKED: int(acked.sum()),
+        Count.REJECTED: int((c["outcome"] == Outcome.REJECTED).sum()),
+        Count.UNKNOWN: int((c["outcome"] == Outcome.UNKNOWN).sum()),
+        Count.PROGRESS_BEFORE: int((acked & (c["phase"] <= BEFORE)).sum()),
+        Count.PROGRESS_AFTER: int((acked & after).sum()),
+        Count.OWED: int((owed & facts.was_read(c["topic"], partition)).sum()),
+    }
+    times, keys = _times_of_attempts(c, facts, acked), _order_of_keys(c, facts, acked)
+    return joined([messages, totals(run, counts), *times, *keys])
 
 
 def _order_of_keys(c: Columns, facts: Facts, acked: Bools) -> list[Summary]:
@@ -85,25 +86,22 @@ def _times_of_attempts(c: Columns, facts: Facts, acked: Bools) -> list[Summary]:
     run = facts.run
     if not len(c["t"]):
         return []
-    parts = [total(run, Count.FIRST_ATTEMPT, 0, -int(c["t"].min()))]
+    parts = [highest_total(run, Count.FIRST_ATTEMPT, -int(c["t"].min()))]
     sent = (c["t"] - facts.zero_ns) // facts.bucket_ns
     parts.append(folded(run, Space.BUCKET, sent, np.full_like(sent, ATTEMPTED_BIN), rows=np.ones_like(sent)))
     if not acked.any():
         return parts
     acked_at = c["t_outcome"][acked]
     partition = np.where(c["told_partition"] >= 0, c["told_partition"], c["partition"])[acked]
-    latency = acked_at - c["t"][acked]
-    since = acked_at - facts.zero_ns
+    latency, since = acked_at - c["t"][acked], acked_at - facts.zero_ns
     bins = np.floor(np.log(np.maximum(latency / 1e6, LEAST_MS)) / BIN).astype(np.int64)
-    parts.append(total(run, Count.LAST_ACK, 0, int(acked_at.max())))
-    parts.append(
-        folded(run, Space.BUCKET, since // facts.bucket_ns, bins, rows=np.ones_like(bins), longest_ns=latency)
-    )
-    slot = since // SLOT_NS
-    parts.append(
-        folded(run, Space.ACK_SLOTS, place_of(c["topic"][acked], partition), slot >> BITS, slots=bit_of(slot))
-    )
-    return parts
+    bucket, slot, place = since // facts.bucket_ns, since // SLOT_NS, place_of(c["topic"][acked], partition)
+    return [
+        *parts,
+        highest_total(run, Count.LAST_ACK, int(acked_at.max())),
+        folded(run, Space.BUCKET, bucket, bins, rows=np.ones_like(bins), longest_ns=latency),
+        folded(run, Space.ACK_SLOTS, place, slot >> BITS, slots=bit_of(slot)),
+    ]
 
 
 def screen_log(c: Columns, facts: Facts) -> Summary:
@@ -119,10 +117,9 @@ def screen_log(c: Columns, facts: Facts) -> Summary:
         **observers.to_be_seen(c, place, content, facts),
     )  # fmt: skip
     ours = (c["flags"] & (BAD_PAYLOAD | FOREIGN_RUN)) == 0
-    strange = total(run, Count.STRANGE, int((~ours).sum()))
     c = c if ours.all() else {name: values[ours] for name, values in c.items()}
     below = below_commits(place, offset, for_group, facts)
-    return joined([positions, strange, *below, *_messages_in_log(c, facts), *_effects_owed(c, facts)])
+    return joined([positions, *below, *_messages_in_log(c, facts), *_effects_owed(c, facts)])
 
 
 def _effects_owed(c: Columns, facts: Facts) -> list[Summary]:
@@ -133,7 +130,7 @@ def _effects_owed(c: Columns, facts: Facts) -> list[Summary]:
     session, seq, offset = c["session"][mine], c["seq"][mine], c["offset"][mine]
     place = place_of(c["topic"][mine], c["partition"][mine])
     count = facts.transform.effects(session, seq)
-    parts = [total(facts.run, Count.INPUTS, len(seq))]
+    parts = [totals(facts.run, {Count.INPUTS: len(seq)})]
     for number in range(int(count.max(initial=0))):
         has = count > number
         parts.append(_effects(facts.run, place[has], offset[has], session[has], seq[has], number, owed=True))
@@ -146,7 +143,7 @@ def screen_effects(c: Columns, facts: Facts) -> Summary:
     found = _effects(
         facts.run, place, c["origin_offset"], c["origin_session"], c["origin_seq"], c["number"], owed=False
     )
-    return joined([found, total(facts.run, Count.EFFECTS, int((c["late"] == 0).sum()))])
+    return joined([found, totals(facts.run, {Count.EFFECTS: int((c["late"] == 0).sum())})])
 
 
 def _effects(
@@ -172,19 +169,15 @@ def _messages_in_log(c: Columns, facts: Facts) -> list[Summary]:
         content=mixed(seq, c["key"], c["txn"]), places=mixed(seq, place, c["offset"]),
         why=why_where(elsewhere, Why.MISPLACED) | why_where(unsure, Why.READ_UNCOMMITTED) | why_where(overtaken, Why.OVERTAKEN),
     )  # fmt: skip
-    parts = [
-        messages,
-        order,
-        total(run, Count.PLACED, int(named.sum())),
-        total(run, Count.READ_IN_TXN, int(read_in_txn.sum())),
-    ]
+    counts = {Count.PLACED: int(named.sum()), Count.READ_IN_TXN: int(read_in_txn.sum())}
+    parts = [messages, order]
     chosen = (c["key"] >= 0) & ~named
     if chosen.any():
         key = c["key"][chosen]
         block = place_of(c["topic"][chosen], key >> BITS)
         parts.append(folded(run, Space.KEY, block, c["partition"][chosen], keys=bit_of(key)))
-        parts.append(total(run, Count.KEYED, len(key)))
-    return parts
+        counts[Count.KEYED] = len(key)
+    return [*parts, totals(run, counts)]
 
 
 def _order(c: Columns, facts: Facts, place: Ints) -> tuple[Summary, Bools]:
@@ -202,15 +195,14 @@ def _order(c: Columns, facts: Facts, place: Ints) -> tuple[Summary, Bools]:
     # Only attempted messages: one phantom with a high number would put everything behind it in doubt.
     attempted = np.flatnonzero(facts.was_attempted(session, seq))
     if not len(attempted):
-        none = np.zeros(0, dtype=np.int64)
-        return joined([folded(facts.run, Space.RUN_OF_ORDER, none, none)]), marked
+        return folded(facts.run, Space.RUN_OF_ORDER, attempted, attempted), marked
     order = attempted[np.lexsort((offset[attempted], place[attempted], session[attempted]))]
     s, p, q = session[order], place[order], seq[order]
-    starts = np.flatnonzero(np.r_[True, (s[1:] != s[:-1]) | (p[1:] != p[:-1])])
+    new = np.r_[True, (s[1:] != s[:-1]) | (p[1:] != p[:-1])]
+    starts = np.flatnonzero(new)
     ends = np.r_[starts[1:], len(s)]
-    group = np.cumsum(np.r_[False, (s[1:] != s[:-1]) | (p[1:] != p[:-1])])
     # The highest seq so far in each group at once: lift each group above the one before it.
-    lift = group * (int(q.max()) - int(q.min()) + 1)
+    lift = (np.cumsum(new) - 1) * (int(q.max()) - int(q.min()) + 1)
     highest = np.maximum.accumulate(q + lift)
     behind = highest != q + lift
     if behind.any():
@@ -218,13 +210,11 @@ def _order(c: Columns, facts: Facts, place: Ints) -> tuple[Summary, Bools]:
         reached = np.maximum.accumulate(np.where(behind, 0, np.arange(len(q))))
         marked[order[behind]] = True
         marked[order[reached[behind]]] = True
-    least = np.minimum.reduceat(q, starts)
-    most = np.maximum.reduceat(q, starts)
-    place_and_session = mixed(s[starts], p[starts])
     runs = folded(
-        facts.run, Space.RUN_OF_ORDER, place_and_session, offset[order][starts],
-        last_offset=offset[order][ends - 1], least_seq=least, highest_seq=most,
-        rows=np.ones(len(starts), dtype=np.int64), session_sum=s[starts], place_sum=p[starts],
+        facts.run, Space.RUN_OF_ORDER, mixed(s[starts], p[starts]), offset[order][starts],
+        last_offset=offset[order][ends - 1], rows=np.ones(len(starts), dtype=np.int64),
+        least_seq=np.minimum.reduceat(q, starts), highest_seq=np.maximum.reduceat(q, starts),
+        session_sum=s[starts], place_sum=p[starts],
     )  # fmt: skip
     return runs, marked
 
@@ -248,8 +238,7 @@ def screen_deliveries(c: Columns, facts: Facts, trail: Trail) -> Summary:
     bucket = (c["t"][group] - facts.zero_ns) // facts.bucket_ns
     parts = [
         positions,
-        total(run, Count.STRANGE, int((~ours).sum())),
-        total(run, Count.READ_IN_TXN, int(in_txn.sum())),
+        totals(run, {Count.READ_IN_TXN: int(in_txn.sum())}),
         folded(run, Space.BUCKET, bucket, np.full_like(bucket, DELIVERED_BIN), rows=np.ones_like(bucket)),
     ]
     for which, why in ((doubtful, Why.READ_UNCOMMITTED), (early, Why.PREMATURE)):

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from harness.reconcile.arrays import Bools, Columns, Ints, mixed
-from harness.reconcile.screen.summaries import Facts
 from harness.reconcile.seal.sealed import Observed
+
+if TYPE_CHECKING:
+    from harness.reconcile.screen.facts import Facts
 
 
 @dataclass(frozen=True)

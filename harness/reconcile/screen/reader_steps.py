@@ -9,20 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from harness.reconcile.arrays import Columns, Ints, mixed, place_of
 from harness.reconcile.screen.spaces import Space, Summary
-from harness.reconcile.screen.summaries import (
-    BITS,
-    Count,
-    Facts,
-    bit_of,
-    folded,
-    joined,
-    total,
-)
+from harness.reconcile.screen.summaries import BITS, Count, bit_of, folded, joined, totals
+
+if TYPE_CHECKING:
+    from harness.reconcile.screen.facts import Facts
 
 COLUMNS = ("reader", "topic", "partition", "t", "offset", "session", "seq", "flags", "generation")
 LONGEST_JUMP = 1 << 12  # blocks; a longer one is not spread over its blocks (an offset may be anything)
@@ -129,12 +125,13 @@ def screen_steps(c: Columns, facts: Facts, trail: Trail) -> Summary:
     first, last = source["offset"] + 1, reached["offset"] - 1
     place = place_of(reached["topic"], reached["partition"])
     long = (last >> BITS) - (first >> BITS) >= LONGEST_JUMP
-    counts = [
-        total(facts.run, Count.STEPS, len(steps.reached)),
-        total(facts.run, Count.REWOUND, len(steps.backwards())),
-        total(facts.run, Count.LONG_JUMPS, int(long.sum())),
-    ]
-    return joined([_jumped_over(facts.run, place[~long], first[~long], last[~long]), *counts])
+    counts = {
+        Count.STEPS: len(steps.reached),
+        Count.REWOUND: len(steps.backwards()),
+        Count.LONG_JUMPS: int(long.sum()),
+    }
+    jumped = _jumped_over(facts.run, place[~long], first[~long], last[~long])
+    return joined([jumped, totals(facts.run, counts)])
 
 
 def _jumped_over(run: int, place: Ints, first: Ints, last: Ints) -> Summary:
@@ -161,5 +158,5 @@ def edges(run: int, trail: Trail) -> Summary:
         run, Space.READING, mixed(lanes(first)), first["t"],
         first_offset=first["offset"], last_offset=last["offset"],
         first_generation=first["generation"], last_generation=last["generation"],
-        rows=np.ones_like(first["t"]), reader_sum=first["reader"], place_sum=place_of(first["topic"], first["partition"]),
+        rows=np.ones_like(first["t"]), place_sum=place_of(first["topic"], first["partition"]),
     )  # fmt: skip

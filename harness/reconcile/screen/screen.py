@@ -15,22 +15,15 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from harness.ledger.transform import Transform
 from harness.reconcile.arrays import Bools, Ints, mixed
 from harness.reconcile.screen import kernels, reader_steps, summaries
-from harness.reconcile.screen.commits import commits_by_place
-from harness.reconcile.screen.observers import Observer
-from harness.reconcile.screen.partition_owners import NO_OWNERS, ownership
+from harness.reconcile.screen.facts import Facts
 from harness.reconcile.screen.spaces import Space, Summary, Why, named
-from harness.reconcile.screen.summaries import Count, Facts, Fate
-from harness.reconcile.screen.transaction_fates import fates_by_events
-from harness.reconcile.seal.readings import all_effects_read
+from harness.reconcile.screen.summaries import Count
 from harness.reconcile.seal.schema import EFFECTS, SCHEMAS
-from harness.reconcile.seal.sealed import Sealed
 from harness.reconcile.spark.pieces import ALL_TOGETHER, PIECE, Shares, Subject, each_table, pieces
 from harness.reconcile.spark.source import Asked, Batch, Source, Work
 
@@ -159,13 +152,8 @@ def _counted_here(rows: Summary, facts: Facts) -> Summary:
     edges, reading = (rows["run"] == facts.run) & (rows["space"] == Space.READING), named(Space.READING, rows)
     between = int(reading["rows"][edges].sum()) - len(np.unique(reading["lane"][edges]))
     commits = sum(len(commits.t) for commits in facts.commits.values())
-    return summaries.joined(
-        [
-            summaries.total(facts.run, Count.STEPS, between),
-            summaries.total(facts.run, Count.COMMITS, commits),
-            summaries.total(facts.run, Count.ASSIGNED, facts.owned.assigned),
-        ]
-    )
+    counts = {Count.STEPS: between, Count.COMMITS: commits, Count.ASSIGNED: facts.owned.assigned}
+    return summaries.totals(facts.run, counts)
 
 
 def _summarising(kernel: Kernel, columns: Sequence[str], by_run: Mapping[int, Facts], shares: Shares) -> Work:
@@ -220,67 +208,3 @@ def _kept_of(rows: Summary) -> Summary:
         mine = rows["run"] == run
         counts.append(summaries.counted({name: values[mine] for name, values in rows.items()}))
     return summaries.joined([passing, *counts])
-
-
-def facts(small: Mapping[str, pa.Table], sealed: Sequence[Sealed]) -> list[Facts]:
-    """Return the facts about each run that the kernels need."""
-    fates, commits = fates_by_run(small["transactions"]), commits_by_place(small["commits"])
-    owned = ownership(small["assignments"])
-    bounds = small["bounds"].to_pylist()
-    none = np.zeros(0, dtype=np.int64)
-    made = []
-    for one in sealed:
-        read = [row for row in bounds if row["run"] == one.run]
-        # Effects may be missing because they were not read, or were deleted: then none is expected.
-        transform = Transform(**one.transform) if one.transform and all_effects_read(read) else None
-        transactions, fate, asked = fates.get(one.run, (none, none, none))
-        sessions = np.array(sorted((s.session, s.attempted) for s in one.sessions), dtype=np.int64)
-        sessions = sessions.reshape(-1, 2)
-        made.append(
-            Facts(
-                one.run, one.zero_ns, one.group_isolation == "read_committed", one.topic_unchanged,
-                transactions, fate, asked, sessions[:, 0].copy(), sessions[:, 1].copy(),
-                commits.get(one.run, {}), transform, owned.get(one.run, NO_OWNERS),
-                {observed.reader: Observer.of(observed) for observed in one.observers},
-                summaries.bucket_ns(max((event["t"] for event in one.events), default=0) - one.zero_ns),
-                _whole(read),
-            )
-        )  # fmt: skip
-    return made
-
-
-def _whole(bounds: Sequence[Mapping[str, Any]]) -> npt.NDArray[np.bool_]:
-    """Return `Facts.whole`."""
-    shape = (
-        max((row["topic"] for row in bounds), default=0) + 1,
-        max((row["partition"] for row in bounds), default=0) + 2,
-    )
-    whole = np.zeros(shape, dtype=np.bool_)
-    for row in bounds:
-        whole[row["topic"], row["partition"] + 1] = row["whole"]
-    for topic in {row["topic"] for row in bounds}:
-        whole[topic, 0] = all(row["whole"] for row in bounds if row["topic"] == topic)
-    return whole
-
-
-def fates_by_run(transactions: pa.Table) -> dict[int, tuple[Ints, Ints, Ints]]:
-    """Return, by run, its transactions as session << 32 | txn, sorted, the Fate of each, and when its commit was requested."""
-    c = _arrays(fates_by_events(transactions))
-    fate = np.where(
-        c["committed"],
-        Fate.COMMITTED,
-        np.where(c["aborted"] | ~c["asked"], Fate.ABORTED, Fate.OPEN),
-    )
-    # A read of an aborted transaction is `aborted_read`, never `premature_read`: no commit time for it.
-    asked = np.where(fate == Fate.ABORTED, 0, c["asked_at"])
-    fates = {}
-    for run in np.unique(c["run"]).tolist():
-        mine = c["run"] == run
-        packed = c["session"][mine] << 32 | c["txn"][mine]
-        order = np.argsort(packed)
-        fates[run] = packed[order], fate[mine][order].astype(np.int64), asked[mine][order].astype(np.int64)
-    return fates
-
-
-def _arrays(table: pa.Table) -> dict[str, Any]:
-    return {name: table.column(name).to_numpy(zero_copy_only=False) for name in table.column_names}

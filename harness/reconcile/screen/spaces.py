@@ -68,7 +68,7 @@ COLUMNS: Mapping[Space, Mapping[str, str]] = {
     Space.TOTAL: {"count": "a", "number": "n0", "highest": "x"},
     Space.READING: {
         "lane": "a", "first_t": "b", "first_offset": "m0", "last_offset": "m1", "first_generation": "m2",
-        "last_generation": "m3", "rows": "n0", "reader_sum": "n1", "place_sum": "n2",
+        "last_generation": "m3", "rows": "n0", "place_sum": "n2",
     },
     Space.GIVEN: {"place": "a", "commit": "b", "next_offset": "x"},  # 1 + the highest offset given to the group by then
     Space.BELOW: {"place": "a", "commit": "b", "next_offset": "x"},  # 1 + the highest readable offset below the commit

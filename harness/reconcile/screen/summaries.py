@@ -13,20 +13,13 @@ have names for each space: harness.reconcile.screen.spaces.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from harness.ledger.transform import Transform
-from harness.reconcile.arrays import Bools, Ints, looked_up
-from harness.reconcile.screen.partition_owners import NO_OWNERS, Ownership
+from harness.reconcile.arrays import Bools, Ints
 from harness.reconcile.screen.spaces import COLUMNS, Space, Summary, Why, named
-
-if TYPE_CHECKING:
-    from harness.reconcile.screen.observers import Observer
 
 KEYS = ("run", "space", "a", "b")
 MASKS = ("m0", "m1", "m2", "m3", "m4", "why")
@@ -34,16 +27,11 @@ SUMS, HASHES, HIGHEST = ("n0", "n1", "n2"), ("h0", "h1"), ("x",)
 SUMMARY = (*KEYS, *MASKS, *SUMS, *HASHES, *HIGHEST)
 BITS = 6  # 64 items a block
 
-BUCKET_NS = 250_000_000  # of the timeline, unless the run is long
-# Of the timeline, about; all are in the memory of the driver, so longer runs have wider ones
-MOST_BUCKETS = 1 << 14
 SLOT_NS = 10_000_000  # of the times at which acks came: gaps are known to 10 ms
 KEY_SLOT_NS = 100_000_000  # of the times at which keyed records were sent and acked
 CONCURRENT_NS = 2 * KEY_SLOT_NS  # an ack so long before an attempt is at least two slots before it
 BIN = np.log(1.02)  # latencies are counted in bins two percent wide
 LEAST_MS = 0.001
-
-
 ATTEMPTED_BIN, DELIVERED_BIN = -(1 << 30), -(1 << 30) + 1
 
 
@@ -57,103 +45,24 @@ class Count(IntEnum):
     OWED = 6  # and in partitions that were read whole
     READ_IN_TXN = 7
     PLACED = 8  # in the log, with a partition that the sender named
-    STRANGE = 9  # records that cannot say which message of this run they are
-    FIRST_ATTEMPT = 10  # highest: the negative of its time
-    LAST_ACK = 11  # highest: its time
+    FIRST_ATTEMPT = 9  # highest: the negative of its time
+    LAST_ACK = 10  # highest: its time
     # Counted in merged blocks, before sound ones are dropped:
-    LOGGED = 12  # messages in the log
-    LOG_ROWS = 13
-    PASSED = 14  # positions that the group has passed
-    DELIVERED = 15  # positions that the group was given
-    DELIVERIES = 16
-    KEYED = 17  # records in the log with a key, whose partition was left to the client
-    CLAIMED = 18  # acks with a position
-    PROMISED = 19  # messages in the log that is owed
-    STEPS = 20  # of readers, from one delivery to the next one of a partition
-    REWOUND = 21  # steps that go back
-    LONG_JUMPS = 22  # steps over more blocks than LONGEST_JUMP
-    COMMITS = 23  # acked commits of a partition
-    NEVER_ACKED = 24  # messages without an ack that are not in the log
-    INPUTS = 25  # of a pipeline, that its group has passed
-    EFFECTS = 26  # found in the log that is owed
-    ASSIGNED = 27  # how often a partition was given to a member of the group
-
-
-class Fate(IntEnum):
-    """The end of a transaction by its events alone; what was read decides the OPEN ones (E2)."""
-
-    OPEN = 0
-    COMMITTED = 1
-    ABORTED = 2
-
-
-def _none() -> Ints:
-    return np.zeros(0, dtype=np.int64)
-
-
-@dataclass(frozen=True)
-class Commits:
-    """Acked commits of one place in order of time, and their offsets in order."""
-
-    t: Ints
-    offset: Ints
-    reader: Ints
-    offsets_sorted: Ints
-
-
-@dataclass(frozen=True)
-class Facts:
-    """Facts about one run that the kernels need."""
-
-    run: int
-    zero_ns: int
-    group_reads_committed: bool
-    topic_unchanged: bool = True
-    # Transactions as session << 32 | txn, sorted, and the Fate of each.
-    transactions: Ints = field(default_factory=_none)
-    fates: Ints = field(default_factory=_none)
-    # When the commit of each was first requested; 0 if it never was, or if the transaction is aborted.
-    asked: Ints = field(default_factory=_none)
-    # Producer sessions, sorted, and how many messages each attempted.
-    sessions: Ints = field(default_factory=_none)
-    attempted: Ints = field(default_factory=_none)
-    commits: Mapping[int, Commits] = field(default_factory=dict)  # by place
-    transform: Transform | None = None  # of a pipeline
-    owned: Ownership = NO_OWNERS
-    observers: Mapping[int, Observer] = field(default_factory=dict)  # by the number of the reader
-    bucket_ns: int = BUCKET_NS
-    # By topic and 1 + partition: True if it was read whole; at 0: if all partitions of the topic were. None: everything was.
-    whole: npt.NDArray[np.bool_] | None = None
-
-    def fate_of(self, session: Ints, txn: Ints) -> Ints:
-        """Return the fate of each record's transaction; OPEN if there is no event about it."""
-        return looked_up(session << 32 | txn, self.transactions, self.fates, Fate.OPEN)
-
-    def asked_at(self, session: Ints, txn: Ints) -> Ints:
-        """Return the time at which the commit of each record's transaction was requested; 0 if it never was."""
-        return looked_up(session << 32 | txn, self.transactions, self.asked, 0)
-
-    def was_read(self, topic: Ints, partition: Ints) -> Bools:
-        """Mark the messages whose partition (-1: every partition of the topic) was read to the end (E11)."""
-        if self.whole is None:
-            return np.ones(len(topic), dtype=np.bool_)
-        topics, width = self.whole.shape
-        known = (topic < topics) & (partition >= -1) & (partition < width - 1)
-        read: Bools = known & self.whole.ravel()[np.where(known, topic * width + partition + 1, 0)]
-        return read
-
-    def was_attempted(self, session: Ints, seq: Ints) -> Bools:
-        """Mark the messages that are in the journal of their sender."""
-        attempted: Bools = seq < looked_up(session, self.sessions, self.attempted, 0)
-        return attempted
-
-
-def bucket_ns(length_ns: int) -> int:
-    """Return the width of a bucket of the timeline for a run of this length."""
-    width = BUCKET_NS
-    while length_ns > width * MOST_BUCKETS:
-        width *= 2
-    return width
+    LOGGED = 11  # messages in the log
+    LOG_ROWS = 12
+    PASSED = 13  # positions that the group has passed
+    DELIVERED = 14  # positions that the group was given
+    DELIVERIES = 15
+    KEYED = 16  # records in the log with a key, whose partition was left to the client
+    CLAIMED = 17  # acks with a position
+    STEPS = 18  # of readers, from one delivery to the next one of a partition
+    REWOUND = 19  # steps that go back
+    LONG_JUMPS = 20  # steps over more blocks than LONGEST_JUMP
+    COMMITS = 21  # acked commits of a partition
+    NEVER_ACKED = 22  # messages without an ack that are not in the log
+    INPUTS = 23  # of a pipeline, that its group has passed
+    EFFECTS = 24  # found in the log that is owed
+    ASSIGNED = 25  # how often a partition was given to a member of the group
 
 
 def bit_of(index: Ints, where: Bools | None = None) -> Ints:
@@ -220,9 +129,16 @@ def why_where(where: Bools, why: Why) -> Ints:
     return np.where(where, np.int64(why), np.int64(0))
 
 
-def total(run: int, count: Count, n: int, highest: int = 0) -> Summary:
+def totals(run: int, counts: Mapping[Count, int]) -> Summary:
+    """Make a summary row for each count."""
+    names, numbers = (np.array(list(map(int, part)), dtype=np.int64) for part in (counts, counts.values()))
+    return folded(run, Space.TOTAL, names, np.zeros_like(names), number=numbers)
+
+
+def highest_total(run: int, count: Count, value: int) -> Summary:
+    """Make the summary row of a count that is a highest value."""
     one = np.ones(1, dtype=np.int64)
-    return folded(run, Space.TOTAL, one * count, one * 0, number=one * n, highest=one * highest)
+    return folded(run, Space.TOTAL, one * count, one * 0, highest=one * value)
 
 
 def joined(parts: list[Summary]) -> Summary:
@@ -302,15 +218,15 @@ def counted(s: Summary) -> Summary:
     def bits(mask: Ints) -> int:
         return int(_bits(mask).sum())
 
-    return joined(
-        [
-            total(run, Count.LOGGED, bits(m["logged"][message])),
-            total(run, Count.NEVER_ACKED, bits((m["attempted"] & ~m["owed"] & ~m["logged"])[message])),
-            total(run, Count.PROMISED, bits(m["promised"][message])),
-            total(run, Count.CLAIMED, int(m["acked_places"][message].sum())),
-            total(run, Count.LOG_ROWS, int(p["log_rows"][position].sum())),
-            total(run, Count.PASSED, bits(p["passed"][position])),
-            total(run, Count.DELIVERED, bits(p["delivered"][position])),
-            total(run, Count.DELIVERIES, int(p["deliveries"][position].sum())),
-        ]
+    return totals(
+        run,
+        {
+            Count.LOGGED: bits(m["logged"][message]),
+            Count.NEVER_ACKED: bits((m["attempted"] & ~m["owed"] & ~m["logged"])[message]),
+            Count.CLAIMED: int(m["acked_places"][message].sum()),
+            Count.LOG_ROWS: int(p["log_rows"][position].sum()),
+            Count.PASSED: bits(p["passed"][position]),
+            Count.DELIVERED: bits(p["delivered"][position]),
+            Count.DELIVERIES: int(p["deliveries"][position].sum()),
+        },
     )

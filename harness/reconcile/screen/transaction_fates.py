@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from harness.contracts import Outcome
+from harness.reconcile.arrays import Bools, Ints
 from harness.reconcile.seal.sealed import FENCED
 
 TRANSACTION = ["run", "session", "txn"]
+
+
+class Fate(IntEnum):
+    """The end of a transaction by its events alone; what was read decides the OPEN ones (E2)."""
+
+    OPEN = 0
+    COMMITTED = 1
+    ABORTED = 2
 
 
 def fates_by_events(transactions: pa.Table) -> pa.Table:
@@ -34,7 +43,7 @@ def fates_by_events(transactions: pa.Table) -> pa.Table:
         else order
     )
 
-    def in_any(which: npt.NDArray[np.bool_]) -> Any:
+    def in_any(which: Bools) -> Any:
         return np.logical_or.reduceat(which[order], starts) if len(order) else which
 
     to_commit, ended, fenced = c["did"] == "commit", c["step"] == "ended", in_any(c["step"] == FENCED)
@@ -53,3 +62,23 @@ def fates_by_events(transactions: pa.Table) -> pa.Table:
             "asked_at": pa.array(np.where(asked_at == never, 0, asked_at), pa.int64()),
         }
     )
+
+
+def fates_by_run(transactions: pa.Table) -> dict[int, tuple[Ints, Ints, Ints]]:
+    """Return, by run, its transactions as session << 32 | txn, sorted, the Fate of each, and when its commit was requested."""
+    table = fates_by_events(transactions)
+    c = {name: table.column(name).to_numpy(zero_copy_only=False) for name in table.column_names}
+    fate = np.where(
+        c["committed"],
+        Fate.COMMITTED,
+        np.where(c["aborted"] | ~c["asked"], Fate.ABORTED, Fate.OPEN),
+    )
+    # A read of an aborted transaction is `aborted_read`, never `premature_read`: no commit time for it.
+    asked = np.where(fate == Fate.ABORTED, 0, c["asked_at"])
+    fates = {}
+    for run in np.unique(c["run"]).tolist():
+        mine = c["run"] == run
+        packed = c["session"][mine] << 32 | c["txn"][mine]
+        order = np.argsort(packed)
+        fates[run] = packed[order], fate[mine][order].astype(np.int64), asked[mine][order].astype(np.int64)
+    return fates

@@ -27,7 +27,7 @@ from harness.reconcile.seal.sealed import Event
 _COMPARED_TIMES = 1000  # rows of a piece whose time is compared with that of their attempt
 
 
-class Journals:
+class CheckedJournals:
     """The journals of one run; `zero_ns` is the time of its manifest."""
 
     def __init__(self, run: RunDir, zero_ns: int) -> None:

@@ -23,7 +23,7 @@ from harness.ledger.packing import readable
 from harness.ledger.rundir import RunDir, write_json
 from harness.reconcile.seal import event_rows, wholeness
 from harness.reconcile.seal import rows as make
-from harness.reconcile.seal.journals import Journals
+from harness.reconcile.seal.journals import CheckedJournals
 from harness.reconcile.seal.merge import Reading, side_by_side
 from harness.reconcile.seal.readings import Readings, readings_of
 from harness.reconcile.seal.rows import Columns, Reach
@@ -96,7 +96,7 @@ class _Sealing:
             transform=manifest.get("transform"),
             rows=self._files.rows,
         )
-        self._journals = Journals(run, zero_ns)
+        self._journals = CheckedJournals(run, zero_ns)
         self._events, self._each = self._journals.events, self._journals.each
         self._whole = Wholeness(run.ledger, (), (), ())
         self._readers: dict[str, int] = {}  # name -> its number in the tables

@@ -25,7 +25,7 @@ MODULES = (
     "pyarrow.parquet",
     "pyspark.worker",
     "harness.reconcile.screen.screen",
-    "harness.reconcile.select.select",
+    "harness.reconcile.select.pick",
 )
 
 

@@ -8,7 +8,7 @@ than judging them.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -30,7 +30,7 @@ Bag = Mapping[str, pa.Table]  # tables by name
 
 
 class Subject(StrEnum):
-    """The subject of rows: the questions of one subject are asked about all rows of a share together."""
+    """What rows are for: the questions about one subject are asked about all rows of a share together."""
 
     POSITIONS = "positions"  # every row at some positions
     STEPS = "steps"  # steps, commits and assignments of readers in some partitions
@@ -40,25 +40,6 @@ class Subject(StrEnum):
     TRANSACTIONS = "transactions"
     FIRST = "first"  # for the driver, before anything is asked
     RESULT = "result"  # for the driver: findings and the like
-
-
-ROUNDS = (
-    Subject.POSITIONS,
-    Subject.STEPS,
-    Subject.MESSAGES,
-    Subject.ORDER,
-    Subject.KEYS,
-    Subject.TRANSACTIONS,
-)
-PICKED_FOR = (
-    Subject.POSITIONS,
-    Subject.STEPS,
-    Subject.MESSAGES,
-)  # rows of the ledger; other rounds get rows of earlier ones
-FOR_LATER: Mapping[Subject, Sequence[Subject]] = {
-    Subject.POSITIONS: (Subject.MESSAGES,),
-    Subject.MESSAGES: (Subject.ORDER, Subject.KEYS, Subject.TRANSACTIONS),
-}
 
 
 @dataclass(frozen=True)
@@ -115,19 +96,20 @@ def pieces(
 def each_table(packed: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     """Yield the rows of each piece."""
     for batch in packed:
-        for rows in batch.column("rows"):
-            with pa.ipc.open_stream(rows.as_buffer()) as stream:
-                yield stream.read_all()
+        yield from map(_table, batch.column("rows"))
 
 
-def unpacked(packed: Iterable[pa.RecordBatch]) -> dict[Subject, dict[str, pa.Table]]:
-    """Return the tables of each subject, of all shares together."""
-    found: dict[tuple[str, str], list[pa.Table]] = defaultdict(list)
+def unpacked(packed: Iterable[pa.RecordBatch], subject: Subject) -> dict[str, pa.Table]:
+    """Return the tables of one subject, of all shares together."""
+    found: dict[str, list[pa.Table]] = defaultdict(list)
     for batch in packed:
-        names = zip(batch.column("subject").to_pylist(), batch.column("name").to_pylist(), strict=True)
-        for key, rows in zip(names, each_table([batch]), strict=True):
-            found[key].append(rows)
-    joined: dict[Subject, dict[str, pa.Table]] = {subject: {} for subject in Subject}
-    for (subject, name), tables in found.items():
-        joined[Subject(subject)][name] = pa.concat_tables(tables).combine_chunks()
-    return joined
+        about = (batch.column(name).to_pylist() for name in ("subject", "name"))
+        for of_subject, name, rows in zip(*about, batch.column("rows"), strict=True):
+            if of_subject == subject:
+                found[name].append(_table(rows))
+    return {name: pa.concat_tables(tables).combine_chunks() for name, tables in found.items()}
+
+
+def _table(rows: pa.BinaryScalar) -> pa.Table:
+    with pa.ipc.open_stream(rows.as_buffer()) as stream:
+        return stream.read_all()

@@ -15,13 +15,14 @@ from harness.ledger.rundir import RunDir
 from harness.reconcile.coverage import coverage
 from harness.reconcile.job import all_finders, woken
 from harness.reconcile.screen import reader_steps, summaries
-from harness.reconcile.screen.screen import READ, READ_EFFECTS, Kernel, Screened, by_runs, facts
+from harness.reconcile.screen.facts import Facts, facts
+from harness.reconcile.screen.screen import READ, READ_EFFECTS, Kernel, Screened, by_runs
 from harness.reconcile.screen.spaces import Space, Summary, Why
-from harness.reconcile.screen.summaries import Count, Facts
+from harness.reconcile.screen.summaries import Count
 from harness.reconcile.seal.schema import EFFECTS
 from harness.reconcile.seal.seal import seal
 from harness.reconcile.seal.sealed import Sealed
-from harness.reconcile.select.across_tasks import Doubts, doubts
+from harness.reconcile.select.doubts import Doubts, doubts
 from harness.reconcile.spark.stored_tables import read_small
 from harness.verdict import Settings, judge
 from tests.reconcile.cases import CASES, LAX, READER, STRICT, observe, plain

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from harness.reconcile.arrays import place_of
 from harness.reconcile.screen import reader_steps
-from harness.reconcile.screen.commits import below_commits, given_by_commits
+from harness.reconcile.screen.commits import Commits, below_commits, given_by_commits
+from harness.reconcile.screen.facts import Facts
 from harness.reconcile.screen.screen import Screened
 from harness.reconcile.screen.spaces import Space, Summary, named
-from harness.reconcile.screen.summaries import SUMMARY, Commits, Facts, joined, merged, weigh
-from harness.reconcile.select.across_tasks import _edge_steps, _reached, overcommits
-from harness.reconcile.select.doubtful_steps import _batch, across_tasks
+from harness.reconcile.screen.summaries import SUMMARY, joined, merged, weigh
+from harness.reconcile.select.readers import _batch, _reached, across_tasks, edge_steps, overcommits
+from harness.reconcile.select.wanted import Range, Ranges
 
 RUN = 7
 FACTS = Facts(RUN, 0, True)
@@ -90,16 +91,16 @@ def test_steps_across_tasks_are_found(given_: list[Delivered], at: list[int]) ->
         t += len(part)
         edges.append(reader_steps.edges(RUN, trail))
         listed.append(_batch(RUN, *trail.edges()))
-    between = [(step.source, step.reached) for step in _edge_steps(named(Space.READING, joined(edges)))]
+    between = [(step.source, step.reached) for step in edge_steps(named(Space.READING, joined(edges)))]
     expected = sorted((a[2], b[2]) for a, b in plain_steps(given_))
     assert sorted([*inside, *between]) == expected
     # Of those between tasks the list has what goes back, and jumps over doubtful ranges (here: all of them).
-    everything = {(RUN, place): (np.array([0]), np.array([1 << 40])) for place in range(3)}
+    everything = Ranges.of(Range(RUN, place, 0, 1 << 40) for place in range(3))
     table = across_tasks(pa.Table.from_batches(listed), everything)
     found = sorted(zip(table["from_offset"].to_pylist(), table["to_offset"].to_pylist(), strict=True))
     wanted = [
         (step.source, step.reached)
-        for step in _edge_steps(named(Space.READING, joined(edges)))
+        for step in edge_steps(named(Space.READING, joined(edges)))
         if step.back or step.jumps
     ]
     assert found == sorted(wanted)

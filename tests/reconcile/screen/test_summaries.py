@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.reconcile.screen.facts import BUCKET_NS, MOST_BUCKETS, bucket_ns
 from harness.reconcile.screen.spaces import COLUMNS, Space, named
-from harness.reconcile.screen.summaries import BUCKET_NS, MOST_BUCKETS, SUMMARY, _in_order, bucket_ns, folded
+from harness.reconcile.screen.summaries import SUMMARY, _in_order, folded
 
 number = st.one_of(st.integers(-5, 5), st.integers(-(1 << 40), 1 << 40))
 HOUR_NS = 3_600_000_000_000

@@ -11,6 +11,7 @@ import pytest
 
 from harness.contracts import Mode, Verdict
 from harness.reconcile.screen import screen
+from harness.reconcile.screen.facts import facts as facts_of
 from harness.reconcile.screen.summaries import Count, weigh
 from harness.reconcile.seal.seal import seal
 from harness.reconcile.spark.stored_tables import read_small
@@ -73,7 +74,7 @@ def test_questions_not_asked_are_not_counted_as_compared(outcomes: Mapping[str, 
 def test_kernels_count_as_owed_what_was_read_whole(name: str, owed: int, tmp_path: Path) -> None:
     run = CASES[name](tmp_path)[0].finish()
     sealed = seal(run)
-    [facts] = screen.facts(read_small({run.tables: sealed}), [sealed])
+    [facts] = facts_of(read_small({run.tables: sealed}), [sealed])
     kernel, columns = screen.READ["attempts"]
     batches = pq.read_table(run.tables / "attempts").to_batches()
     made = [kernel(c, facts) for _, c in screen.by_runs(batches, columns)]

@@ -1,9 +1,8 @@
-"""Rows for the closer look: the rows that screening could not call sound, and only those, as pieces for the finders.
+"""The second pass of the closer look: pick the rows in doubt, and only those, as pieces for the finders.
 
 Finders ask about positions (all rows at one) and about messages (all rows that name one), so each picked row goes to the
-subjects that it was picked for. There are two passes over the tables, by kernels like those of screening: the first
-(harness.reconcile.select.related_rows) finds the messages and positions that belong to those in doubt, the second picks
-the rows. Whole blocks are picked, with sound rows in them; finders find nothing about those.
+subjects that it was picked for. The first pass (harness.reconcile.select.related) has found which messages and positions
+are wanted. Whole blocks are picked, with sound rows in them; finders find nothing about those.
 """
 
 from __future__ import annotations
@@ -17,69 +16,58 @@ import pyarrow as pa
 
 from harness.ledger.transform import INPUT
 from harness.reconcile.arrays import Columns, Ints, mixed, place_of, unique_pairs
+from harness.reconcile.screen.facts import Facts
 from harness.reconcile.screen.observers import reads_committed
 from harness.reconcile.screen.partition_owners import SharedPartition
 from harness.reconcile.screen.reader_steps import COLUMNS as STEP_COLUMNS
-from harness.reconcile.screen.screen import arrays_of, by_runs
+from harness.reconcile.screen.screen import by_runs
 from harness.reconcile.screen.spaces import Space
-from harness.reconcile.screen.summaries import BITS, Facts, Fate
-from harness.reconcile.screen.transaction_fates import TRANSACTION
+from harness.reconcile.screen.summaries import BITS
+from harness.reconcile.screen.transaction_fates import TRANSACTION, Fate
 from harness.reconcile.seal.schema import EFFECTS, LARGE, SCHEMAS
-from harness.reconcile.select.across_tasks import Doubts, Overcommit
-from harness.reconcile.select.doubtful_steps import STEPS, Follower, Jumped, across_tasks, jumped_of
-from harness.reconcile.select.related_rows import HUNTED, NEEDED, WHICH_AND_WHERE, Hunt, claimed_place, ours
-from harness.reconcile.select.row_keys import Kind, Wanted
-from harness.reconcile.spark.pieces import ALL_TOGETHER, PIECE, Bag, Shares, Subject, pieces
+from harness.reconcile.select.doubts import Doubts
+from harness.reconcile.select.readers import STEPS, Follower, Overcommit, across_tasks
+from harness.reconcile.select.related import WHICH_AND_WHERE, claimed_place, ours
+from harness.reconcile.select.wanted import Kind, Ranges, Wanted
+from harness.reconcile.spark.pieces import ALL_TOGETHER, PIECE, Shares, Subject, pieces
 from harness.reconcile.spark.source import Asked, Batch, Source, rows_at
 
 _INPUT = ("topic", "partition", "offset", "session", "seq")
 _INPUT_ROW = (*_INPUT, "passed", "flags")
-_PLACE = ("topic", "partition")
+_EFFECT = [name for name in SCHEMAS[EFFECTS].names if name != "run"]
+_ORIGIN = ("origin_topic", "origin_partition", "origin_offset")
+_REACHED = ("to_topic", "to_partition")  # by a step
 # Columns that prove that a transaction was committed.
 _PROOF = {
     "log": ("session", "txn", "flags", "committed"),
     "deliveries": ("session", "txn", "flags", "reader"),
 }
-_RECORD = ["run", *_INPUT, "flags", "uncommitted", "committed"]
-# The tables that finders get. `records` are rows of the log that steps and commits of readers are compared with; `inputs`
-# and `effects` belong to pipelines; `overcommits` and `shared` were found while screening.
-PICKED: Mapping[str, pa.Schema] = {
-    **{name: SCHEMAS[name] for name in (*LARGE, EFFECTS)},
-    "steps": STEPS,
-    "inputs": pa.schema([(name, pa.int64()) for name in ("run", *_INPUT, "effects")]),
-    "records": pa.schema([SCHEMAS["log"].field(name) for name in _RECORD]),
-    "overcommits": pa.schema(
-        [(name, pa.int64()) for name in (*(f.name for f in fields(Overcommit)), *_PLACE)]
-    ),
-    "shared": pa.schema(
-        [(name, pa.int64()) for name in (*(f.name for f in fields(SharedPartition)), *_PLACE)]
-    ),
+_RECORD = ("run", *_INPUT, "flags", "uncommitted", "committed")
+_NOT_ASKED = {  # columns that no finder reads
+    "attempts": ("error", "phase"),
+    "log": ("intended_topic", "intended_partition", "leader_epoch"),
+    "deliveries": ("intended_topic", "intended_partition", "leader_epoch", "generation"),
 }
 
 
-def related(source: Source, doubts: Doubts) -> Wanted:
-    """Return the keys of all wanted rows: doubtful blocks, and the messages and positions that belong to them."""
-    wanted = Wanted()
-    for kind, space in ((Kind.MESSAGES, Space.MESSAGE), (Kind.POSITIONS, Space.POSITION)):
-        wanted.add_blocks(kind, doubts.screened.doubtful(space))
-    hunt = Hunt.of(doubts)
-    if hunt:
-        found = arrays_of(source.each({name: Asked(NEEDED[name], hunt.work(name)) for name in LARGE}, HUNTED))
-        for kind in Kind:
-            mine = found["kind"] == kind
-            wanted.add(kind, *(found[name][mine] for name in ("run", "x", "y")))
-    return wanted
+def _numbers(*names: str) -> pa.Schema:
+    return pa.schema([(name, pa.int64()) for name in names if name != "place"])
 
 
-def with_all_tables(bag: Bag) -> dict[str, pa.Table]:
-    """Return the bag with an empty table for each that has no rows in doubt.
-
-    Columns are cast to the sealed types: Spark's own reader returns other ones.
-    """
-    tables = dict(bag)
-    for name, schema in PICKED.items():
-        tables[name] = bag[name].select(schema.names).cast(schema) if name in bag else schema.empty_table()
-    return tables
+# The tables that finders get. `records` are rows of the log that steps and commits of readers are compared with; `inputs`
+# and `effects` belong to pipelines; `overcommits` and `shared` were found while screening.
+PICKED: Mapping[str, pa.Schema] = {
+    **{
+        name: pa.schema([field for field in SCHEMAS[name] if field.name not in unread])
+        for name, unread in _NOT_ASKED.items()
+    },
+    EFFECTS: SCHEMAS[EFFECTS],
+    "steps": STEPS,
+    "inputs": _numbers("run", *_INPUT, "effects"),
+    "records": pa.schema([SCHEMAS["log"].field(name) for name in _RECORD]),
+    "overcommits": _numbers(*(f.name for f in fields(Overcommit)), "topic", "partition"),
+    "shared": _numbers(*(f.name for f in fields(SharedPartition)), "topic", "partition"),
+}
 
 
 @dataclass(frozen=True)
@@ -87,21 +75,22 @@ class Picker:
     """A pass over all tables that picks the wanted rows of each and lists steps and effects in doubt."""
 
     wanted: Wanted
-    jumped: Jumped | None  # None: no step of a reader is in doubt
-    ranges: bool  # steps or commits need the records between two offsets
+    left_out: Ranges | None  # None: no step of a reader is in doubt
+    between: bool  # steps or commits need the records between two offsets
     effects: Wanted  # blocks of inputs whose effects are in doubt
+    some_open: bool  # the end of some transactions is unknown
     facts: Mapping[int, Facts]
     shares: Shares
 
     @classmethod
-    def of(
-        cls, wanted: Wanted, doubts: Doubts, facts: Sequence[Facts], shares: Shares = ALL_TOGETHER
-    ) -> Picker:
+    def of(cls, wanted: Wanted, doubts: Doubts, facts: Sequence[Facts], shares: Shares) -> Picker:
         effects = Wanted()
         effects.add_blocks(Kind.POSITIONS, doubts.screened.doubtful(Space.EFFECT))
-        jumped = jumped_of(doubts) if doubts.about_steps else None
-        ranges = jumped is not None or bool(doubts.overcommits)
-        return cls(wanted, jumped, ranges, effects, {fact.run: fact for fact in facts}, shares)
+        left_out = doubts.left_out
+        between = left_out is not None or bool(doubts.overcommits)
+        some_open = any((fact.fates == Fate.OPEN).any() for fact in facts)
+        by_run = {fact.run: fact for fact in facts}
+        return cls(wanted, left_out, between, effects, some_open, by_run, shares)
 
     def pick(self, source: Source) -> Any:
         """Return the pieces, as a DataFrame of Spark."""
@@ -110,52 +99,48 @@ class Picker:
 
     def _asked(self, table: str) -> Asked:
         if table == EFFECTS:
-            return Asked([name for name in SCHEMAS[EFFECTS].names if name != "run"], self._effects)
+            return Asked(_EFFECT, self._effects)
         of_every_row = [*WHICH_AND_WHERE[table]]
         if table == "log" and self.effects.blocks:
             of_every_row += _INPUT_ROW
-        if table == "deliveries" and self.jumped is not None:
+        if table == "deliveries" and self.left_out is not None:
             of_every_row += STEP_COLUMNS
-        if table in _PROOF and self._some_open:
+        if table in _PROOF and self.some_open:
             of_every_row += _PROOF[table]
         first = list(dict.fromkeys(of_every_row))
-        return Asked(first, lambda batches: self._rows(table, batches), SCHEMAS[table].names)
+        return Asked(first, lambda batches: self._rows(table, batches), PICKED[table].names)
 
     def _rows(self, table: str, batches: Iterable[Batch]) -> Iterator[pa.RecordBatch]:
-        follower = Follower(self.jumped) if table == "deliveries" and self.jumped is not None else None
-        whole = SCHEMAS[table].names
+        follower = Follower(self.left_out) if table == "deliveries" and self.left_out is not None else None
         for batch in batches:
-            for run, rows, c in _by_runs(batch, WHICH_AND_WHERE[table]):
-                place = claimed_place(table, c)
-                messages = np.flatnonzero(self.wanted.message(run, c["session"], c["seq"]))
-                positions = np.flatnonzero(self.wanted.position(run, place, c["offset"]))
-                wanted: list[tuple[Subject, str, Ints, Sequence[str], tuple[Ints, ...]]] = [
-                    (Subject.MESSAGES, table, messages, whole, (c["session"], c["seq"])),
-                    (Subject.POSITIONS, table, positions, whole, (place, c["offset"])),
-                ]
-                if table == "log" and self.ranges:
-                    wanted.append((Subject.STEPS, "records", positions, _RECORD, (place,)))
-                for subject, name, at, names, together in wanted:
-                    if len(at):
-                        share = self.shares.of(run, *(values[at] for values in together))
-                        yield from pieces(subject, name, rows_at(batch, rows[at], names), share)
+            yield from self._wanted_rows(table, batch)
             if table == "log" and self.effects.blocks:
                 yield from self._inputs(batch)
-            if table in _PROOF and self._some_open:
+            if table in _PROOF and self.some_open:
                 yield from self._proven(table, batch)
             if follower is not None:
                 for run, c in by_runs([batch], STEP_COLUMNS):
-                    yield from self._at(
-                        Subject.STEPS, "steps", follower.steps(run, c), "to_topic", "to_partition"
-                    )
+                    yield from self._at(Subject.STEPS, "steps", follower.steps(run, c), *_REACHED)
         if follower is not None:
             for edges in follower.edges():
                 yield from pieces(Subject.FIRST, "edges", edges)
 
-    @property
-    def _some_open(self) -> bool:
-        """True if the end of some transactions is unknown."""
-        return any((fact.fates == Fate.OPEN).any() for fact in self.facts.values())
+    def _wanted_rows(self, table: str, batch: Batch) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of wanted messages and positions."""
+        for run, rows, c in _by_runs(batch, WHICH_AND_WHERE[table]):
+            place, columns = claimed_place(table, c), PICKED[table].names
+            messages = np.flatnonzero(self.wanted.message(run, c["session"], c["seq"]))
+            positions = np.flatnonzero(self.wanted.position(run, place, c["offset"]))
+            wanted: list[tuple[Subject, str, Ints, Sequence[str], tuple[Ints, ...]]] = [
+                (Subject.MESSAGES, table, messages, columns, (c["session"], c["seq"])),
+                (Subject.POSITIONS, table, positions, columns, (place, c["offset"])),
+            ]
+            if table == "log" and self.between:
+                wanted.append((Subject.STEPS, "records", positions, _RECORD, (place,)))
+            for subject, name, at, names, together in wanted:
+                if len(at):
+                    share = self.shares.of(run, *(values[at] for values in together))
+                    yield from pieces(subject, name, rows_at(batch, rows[at], names), share)
 
     def _proven(self, table: str, batch: Batch) -> Iterator[pa.RecordBatch]:
         """Yield the transactions of unknown end of which a read_committed reader got a record (E2)."""
@@ -185,14 +170,12 @@ class Picker:
 
     def _effects(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the effects of inputs in doubtful blocks."""
-        for run, c in by_runs(batches, [name for name in SCHEMAS[EFFECTS].names if name != "run"]):
+        for run, c in by_runs(batches, _EFFECT):
             place = place_of(c["origin_topic"], c["origin_partition"])
             mine = self.effects.holds(run, Kind.POSITIONS, place, c["origin_offset"] >> BITS)
             rows = {"run": np.full(int(mine.sum()), run, dtype=np.int64)}
             rows |= {name: values[mine] for name, values in c.items()}
-            made = pa.RecordBatch.from_pydict(rows)
-            origin = ("origin_topic", "origin_partition", "origin_offset")
-            yield from self._at(Subject.POSITIONS, EFFECTS, made, *origin)
+            yield from self._at(Subject.POSITIONS, EFFECTS, pa.RecordBatch.from_pydict(rows), *_ORIGIN)
 
     def _at(
         self,
@@ -219,9 +202,9 @@ class Picker:
             made = pa.Table.from_pylist(listed, schema=PICKED[name])
             for batch in made.to_batches():
                 yield from self._at(Subject.STEPS, name, batch, "topic", "partition")
-        if edges is not None and self.jumped is not None:
-            for batch in across_tasks(edges, self.jumped).combine_chunks().to_batches():
-                yield from self._at(Subject.STEPS, "steps", batch, "to_topic", "to_partition")
+        if edges is not None and self.left_out is not None:
+            for batch in across_tasks(edges, self.left_out).combine_chunks().to_batches():
+                yield from self._at(Subject.STEPS, "steps", batch, *_REACHED)
 
 
 def _by_runs(batch: Batch, columns: Sequence[str]) -> Iterator[tuple[int, Ints, Columns]]:

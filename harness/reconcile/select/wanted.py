@@ -1,19 +1,24 @@
-"""Messages and positions that need a closer look, as sets of hashes that are sent to the tasks.
+"""Messages, positions and ranges of offsets that need a closer look, as they are sent to the tasks. Pure numpy.
 
-Hashes have 64 bits. If two collide, some rows too many are picked, all rows of their message or position; no judgement
-changes.
+Messages and positions are sets of hashes of 64 bits. If two collide, some rows too many are picked, all rows of their
+message or position; no judgement changes.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import NamedTuple
 
 import numpy as np
 
 from harness.reconcile.arrays import Bools, Ints, mixed
 from harness.reconcile.screen.spaces import Summary
 from harness.reconcile.screen.summaries import BITS
+
+EVERYTHING = np.iinfo(np.int64).max  # an offset or seq beyond all others
 
 _NONE = np.zeros(0, dtype=np.int64)
 _LAST = (1 << 16) - 1
@@ -84,3 +89,46 @@ def isin(values: Ints, known: Ints) -> Bools:
     at = np.minimum(np.searchsorted(known, values), len(known) - 1)
     found: Bools = known[at] == values
     return found
+
+
+class Range(NamedTuple):
+    """Offsets of one partition that need a closer look, both ends included."""
+
+    run: int
+    place: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """Ranges by run and place: their first offsets in order, and for each the highest last offset up to it.
+
+    A range that begins later may end earlier: 0-9, 2-3 and 20-25 are the first offsets 0 2 20 and the last 9 9 25.
+    """
+
+    by_run: Mapping[int, Mapping[int, tuple[Ints, Ints]]]
+
+    @classmethod
+    def of(cls, ranges: Iterable[Range]) -> Ranges:
+        spans: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+        for run, place, first, last in ranges:
+            spans[run, place].append((first, last))
+        found: dict[int, dict[int, tuple[Ints, Ints]]] = defaultdict(dict)
+        for (run, place), ends in spans.items():
+            ordered = np.array(sorted(ends), dtype=np.int64)
+            found[run][place] = ordered[:, 0], np.maximum.accumulate(ordered[:, 1])
+        return cls(dict(found))
+
+    def __bool__(self) -> bool:
+        return bool(self.by_run)
+
+    def overlap(self, run: int, place: Ints, first: Ints, last: Ints) -> Bools:
+        """Mark the rows that have an offset from `first` to `last` in a range."""
+        found = np.zeros(len(place), dtype=np.bool_)
+        for of_place, (firsts, lasts) in self.by_run.get(run, {}).items():
+            mine = np.flatnonzero(place == of_place)
+            # The last range that begins up to `last`: it, or one before it, reaches `first` or none does.
+            at = np.searchsorted(firsts, last[mine], side="right") - 1
+            found[mine] = (at >= 0) & (lasts[at] >= first[mine])
+        return found

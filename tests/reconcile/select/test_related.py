@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 
 from harness.ledger.message import BAD_PAYLOAD
-from harness.reconcile.select.related_rows import DENSE, NEEDED, Hunt
-from harness.reconcile.select.row_keys import Kind, Wanted
+from harness.reconcile.select.related import DENSE, NEEDED, Search
+from harness.reconcile.select.wanted import Kind, Ranges, Wanted
 
 RUN = 7
 
 
-def hunted(count: int, step: int, flags: int = 0) -> Counter[tuple[int, int, int]]:
+def related_to(count: int, step: int, flags: int = 0) -> Counter[tuple[int, int, int]]:
     """Kind, x and y of what is found when the first `count` messages of session 1 are not where their acks say."""
     moved = Wanted()
     seq = np.arange(count)
@@ -22,9 +22,9 @@ def hunted(count: int, step: int, flags: int = 0) -> Counter[tuple[int, int, int
     c = {name: np.zeros(count, dtype=np.int64) for name in ("run", *NEEDED["deliveries"])}
     c |= {"session": c["session"] + 1, "seq": seq, "offset": seq * step, "run": c["run"] + RUN}
     c["flags"] += flags
-    hunt = Hunt(moved, Wanted(), {}, {}, {}, [])
+    search = Search(moved, Wanted(), Ranges({}), Ranges({}), {}, [])
     found: Counter[tuple[int, int, int]] = Counter()
-    for batch in hunt.work("deliveries")([pa.RecordBatch.from_pydict(c)]):
+    for batch in search.work("deliveries")([pa.RecordBatch.from_pydict(c)]):
         for row in batch.to_pylist():
             assert row["run"] == RUN
             found[row["kind"], row["x"], row["y"]] += 1
@@ -32,7 +32,7 @@ def hunted(count: int, step: int, flags: int = 0) -> Counter[tuple[int, int, int
 
 
 def test_dense_positions_are_reported_as_their_blocks() -> None:
-    assert hunted(200, 1) == {
+    assert related_to(200, 1) == {
         **{(Kind.POSITIONS, 0, block): 1 for block in range(3)},
         **{(Kind.POSITION, 0, offset): 1 for offset in range(192, 200)},
     }
@@ -40,12 +40,12 @@ def test_dense_positions_are_reported_as_their_blocks() -> None:
 
 def test_few_positions_of_a_block_are_reported_one_by_one() -> None:
     sparse = 64 // (DENSE - 1) + 1
-    assert set(hunted(100, sparse)) == {(Kind.POSITION, 0, number * sparse) for number in range(100)}
+    assert set(related_to(100, sparse)) == {(Kind.POSITION, 0, number * sparse) for number in range(100)}
 
 
 def test_nothing_is_reported_of_no_rows() -> None:
-    assert hunted(0, 1) == {}
+    assert related_to(0, 1) == {}
 
 
 def test_records_that_cannot_be_read_have_positions_all_the_same() -> None:
-    assert set(hunted(64, 1, BAD_PAYLOAD)) == {(Kind.POSITIONS, 0, 0)}
+    assert set(related_to(64, 1, BAD_PAYLOAD)) == {(Kind.POSITIONS, 0, 0)}
