@@ -181,8 +181,10 @@ def test_bounds_that_are_not_answered_raise(library: _Moved) -> None:
 
 def test_a_record_that_never_got_a_partition_has_an_unknown_outcome() -> None:
     """The library reports None as its partition."""
-    extra = {"message.timeout.ms": 100, "log_level": 0}
-    producer = confluent.ConfluentProducer(ProducerSpec("127.0.0.1:1", "t", Mode.AT_LEAST_ONCE, extra=extra))
+    options = ProducerOptions(delivery_timeout_ms=100, extra={"log_level": 0})
+    producer = confluent.ConfluentProducer(
+        ProducerSpec("127.0.0.1:1", "t", Mode.AT_LEAST_ONCE, options=options)
+    )
     outcomes: list[tuple[int, ...]] = []
     for message in Builder(run=1, session=1, length=64).build(5, [3], [-1], 0):
         producer.send(message, lambda *outcome: outcomes.append(outcome))

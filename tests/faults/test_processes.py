@@ -354,7 +354,7 @@ def test_the_load_ends_in_time_and_raises_without_a_server() -> None:
 class Sender(FakeNode):
     """A producer that has `per_look` more records acked whenever its counters are read."""
 
-    role, stays_in_group, worked_on = "producer", False, staticmethod(dict)
+    role, stays_in_group = "producer", False
     transactional_id: str = ""
     per_look: int = 100
     acked: int = 0
@@ -366,6 +366,7 @@ class Sender(FakeNode):
 
     def pause(self) -> None: ...
     def resume(self) -> None: ...
+    def worked_on(self) -> Mapping[int, int]: ...  # type: ignore[empty-body]
     def paused(self) -> bool:
         return False
 

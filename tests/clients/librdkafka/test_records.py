@@ -36,7 +36,7 @@ def flags(count: int, damage: dict[int, dict[str, Any]], compare_every: int = 16
     return {number: flag for number, flag in enumerate(rows["flags"].tolist()) if flag}
 
 
-DAMAGE = {
+DAMAGE: dict[int, dict[str, Any]] = {
     2: {"key": b"k6"},
     3: {"headers": [(HEADER_NAME, b"other")]},
     4: {"timestamp": (TIMESTAMP_CREATE_TIME, T + 1)},
