@@ -367,8 +367,7 @@ class Sender(FakeNode):
     def pause(self) -> None: ...
     def resume(self) -> None: ...
     def worked_on(self) -> Mapping[int, int]: ...  # type: ignore[empty-body]
-    def paused(self) -> bool:
-        return False
+    def paused(self) -> bool: ...  # type: ignore[empty-body]
 
     def stop_at(self, moment: str) -> None: ...
     def waits(self) -> bool:
