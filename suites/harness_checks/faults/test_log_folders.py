@@ -74,7 +74,7 @@ def test_a_missing_log_folder_is_an_error_that_names_the_option(
 ) -> None:
     nodes = leader_of().pick(two_folders)
     with (
-        pytest.raises(FaultError, match=r"has no log folder 3: .*log_folders=3"),
+        pytest.raises(FaultError, match=r"has no log folder 3; .*log_folders=3"),
         BrokenDisk(folder=3).hold(two_folders, nodes),
     ):
         pass
