@@ -25,7 +25,8 @@ EXCEPTIONS: dict[str, Any] = tomllib.loads((ROOT / "tests" / "tidy.toml").read_t
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 FILE_LINES, FUNCTION_LINES, FOLDER_MODULES = 250, 70, 18
 SLACK = 10  # lines that an exception may exceed the real length before it has to be lowered
-MANY_PLUGINS = ("faults", "harness/reconcile/anomalies")  # one file a plug-in, so they grow
+# One file per plug-in, or per test of one, so they grow.
+MANY_PLUGINS = ("faults", "harness/reconcile/anomalies", "suites/hazards", "tests/faults")
 DOCUMENTS = [
     *("README.md", "CONTRIBUTING.md"),
     *sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "docs").rglob("*.md")),

@@ -6,10 +6,20 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
+import reports
+from reports.build import _sections
 from reports.model import Report, RunReport
 from reports.sections import faults, matrix
 from reports.summary import read
 from tests.reports.sample import sample_runs
+
+
+def test_every_section_has_its_own_place_and_a_template() -> None:
+    places = [module.PLACE for module in _sections().values()]
+    assert places == sorted(set(places))
+    templates = {path.stem for path in (Path(reports.__file__).parent / "templates").glob("*.html")}
+    assert set(_sections()) <= templates
+    assert next(iter(_sections())) == "verdict", "the verdict comes first"
 
 
 def report_of(runs: tuple[RunReport, ...]) -> Report:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from harness import registry
 from reports import words
 from reports.model import Report
 from reports.sections import environment, matrix
@@ -19,6 +20,10 @@ from tests.reports.sample import sample_runs
 )  # fmt: skip
 def test_seconds(value: float | None, text: str) -> None:
     assert words.seconds(value) == text
+
+
+def test_every_anomaly_has_a_meaning() -> None:
+    assert set(registry.names("finder")) <= set(words.MEANINGS), "add it to MEANINGS in reports/words.py"
 
 
 def test_numbers() -> None:
