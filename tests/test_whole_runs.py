@@ -146,7 +146,7 @@ def test_a_pipeline_sends_its_effects(campaign: Campaign) -> None:
 
 
 def test_a_missing_effect_of_a_pipeline_is_found(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ONCEPROOF_LIE", "lose")
+    monkeypatch.setenv("ONCEPROOF_LIE", "lose_effect")
     scenario = replace(
         HONEST,
         name="pipeline-lies",
@@ -157,7 +157,7 @@ def test_a_missing_effect_of_a_pipeline_is_found(campaign: Campaign, monkeypatch
     )
     result = campaign.run(scenario).result()
     assert result.verdict is Verdict.VIOLATED, result.explain()
-    assert "missing_effect" in result.violations, result.explain()
+    assert result.violations == {"lost", "missing_effect"}, result.explain()
 
 
 @pytest.mark.parametrize("auto_commit", [False, True])

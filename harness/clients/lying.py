@@ -19,10 +19,10 @@ import numpy.typing as npt
 from harness.clients.confluent import Confluent, ConfluentConsumer, ConfluentProducer
 from harness.contracts import Batch, Consumer, ConsumerSpec, OnAssignment, Outcome, ProducerSpec
 from harness.errors import UsageError
-from harness.ledger.message import BAD_PAYLOAD
+from harness.ledger.message import BAD_PAYLOAD, EFFECT
 
 # The sequence number of each session that a lie changes: different ones, so that lies can be combined.
-LIES = {"lose": 10, "repeat": 20, "swap": 30, "corrupt": 40, "die": 50}
+LIES = {"lose": 10, "lose_effect": 15, "repeat": 20, "swap": 30, "corrupt": 40, "die": 50}
 _A_FEW = 20  # records per poll, so that a reader that dies has written some
 
 
@@ -36,8 +36,9 @@ class LyingConsumer:
         for lie in self._lies:
             rows = _apply(lie, rows)
         effects = batch.effects
-        if effects is not None and "lose" in self._lies:
-            effects = effects[effects["seq"] != LIES["lose"]]
+        for lie in ("lose", "lose_effect"):
+            if effects is not None and lie in self._lies:
+                effects = effects[effects["seq"] != LIES[lie]]
         return replace(batch, rows=rows, effects=effects)
 
     def commit(self, positions: Mapping[int, int]) -> tuple[Outcome, str]:
@@ -60,13 +61,16 @@ class LyingConsumer:
 
 
 def _apply(lie: str, rows: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
-    victims = np.flatnonzero(rows["seq"] == LIES[lie])
+    chosen = rows["seq"] == LIES[lie]
+    if lie == "lose_effect":  # and no input: of an input that is lost itself no effect is owed
+        chosen &= rows["intent"] & EFFECT > 0
+    victims = np.flatnonzero(chosen)
     if not len(victims):
         return rows
     if lie == "die":
         os.kill(os.getpid(), signal.SIGKILL)
     changed = rows.copy()
-    if lie == "lose":
+    if lie in ("lose", "lose_effect"):
         return np.delete(changed, victims)
     if lie == "repeat":
         again = changed[victims].copy()
