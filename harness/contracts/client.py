@@ -204,7 +204,7 @@ class Checking(Protocol):
 
 @dataclass(frozen=True)
 class ProducerSpec:
-    """What a producer is opened with; `options` take precedence over the mode's settings."""
+    """The settings that a producer is opened with; `options` take precedence over the mode's settings."""
 
     bootstrap: str
     topic: str
@@ -217,7 +217,7 @@ class ProducerSpec:
 
 @dataclass(frozen=True)
 class ConsumerSpec:
-    """What a consumer is opened with: a member of `group`, or manually assigned by `assign` (partition -> first offset)."""
+    """The settings that a consumer is opened with: a member of `group`, or manually assigned by `assign` (partition -> first offset)."""
 
     bootstrap: str
     topic: str

@@ -47,7 +47,7 @@ class LogBatch:
 
     @property
     def missing(self) -> bool:
-        """Whether there is no batch: the log has ended, and preallocated zeros follow."""
+        """True if there is no batch: the log has ended, and preallocated zeros follow."""
         return self.size <= _LENGTH_AFTER
 
     def fits(self, end: int) -> bool:

@@ -19,7 +19,7 @@ S = TypeVar("S", bound=Server)
 
 @dataclass(frozen=True)
 class Site:
-    """What decides which powers a node has."""
+    """The options and the place of a cluster, which decide the powers of its nodes."""
 
     options: Options
     folder: Path  # of the cluster

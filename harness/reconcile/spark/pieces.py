@@ -30,7 +30,7 @@ Bag = Mapping[str, pa.Table]  # tables by name
 
 
 class Subject(StrEnum):
-    """What rows are for: the questions about one subject are asked about all rows of a share together."""
+    """The use of rows: the questions about one subject are asked about all rows of a share together."""
 
     POSITIONS = "positions"  # every row at some positions
     STEPS = "steps"  # steps, commits and assignments of readers in some partitions
