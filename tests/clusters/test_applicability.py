@@ -25,13 +25,12 @@ from harness.clusters.memory import MemoryCluster
 from harness.clusters.powers import memory
 from harness.contracts import Fault, Mode
 from harness.injector import why_not_applicable
-from harness.machine import cgroup_io
 from harness.provision import faketime
 from harness.scenario import Scenario
 from harness.schedule import once
 from harness.targets import Target, leader_of, producer
 from suites.scenarios import fault_cases, matrix
-from tests.clusters.drafted import drafted
+from tests.clusters.drafted import drafted, make_able
 from tests.fake_arena import FakeCluster, FakeNode, make_arena
 
 EVERYTHING = {
@@ -44,13 +43,7 @@ NEVER_IN_CONTAINERS = {"skew_clock", "skew_clock-back", "broken_disk-one_folder"
 
 @pytest.fixture(autouse=True)
 def _able_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine that can do everything, whatever this one can."""
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
-    for module in (mount, memory, faketime):
-        monkeypatch.setattr(module, "trouble", lambda: None)
-    monkeypatch.setattr(cgroup_io, "trouble", lambda _folder: None)
-    monkeypatch.setattr("harness.clusters.containers.nodes.find_engine", lambda: None)
-    monkeypatch.setattr(memory, "home_of", lambda *_: object())
+    make_able(monkeypatch)
 
 
 def one(fault: Fault, on: Target | None = None) -> Scenario:

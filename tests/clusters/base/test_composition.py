@@ -32,7 +32,7 @@ from harness.contracts import (
 )
 from harness.machine import cgroup_io
 from harness.provision import faketime
-from tests.clusters.drafted import drafted
+from tests.clusters.drafted import drafted, make_able
 
 ALWAYS = {Killable, Stoppable, Pausable, Severable, Shapeable, Starvable}
 LOCAL = ALWAYS | {PeerSeverable, Upgradable}
@@ -40,13 +40,7 @@ LOCAL = ALWAYS | {PeerSeverable, Upgradable}
 
 @pytest.fixture(autouse=True)
 def _able_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine that can do everything, whatever this one can."""
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
-    for module in (mount, memory, faketime):
-        monkeypatch.setattr(module, "trouble", lambda: None)
-    monkeypatch.setattr(cgroup_io, "trouble", lambda _folder: None)
-    monkeypatch.setattr("harness.clusters.containers.nodes.find_engine", lambda: None)
-    monkeypatch.setattr(memory, "home_of", lambda *_: object())
+    make_able(monkeypatch)
 
 
 def powers(node: Node) -> set[type]:
