@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from faults.add_partitions import AddPartitions as AddPartitions
     from faults.at_moment import AtMoment as AtMoment
     from faults.broken_disk import BrokenDisk as BrokenDisk
+    from faults.delete_offsets import DeleteOffsets as DeleteOffsets
     from faults.delete_records import DeleteRecords as DeleteRecords
+    from faults.elect_unclean import ElectUnclean as ElectUnclean
     from faults.fence_producer import FenceProducer as FenceProducer
     from faults.flaky_link import FlakyLink as FlakyLink
     from faults.flip_bits import FlipBits as FlipBits
@@ -26,9 +28,11 @@ if TYPE_CHECKING:
     from faults.kill import Kill as Kill
     from faults.kill_worker import KillWorker as KillWorker
     from faults.late_requests import LateRequests as LateRequests
+    from faults.lower_feature import LowerFeature as LowerFeature
     from faults.pause import Pause as Pause
     from faults.pause_worker import PauseWorker as PauseWorker
     from faults.power_loss import PowerLoss as PowerLoss
+    from faults.raise_min_isr import RaiseMinIsr as RaiseMinIsr
     from faults.reassign import Reassign as Reassign
     from faults.rebalance import Rebalance as Rebalance
     from faults.restart import Restart as Restart
@@ -39,10 +43,12 @@ if TYPE_CHECKING:
     from faults.skew_clock import SkewClock as SkewClock
     from faults.slow_disk import SlowDisk as SlowDisk
     from faults.slow_link import SlowLink as SlowLink
+    from faults.stall_worker import StallWorker as StallWorker
     from faults.starve import Starve as Starve
     from faults.transfer_leadership import TransferLeadership as TransferLeadership
     from faults.truncate_log import TruncateLog as TruncateLog
     from faults.unclean_election import UncleanElection as UncleanElection
+    from faults.wipe_disk import WipeDisk as WipeDisk
     from harness.campaign import Execute as Execute
     from harness.campaign import Result as Result
     from harness.cluster_options import Choice as Choice
@@ -180,7 +186,7 @@ def pin(package: str) -> None:
 
 
 def collision(package: str, other: str) -> str:
-    """One line about a package of the user that has the name of one of ours."""
+    """Return one line about a package of the user that has the name of a package of onceproof."""
     return (
         f"onceproof: {other} has the name of onceproof's own package {package!r}, and Python loads only one of them; "
         "rename yours, or run pytest with --import-mode=importlib if your tests do not import it, "

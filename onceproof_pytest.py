@@ -43,6 +43,7 @@ class Inactive:
 
     def pytest_configure(self, config: pytest.Config) -> None:
         config.addinivalue_line("markers", "onceproof: tests that use onceproof")
+        config.addinivalue_line("markers", "claim: tests of a statement about Kafka")
 
     @pytest.fixture
     def onceproof_cluster(self) -> None:

@@ -32,15 +32,18 @@ ISOLATION = "read_committed"  # what is owed, and what the group reads
 _BUFFERED = 100_000  # rows of small tables
 
 
-def generate_tables(folder: Path, records: int, *, plants: int = 7, seed: int = 1) -> Made:
+def generate_tables(
+    folder: Path, records: int, *, plants: int = 7, seed: int = 1, file_rows: int = FILE_ROWS
+) -> Made:
     """Write `folder/tables/made/tables`: a run without journals, sealed."""
-    return _Tables(new_run(folder, "tables"), records, plants, 0, seed).all()
+    return _Tables(new_run(folder, "tables"), records, plants, 0, seed, file_rows=file_rows).all()
 
 
 class _Table:
-    """One stream of rows of a table, in files of FILE_ROWS rows."""
+    """One stream of rows of a table, in files of `file_rows` rows."""
 
-    def __init__(self, folder: Path, table: str, stream: str) -> None:
+    def __init__(self, folder: Path, table: str, stream: str, file_rows: int) -> None:
+        self._file_rows = file_rows
         self._folder, self._stream, self._schema = folder / table, stream, SCHEMAS[table]
         self._folder.mkdir(parents=True, exist_ok=True)
         self._waiting: list[pa.Table] = []
@@ -64,7 +67,7 @@ class _Table:
         self._waiting = []
         self.rows += together.num_rows
         self._in_file += together.num_rows
-        if self._in_file >= FILE_ROWS:
+        if self._in_file >= self._file_rows:
             self._end_file()
 
     def _end_file(self) -> None:
@@ -80,6 +83,8 @@ class _Table:
 
 @dataclass
 class _Tables(Generation):
+    file_rows: int = FILE_ROWS
+
     def __post_init__(self) -> None:
         super().__post_init__()
         self.number = int(np.uint64(run_number(self.run.run_id)).astype(np.int64))
@@ -94,7 +99,7 @@ class _Tables(Generation):
 
     def _table(self, name: str, stream: str) -> _Table:
         if (name, stream) not in self.tables:
-            self.tables[name, stream] = _Table(self.run.tables, name, stream)
+            self.tables[name, stream] = _Table(self.run.tables, name, stream, self.file_rows)
         return self.tables[name, stream]
 
     def _store_attempts(self, session: int, rows: Rows) -> None:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from faults._measure import MOVE_LIMIT_S, in_parallel, not_running, wait_whole
+from faults._measure import MOVE_LIMIT_S, not_running, wait_whole
 from faults.kill import killable
 from harness.contracts import Arena, Healing, Killable, Node, ReplicaLogs
 from harness.errors import ClusterError, FaultError, WaitTimeout
 from harness.kafka.batches import bad_batches, batches_of
-from harness.waiting import wait_until
+from harness.waiting import in_parallel, wait_until
 
 
 @dataclass(frozen=True)

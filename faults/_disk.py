@@ -9,10 +9,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
 
-from faults._measure import MOVE_LIMIT_S, Leadership, able, in_parallel, not_running, wait_whole
+from faults._measure import MOVE_LIMIT_S, Leadership, able, not_running, wait_whole
 from harness.contracts import Arena, Bite, DiskBreakable, DiskFault, DiskHarm, Healing, Killable, Node
 from harness.errors import ClusterError, WaitTimeout
-from harness.waiting import wait_until
+from harness.waiting import in_parallel, wait_until
 
 WAYS = {
     "fuse": "root, Debian's libfuse3-3, and a cluster with Options(fuse=True)",

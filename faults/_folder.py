@@ -8,10 +8,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from faults._disk import TAKE_LIMIT_S
-from faults._measure import MOVE_LIMIT_S, able, in_parallel, not_running, wait_whole
+from faults._measure import MOVE_LIMIT_S, able, not_running, wait_whole
 from harness.contracts import Arena, Bite, DiskFault, DiskHarm, FolderBreakable, Healing, Node, PartitionState
 from harness.errors import ClusterError, FaultError, WaitTimeout
-from harness.waiting import wait_until
+from harness.waiting import in_parallel, wait_until
 
 _REFUSE_LIMIT_S = 10.0
 

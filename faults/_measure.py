@@ -28,14 +28,6 @@ def able(nodes: Sequence[Node], power: type[T], cannot: str) -> list[T]:
     return [node for node in nodes if isinstance(node, power)]
 
 
-def in_parallel(act: Callable[[T], None], items: Sequence[T]) -> None:
-    """Act on all items in parallel and wait for all; raise the first error after the last has ended."""
-    with ThreadPoolExecutor(max_workers=max(1, len(items))) as pool:
-        begun = [pool.submit(act, item) for item in items]
-    for future in begun:
-        future.result()
-
-
 @dataclass(frozen=True)
 class Moved:
     """The answer to whether leadership moved away from the nodes that a fault hit, with its proof."""

@@ -32,6 +32,7 @@ def with_controllers(link: Link) -> bool:
 LANES: Mapping[str, Callable[[Link], bool]] = {
     "all": lambda link: True,
     "clients": of_clients,
+    "producers": lambda link: link.source == Lane.PRODUCE.value,
     "replication": between_brokers,
     "controllers": with_controllers,
 }

@@ -51,3 +51,13 @@ def wait_progress(
     took, new = time.monotonic() - begun, sum(done(workers).values()) - sum(before.values())
     proof = f"{', '.join(before)}: {new} new records acked or delivered after {took:.1f} s"
     return Healing(True, proof, {"healed_s": round(took, 3), "new_records": float(new)})
+
+
+def healed_with(worker: str, arena: Arena, healing: Healing) -> Healing:
+    """Return the healing; if it succeeded, it is whole only when the worker of that name makes progress too."""
+    if not healing.healed:
+        return healing
+    progress = wait_progress(arena, [worker_named(arena, worker)])
+    return Healing(
+        progress.healed, f"{healing.proof}; {progress.proof}", {**progress.measured, **healing.measured}
+    )

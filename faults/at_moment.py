@@ -1,7 +1,7 @@
 """Another fault at a chosen moment of a worker's work: a hook in the worker's code makes it wait there while the fault begins.
 
-Moments: after_produce, after_send_offsets, during_commit, after_commit of a transaction, before_work of a group's member and
-more (harness.workers.breakpoints). The fault is given as data, as its `describe` returns it, and is held on the nodes that the target picks.
+Moments: after_produce, after_send_offsets, during_commit, after_commit of a transaction, before_work and after_work of a
+group's member and more (harness.workers.breakpoints). The fault is given as data, as its `describe` returns it, and is held on the nodes that the target picks.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from faults._cases import Case
-from faults._workers import wait_progress, worker_named
+from faults._workers import healed_with, worker_named
 from harness.contracts import Arena, Bite, Fault, Healing, Killable, Node, Pausable, WorkerNode
 from harness.errors import WaitTimeout
 from harness.kafka.admin import Administrator
@@ -102,13 +102,7 @@ class AtMoment:
             )
 
     def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
-        healing = self.inner.healed(arena, nodes)
-        if not healing.healed:
-            return healing
-        worker = wait_progress(arena, [worker_named(arena, self.worker)])
-        return Healing(
-            worker.healed, f"{healing.proof}; {worker.proof}", {**worker.measured, **healing.measured}
-        )
+        return healed_with(self.worker, arena, self.inner.healed(arena, nodes))
 
     def describe(self) -> Mapping[str, Any]:
         return {

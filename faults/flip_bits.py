@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 
 from faults._cases import Case
 from faults._damage import Log, kill_and_wait, logs_of, victims_of, wait_same
-from faults._measure import in_parallel
 from harness.contracts import Arena, Bite, Healing, Killable, Node
 from harness.errors import UsageError
 from harness.kafka.batches import RECORDS_AT, bad_batches, batches_of
 from harness.targets import follower_of
+from harness.waiting import in_parallel
 
 SEGMENTS = ("newest", "oldest")
 

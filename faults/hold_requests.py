@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from faults._cases import NOT_TRANSACTIONAL, TRANSACTIONAL, Case
-from faults._measure import able, in_parallel, probe_links, wait_whole
+from faults._measure import able, probe_links, wait_whole
 from harness.contracts import (
     Arena,
     Bite,
@@ -25,7 +25,7 @@ from harness.contracts import (
 )
 from harness.errors import UsageError, WaitTimeout
 from harness.targets import leader_of, transaction_coordinator
-from harness.waiting import wait_until
+from harness.waiting import in_parallel, wait_until
 
 # API keys of the Kafka protocol. Users can give a kind that has no name here by its number.
 API_KEYS: Mapping[str, int] = {

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from faults._cases import TRANSACTIONAL, Case
-from faults._measure import Leadership, able, in_parallel, names_in_cluster, not_running, wait_whole
+from faults._measure import Leadership, able, names_in_cluster, not_running, wait_whole
 from harness.contracts import Arena, Bite, Healing, Killable, Node, PausableAndKillable, WorkerNode
 from harness.errors import UsageError, WaitTimeout
 from harness.targets import active_controller, group_coordinator, leader_of, minority, transaction_coordinator
-from harness.waiting import wait_until
+from harness.waiting import in_parallel, wait_until
 
 _UNREAD_S = 1.0  # least time between stop and kill, so that producers write to each connection several times
 _UNREAD_LIMIT_S = 15.0

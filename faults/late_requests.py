@@ -14,12 +14,11 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from faults._cases import Case
-from faults._measure import in_parallel
-from faults._workers import wait_progress, worker_named
+from faults._workers import healed_with, worker_named
 from faults.hold_requests import HoldRequests, holding
 from harness.contracts import Arena, Bite, Healing, Node, WorkerNode
 from harness.errors import WaitTimeout
-from harness.waiting import wait_until
+from harness.waiting import in_parallel, wait_until
 from harness.workers.breakpoints import Moment
 
 _REACH_LIMIT_S = 30.0
@@ -79,13 +78,7 @@ class LateRequests(HoldRequests):
         return Bite(False, f"{self.worker} did not reach {moment} in {limit_s:g} s", way="hook")
 
     def healed(self, arena: Arena, nodes: Sequence[Node]) -> Healing:
-        healing = super().healed(arena, nodes)
-        if not healing.healed:
-            return healing
-        worker = wait_progress(arena, [worker_named(arena, self.worker)])
-        return Healing(
-            worker.healed, f"{healing.proof}; {worker.proof}", {**worker.measured, **healing.measured}
-        )
+        return healed_with(self.worker, arena, super().healed(arena, nodes))
 
     def describe(self) -> Mapping[str, Any]:
         aim = {"worker": self.worker, "since": self.since, "until": self.until}

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from faults._cases import Case
-from faults._measure import Leadership, able, in_parallel, names_in_cluster, wait_whole
+from faults._measure import Leadership, able, names_in_cluster, wait_whole
 from harness.contracts import Arena, Bite, Healing, Node, Pausable
 from harness.errors import WaitTimeout
 from harness.targets import leader_of
-from harness.waiting import wait_until
+from harness.waiting import in_parallel, wait_until
 
 _STOP_LIMIT_S = 5.0
 

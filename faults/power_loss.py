@@ -13,9 +13,10 @@ from typing import Any, ClassVar
 
 from faults._cases import Case
 from faults._disk import WAYS, wait_takes_records
-from faults._measure import Leadership, able, in_parallel, not_running, wait_whole
+from faults._measure import Leadership, able, not_running, wait_whole
 from harness.contracts import Arena, Bite, Healing, Node, PowerLosable
 from harness.targets import leader_of
+from harness.waiting import in_parallel
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ SWAP, SHRINK = "swap", "shrink"
 
 @dataclass(frozen=True)
 class Reassign:
-    """With as many replicas as brokers no other broker can take over, so there is one replica fewer while it is held."""
+    """If there are as many replicas as brokers, no other broker can take over, so there is one replica fewer while it is held."""
 
     needs: ClassVar[type] = Node
     requests: ClassVar[tuple[str, ...]] = ("AlterPartitionReassignments", "ElectLeaders")

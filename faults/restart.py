@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from faults._cases import Case
-from faults._measure import Leadership, Moved, able, in_parallel, names_in_cluster, not_running, wait_whole
+from faults._measure import Leadership, Moved, able, names_in_cluster, not_running, wait_whole
 from harness.contracts import Arena, Bite, Healing, Node, Stoppable
 from harness.errors import UsageError, WaitTimeout
 from harness.targets import leader_of
+from harness.waiting import in_parallel
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from faults._cases import Case
-from faults._measure import in_parallel, not_running, wait_whole
+from faults._measure import not_running, wait_whole
 from faults.restart import Stop, stop, stoppable
 from harness.contracts import Arena, Bite, Healing, Node, Stoppable
 from harness.errors import UsageError
 from harness.targets import every_broker
+from harness.waiting import in_parallel
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from faults._cases import Case
-from faults._measure import able, in_parallel, not_running, wait_whole
+from faults._measure import able, not_running, wait_whole
 from harness.contracts import Arena, Bite, Healing, Node, Upgradable, View
 from harness.errors import ClusterError, UsageError, WaitTimeout
 from harness.kafka.protocol import features as protocol_features
 from harness.kafka.protocol.features import METADATA_VERSION
 from harness.provision import KAFKA_VERSION
-from harness.waiting import wait_until
+from harness.waiting import in_parallel, wait_until
 
 _ASK_S = 10.0
 _LEFT_ALONE = ("kraft.version",)  # changes how controllers find each other, which is not part of an upgrade
@@ -78,7 +78,7 @@ class RollingUpgrade:
         """Raise the features that all nodes support, wait until every broker has finalized them, return the levels."""
         wanted = newest_for_all([node.features() for node in nodes], finalized(arena.cluster.view()))
         if wanted:
-            _of_any(arena, lambda at: protocol_features.raise_features(at, wanted, _ASK_S))
+            of_any(arena, lambda at: protocol_features.raise_features(at, wanted, _ASK_S))
             wait_until(
                 lambda: wanted.items() <= finalized(arena.cluster.view()).items(),
                 arena.patience * _ASK_S,
@@ -195,10 +195,11 @@ def upgradable(nodes: Sequence[Node]) -> list[Upgradable]:
     return able(nodes, Upgradable, "{} cannot run another version")
 
 
-def _of_any(arena: Arena, act: Callable[[tuple[str, int]], None]) -> None:
+def of_any(arena: Arena, act: Callable[[tuple[str, int]], None]) -> None:
+    """Send a request about features to a broker, which passes it on to the controller."""
     names = arena.cluster.view().registered_brokers()
     if not names:
-        raise ClusterError("no broker is registered to raise the features")
+        raise ClusterError("no broker is registered to change the features")
     act(arena.cluster.view().broker_places()[names[0]].control)
 
 

@@ -16,7 +16,17 @@ from faults._cases import Case
 from faults._disk import WAYS, wait_takes_records
 from faults._measure import able, wait_whole
 from faults._throttled_disk import Throttle
-from harness.contracts import Arena, Bite, DiskBreakable, DiskFault, DiskHarm, DiskThrottleable, Healing, Node
+from harness.contracts import (
+    Arena,
+    Bite,
+    DiskBreakable,
+    DiskFault,
+    DiskHarm,
+    DiskThrottleable,
+    Healing,
+    Node,
+    ReadSlowable,
+)
 from harness.errors import ClusterError, UsageError
 from harness.targets import leader_of
 
@@ -61,6 +71,8 @@ class SlowDisk:
             raise UsageError("slow_disk: rate_kb_s needs harm=fsync or harm=read; appends go to memory")
         if self.rate_kb_s:
             object.__setattr__(self, "needs", DiskThrottleable)
+        elif self.harm == "read":
+            object.__setattr__(self, "needs", ReadSlowable)
 
     def hold(self, arena: Arena, nodes: Sequence[Node]) -> AbstractContextManager[Bite]:
         return self._throttle.hold(arena, nodes) if self.rate_kb_s else self._hold_delay(arena, nodes)
@@ -71,7 +83,7 @@ class SlowDisk:
 
     @contextmanager
     def _hold_delay(self, arena: Arena, nodes: Sequence[Node]) -> Iterator[Bite]:
-        targets = _breakable(nodes)
+        targets = self._breakable(nodes)
         for node in targets:
             wait_takes_records(arena, node)
         before = [self._quickest_ms(node) for node in targets]
@@ -98,7 +110,7 @@ class SlowDisk:
         """Wait until one operation is quicker than the delay: while the disk is slow, none is."""
         if self.rate_kb_s:
             return self._throttle.healed(arena, nodes)
-        targets = _breakable(nodes)
+        targets = self._breakable(nodes)
         quickest: dict[str, float] = {}
 
         def still_slow() -> str | None:
@@ -115,8 +127,16 @@ class SlowDisk:
         after = {"after_ms": round(max(quickest.values()), 2)} if quickest else {}
         return replace(healing, measured={**healing.measured, **after})
 
+    def _breakable(self, nodes: Sequence[Node]) -> list[DiskBreakable]:
+        return able(nodes, self.needs, f"the disk of {{}} cannot be made slow for {self.harm}s")
+
     def _quickest_ms(self, node: DiskBreakable) -> float:
-        return min(node.disk_latency_ms(_HARMS[self.harm]) for _ in range(_SAMPLES))
+        return min(
+            node.read_latency_ms()
+            if isinstance(node, ReadSlowable) and self.harm == "read"
+            else node.disk_latency_ms(_HARMS[self.harm])
+            for _ in range(_SAMPLES)
+        )
 
     def describe(self) -> Mapping[str, Any]:
         return {
@@ -129,10 +149,6 @@ class SlowDisk:
     def __str__(self) -> str:
         word = "slow_disk" if self.harm == "append" else f"slow_disk-{self.harm}"
         return f"{word}-rate" if self.rate_kb_s else word
-
-
-def _breakable(nodes: Sequence[Node]) -> list[DiskBreakable]:
-    return able(nodes, DiskBreakable, "the disk of {} cannot be broken")
 
 
 cases = (

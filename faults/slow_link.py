@@ -27,7 +27,7 @@ _TRIES = 3  # on an open link: a busy machine must not look like a slow link
 class SlowLink:
     """Each direction gets `latency_ms` plus or minus `jitter_ms`, `rate_kb_s` for each connection (0: no limit), and
     slices of at most `slice_bytes` with a millisecond between them (0: no slices). `lanes` of the target: all, clients,
-    replication (with other brokers), controllers.
+    producers, replication (with other brokers), controllers.
     """
 
     latency_ms: int = 100

@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 
 from faults._cases import Case
 from faults._damage import Log, kill_and_wait, logs_of, victims_of, wait_same
-from faults._measure import in_parallel
 from harness.contracts import Arena, Bite, Healing, Killable, Node
 from harness.errors import UsageError
 from harness.targets import follower_of
+from harness.waiting import in_parallel
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 
 from faults import _ensemble
 from faults._cases import Case
-from faults._measure import MOVE_LIMIT_S, in_parallel, wait_whole
+from faults._measure import MOVE_LIMIT_S, wait_whole
 from faults._operators import NO_TARGET, WAY, WAYS, Memory, summarize
 from harness.contracts import Arena, Bite, Healing, Killable, Node, PartitionState, Pausable
 from harness.errors import ClusterError, FaultError, UsageError, WaitTimeout
 from harness.kafka.admin import Administrator
-from harness.waiting import wait_until
+from harness.waiting import in_parallel, wait_until
 
 Offsets = Mapping[int, tuple[int, int]]  # start and end, by partition
 
@@ -24,16 +24,19 @@ Offsets = Mapping[int, tuple[int, int]]  # start and end, by partition
 class UncleanElection:
     """The target is paused until it has left the in-sync sets and `records` more were written; then the brokers of
     the other replicas are killed, and the target is resumed and elected. The undo starts the other brokers again.
+    With `elect=False` the target is not elected: the partitions wait for the other brokers without a leader.
 
     Needs a topic with min.insync.replicas=1, so that the target alone accepts writes, and separate controllers.
     """
 
     records: int = 200
+    elect: bool = True
     needs: ClassVar[type] = Pausable
     requests: ClassVar[tuple[str, ...]] = ("ElectLeaders", "OffsetForLeaderEpoch")
     ways: ClassVar[Mapping[str, str]] = WAYS
     bites_when: ClassVar[str] = (
-        "the target leads in a later epoch, and its log ends before the offsets that the other brokers had reached"
+        "the target leads in a later epoch, and its log ends before the offsets that the other brokers had reached; "
+        "with elect=False: it missed records and runs, and its partitions have no leader"
     )
     _memory: Memory = field(default_factory=Memory, init=False, repr=False, compare=False)
 
@@ -71,6 +74,8 @@ class UncleanElection:
             heir.resume()
             begun = time.monotonic()
             _wait(arena, partitions, lambda state: state.leader is None, "it has a leader")
+            if not self.elect:
+                return _waiting(before, heir.name, self.records)
             self._elect(arena, admin, partitions, heir.name)
             took = time.monotonic() - begun
             return _measured(admin, before, had, heir.name, took)
@@ -121,10 +126,15 @@ class UncleanElection:
         return wait_whole(arena, names, away, "runs and takes part again")
 
     def describe(self) -> Mapping[str, Any]:
-        return {"fault": "unclean_election", "records": self.records}
+        return {"fault": "unclean_election", "records": self.records, "elect": self.elect}
 
     def __str__(self) -> str:
-        return "unclean_election"
+        return "unclean_election" if self.elect else "unclean_election-not_elected"
+
+
+def _waiting(states: Sequence[PartitionState], heir: str, records: int) -> Bite:
+    proof = f"{summarize(states)} have no leader while {heir} runs alone, which has missed at least {records} records"
+    return Bite(True, proof, {"partitions": float(len(states)), "records_missed": float(records)}, WAY)
 
 
 def _measured(
@@ -199,5 +209,5 @@ def _wait(
     wait_until(settled, arena.patience * MOVE_LIMIT_S, complaint, every_s=0.1)
 
 
-cases: tuple[Case, ...] = ()  # no mode survives it: a control of suites/scenarios/fault_cases.py
+cases: tuple[Case, ...] = ()  # no mode survives it: suites/hazards/unclean_election.py provokes it
 fault_class = UncleanElection

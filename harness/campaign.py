@@ -20,8 +20,8 @@ from harness.ledger import packing
 from harness.ledger.rundir import RunDir
 from harness.scenario import Scenario
 from harness.verdict import Judgement
-from harness.workers.pool import environment
 from harness.workers.standby import Standby
+from harness.workers.worker import environment
 
 Say = Callable[[str, str], None]  # name of a scenario, and its progress
 

@@ -53,7 +53,7 @@ def build_parser() -> argparse.ArgumentParser:
     """Return a parser with all commands."""
     parser = argparse.ArgumentParser(
         prog="onceproof",
-        description="Proves whether messages are lost, duplicated or reordered by Kafka while things break.",
+        description="Tests whether a Kafka cluster and its clients lose, duplicate or reorder messages while parts of the system fail.",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"onceproof {harness.__version__}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from harness import provision, registry
 from harness.clusters.base.options import PLAIN, Options
-from harness.contracts import Cluster
+from harness.contracts import Cluster, ClusterKind
 from harness.errors import UsageError
 from harness.kafka.connection import TOPIC_PREFIX
 from harness.kafka.protocol.security import PROTOCOLS
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 FOR_TESTS_OF_THE_HARNESS = ("memory",)
 _WAY = "byteman"
+
+
+def kinds_of_clusters() -> list[str]:
+    return [name for name in registry.names("cluster") if name not in FOR_TESTS_OF_THE_HARNESS]
 
 
 @dataclass(frozen=True)
@@ -69,8 +73,8 @@ class Choice:
     def build(self, folder: Path) -> Cluster:
         """Return the chosen cluster, not started yet; its data, logs and sockets go into the folder."""
         self.check()
-        cluster: Cluster = registry.load("cluster", self.cluster).chosen(self, folder)
-        return cluster
+        kind: ClusterKind = registry.load("cluster", self.cluster)
+        return kind.chosen(self, folder)
 
     def mixed_versions(self) -> dict[str, str]:
         """Return the versions of single nodes, by node name, from `mixed`."""
@@ -106,7 +110,10 @@ class Choice:
 
 # By field: arguments for argparse and pytest.
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "cluster": {"metavar": "KIND", "help": "kind of cluster: local (default), docker, zookeeper or existing"},
+    "cluster": {
+        "metavar": "KIND",
+        "help": f"kind of cluster: {', '.join(kinds_of_clusters())} (default: local)",
+    },
     "kafka": {
         "metavar": "VERSION",
         "help": f"Kafka release of the brokers (default: {provision.KAFKA_VERSION}; with ZooKeeper: {LAST_WITH_ZOOKEEPER})",
@@ -185,10 +192,6 @@ def add_options(add: _Add, without: Container[str] = ()) -> None:
     for name, how in OPTIONS.items():
         if name not in without:
             add(_flag(name), **how)
-
-
-def kinds_of_clusters() -> list[str]:
-    return [name for name in registry.names("cluster") if name not in FOR_TESTS_OF_THE_HARNESS]
 
 
 def _flag(name: str) -> str:

@@ -23,6 +23,10 @@ class ClusterError(OnceproofError):
     """The cluster did not come up, did not answer or could not be ended."""
 
 
+class StartTimeout(ClusterError):
+    """The cluster did not come up in time: a busy machine, or a cluster that never will."""
+
+
 class FaultError(OnceproofError):
     """A fault could not be applied, or could not be undone."""
 

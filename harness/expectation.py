@@ -8,7 +8,7 @@ A scenario that is expected to be HELD may require anomalies that its guarantee 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -105,6 +105,11 @@ def standing(verdict: str, expected: str, lacking: Collection[str]) -> Standing:
     return Standing.UNPROVEN if verdict == Verdict.INCONCLUSIVE else Standing.MISSED
 
 
+def complaint(verdict: str, expected: str, lacking: Sequence[Shortfall]) -> str:
+    """Return why a run is not as expected: the first requirement that is not met, or the verdict that was expected."""
+    return lacking[0].text if verdict == expected and lacking else f"expected {expected}"
+
+
 def requirement_text(
     requires: Mapping[str, int], times: Mapping[str, int], also: Mapping[str, int] | None = None
 ) -> str:
@@ -117,16 +122,24 @@ def requirement_text(
     )
 
 
-def required_by(scenario: Mapping[str, Any]) -> tuple[dict[str, int], frozenset[str]]:
-    """Return what the scenario of a manifest requires and tolerates. Older manifests have neither: their controls are missed."""
-    requires, tolerates = scenario.get("requires") or {}, scenario.get("tolerates") or ()
+def required_by(scenario: Mapping[str, Any]) -> tuple[dict[str, int], frozenset[str], frozenset[str]]:
+    """Return what the scenario of a manifest requires, tolerates and forbids besides its guarantee.
+
+    Older manifests have none of these: their controls are missed.
+    """
+    requires = scenario.get("requires") or {}
     if not isinstance(requires, Mapping) or not all(map(_is_bound, requires.values())):
         raise LedgerError(
             f"manifest.json: scenario.requires is {requires!r}; it maps anomalies to whole numbers of at least 1"
         )
-    if not isinstance(tolerates, list | tuple) or not all(isinstance(each, str) for each in tolerates):
-        raise LedgerError(f"manifest.json: scenario.tolerates is {tolerates!r}; it is a list of anomalies")
-    return dict(requires), frozenset(tolerates)
+    return dict(requires), _anomalies(scenario, "tolerates"), _anomalies(scenario, "forbids")
+
+
+def _anomalies(scenario: Mapping[str, Any], name: str) -> frozenset[str]:
+    anomalies = scenario.get(name) or ()
+    if not isinstance(anomalies, list | tuple) or not all(isinstance(each, str) for each in anomalies):
+        raise LedgerError(f"manifest.json: scenario.{name} is {anomalies!r}; it is a list of anomalies")
+    return frozenset(anomalies)
 
 
 def _is_bound(value: Any) -> bool:
@@ -137,9 +150,15 @@ def _is_bound(value: Any) -> bool:
 
 
 def check(
-    expected: Verdict, guarantee: Mode, requires: Mapping[str, int], tolerates: Collection[str]
+    expected: Verdict,
+    guarantee: Mode,
+    requires: Mapping[str, int],
+    tolerates: Collection[str],
+    forbids: Collection[str] = (),
 ) -> None:
     """Raise ValueError, with one line, for requirements that this guarantee cannot satisfy."""
+    for anomaly in forbids:
+        _must_be_asked("Scenario.forbids", anomaly, guarantee, Rule.COUNTED)
     if expected is Verdict.VIOLATED and not requires:
         raise ValueError(
             "Scenario.requires: a scenario that is expected to be VIOLATED names the anomaly it must raise, "
@@ -155,11 +174,13 @@ def check(
         )
     rule = Rule.FORBIDDEN if expected is Verdict.VIOLATED else Rule.COUNTED
     for anomaly, at_least in requires.items():
-        _must_be_asked("Scenario.requires", anomaly, guarantee, rule)
+        if rule is not Rule.FORBIDDEN or anomaly not in forbids:
+            _must_be_asked("Scenario.requires", anomaly, guarantee, rule)
         if not _is_bound(at_least):
             raise ValueError(f"Scenario.requires: {anomaly} has to be at least 1, not {at_least!r}")
     for anomaly in tolerates:
-        _must_be_asked("Scenario.tolerates", anomaly, guarantee, rule)
+        if anomaly not in forbids:
+            _must_be_asked("Scenario.tolerates", anomaly, guarantee, rule)
         if anomaly in requires:
             raise ValueError(f"Scenario.tolerates: {anomaly} is required; leave it out here")
 

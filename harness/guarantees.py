@@ -21,12 +21,19 @@ class Rule(StrEnum):
     NOT_ASKED = "not asked"  # it cannot happen in this mode
 
 
+SHARE_GROUP = "share_group"  # the workload with a share group
+
+
 @dataclass(frozen=True)
 class Conditions:
     """Conditions of a run that some cells of the table depend on."""
 
     in_flight: int | None = None  # requests in flight of every session; None: left to the client, so several
     topic_unchanged: bool = True  # the number of partitions stayed the same
+    share_group: bool = False  # the group is a share group (KIP-932)
+    forbids: frozenset[str] = (
+        frozenset()
+    )  # what the application cannot tolerate, although its mode may allow it
 
 
 @dataclass(frozen=True)
@@ -163,9 +170,21 @@ TABLE: Mapping[str, Mapping[Mode, Cell | Unless]] = MappingProxyType({
 })  # fmt: skip
 
 
+# A share group gives out records one by one: it has no positions, owners or order.
+_NOT_OF_SHARE_GROUPS = frozenset({"skipped", "rewound", "overcommitted", "two_owners", "key_reordered"})
+_SHARED = counted("a share group gives records to any member, in any order, and has no positions")
+_GIVEN_AGAIN = counted("a record that was given out and not accepted in time is given out again")
+
+
 def promise(anomaly: str, mode: Mode, conditions: Conditions) -> Cell:
     """Return the cell for an anomaly in a mode under these conditions."""
     cell = TABLE[anomaly][mode]
+    if conditions.share_group and anomaly in _NOT_OF_SHARE_GROUPS:
+        cell = _SHARED
+    elif conditions.share_group and anomaly == "redelivered":
+        cell = _GIVEN_AGAIN
     if isinstance(cell, Unless):
-        return cell.then if CONDITIONS[cell.condition](conditions) else cell.normally
+        cell = cell.then if CONDITIONS[cell.condition](conditions) else cell.normally
+    if anomaly in conditions.forbids and cell.rule is Rule.COUNTED:
+        return forbidden(f"this application cannot tolerate it, although {mode} allows it: {cell.reason}")
     return cell

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 
 from harness.contracts import Arena, Bite, Cluster, Limited, Mode, Node, ReplicaLogs, Skewable, WorkerNode
 from harness.errors import FaultError
+from harness.guarantees import SHARE_GROUP
 from harness.kafka.optional_requests import TRANSACTIONS
 from harness.ledger.journal import EventLog
 from harness.provision import faketime
@@ -221,9 +222,11 @@ def why_not_applicable(scenario: Scenario, cluster: Cluster) -> str | None:
     """Return why a scenario cannot be run on a cluster, with the remedy: a request that its brokers lack, or a power that
     no node has because of the kind of cluster, its options or this machine. None: it can be tried.
     """
-    absent = set(cluster.describe().get("lacking", ()))
+    absent = set(cluster.describe().lacking)
     asked = {str(scenario.mode): _REQUESTS[scenario.mode]}
     asked |= {str(window.fault): getattr(window.fault, "requests", ()) for window in scenario.schedule}
+    if scenario.workload == SHARE_GROUP:
+        asked[SHARE_GROUP] = ("DescribeShareGroupOffsets",)
     for what, requests in asked.items():
         if missing := [name for name in requests if name in absent]:
             return f"{scenario.name}: {what} needs {missing[0]}, which the brokers do not offer"

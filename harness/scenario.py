@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from harness import expectation
 from harness.contracts import ConsumerOptions, Mode, ProducerOptions, TopicSettings, Verdict
-from harness.kafka.client_settings import canonical, promised
-from harness.ledger.message import MIN_LENGTH
+from harness.kafka.client_settings import promised
+from harness.kafka.load_settings import ConsumerSettings as ConsumerSettings
+from harness.kafka.load_settings import ProducerSettings as ProducerSettings
+from harness.kafka.load_settings import positive
 from harness.ledger.transform import Transform
 from harness.schedule import NO_FAULTS, Schedule
 
 # Part of topic names, which have at most 249 characters: the prefix precedes it, the time and the topic's use follow.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,149}")
-
-
-def _positive(owner: str, **values: float) -> None:
-    for name, value in values.items():
-        if value <= 0:
-            raise ValueError(f"{owner}.{name} has to be greater than 0, not {value}")
 
 
 @dataclass(frozen=True)
@@ -39,52 +35,7 @@ class Timings:
     final_read_limit_s: float = 60.0
 
     def __post_init__(self) -> None:
-        _positive("Timings", **asdict(self))
-
-
-@dataclass(frozen=True)
-class ProducerSettings(ProducerOptions):
-    """Producers as applications use them: several, keyed and keyless, batching, several requests in flight."""
-
-    keyed: int = 1  # producers that send keys and let the client choose the partition
-    keyless: int = 1  # producers that name the partition themselves
-    records_per_s: int = 2000  # of each producer
-    payload_bytes: int = 128
-    keys: int = 64
-    records_per_transaction: int = 100  # exactly-once only
-    aborted_share: float = 0.1  # exactly-once only: transactions that are aborted on purpose
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "extra", canonical(self.extra, "ProducerSettings.extra"))
-        promised(Mode.AT_LEAST_ONCE, self)  # refuse invalid values here, not in a worker
-        _positive("ProducerSettings", records_per_s=self.records_per_s, keys=self.keys,
-                  records_per_transaction=self.records_per_transaction)  # fmt: skip
-        if self.keyed < 0 or self.keyless < 0 or self.keyed + self.keyless == 0:
-            raise ValueError("ProducerSettings: at least one keyed or keyless producer is needed")
-        if self.payload_bytes < MIN_LENGTH or self.payload_bytes % 8:
-            raise ValueError(
-                f"ProducerSettings.payload_bytes: a multiple of 8, at least {MIN_LENGTH}, not {self.payload_bytes}"
-            )
-        if not 0 <= self.aborted_share <= 1:
-            raise ValueError(f"ProducerSettings.aborted_share lies between 0 and 1, not {self.aborted_share}")
-
-
-@dataclass(frozen=True)
-class ConsumerSettings(ConsumerOptions):
-    members: int = 2
-    isolation: str = "read_committed"
-    static: bool = False  # each member has a group.instance.id and keeps its partitions over a restart
-    auto_commit: bool = False  # the library commits the processed records in its own time
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "extra", canonical(self.extra, "ConsumerSettings.extra"))
-        _positive("ConsumerSettings", members=self.members)
-        if self.isolation not in ("read_committed", "read_uncommitted"):
-            raise ValueError(
-                f"ConsumerSettings.isolation: read_committed or read_uncommitted, not {self.isolation!r}"
-            )
+        positive("Timings", **asdict(self))
 
 
 @dataclass(frozen=True)
@@ -97,7 +48,7 @@ class ChurnSettings:
     stall_s: float = 0.0  # above 0: instead of leaving, every other time a member stops polling for so long
 
     def __post_init__(self) -> None:
-        _positive("ChurnSettings", for_s=self.for_s, stay_s=self.stay_s, away_s=self.away_s)
+        positive("ChurnSettings", for_s=self.for_s, stay_s=self.stay_s, away_s=self.away_s)
 
 
 class Pipeline(StrEnum):
@@ -107,6 +58,7 @@ class Pipeline(StrEnum):
     OFFSETS_BY_CONSUMER = "offsets_by_consumer"  # transactional output, but the consumer commits separately
     RANDOM_IDS = "random_ids"  # each session has another transactional id and does not fence the one before
     NO_GROUP_METADATA = "no_group_metadata"  # offsets in the transaction, without the member that sends them
+    NOT_REWOUND = "not_rewound"  # after an abort it reads on, instead of from the committed offsets
 
 
 @dataclass(frozen=True)
@@ -125,7 +77,7 @@ class PipelineSettings:
 
     def __post_init__(self) -> None:
         promised(Mode.AT_LEAST_ONCE, self.producer)  # refuse invalid values here, not in a worker
-        _positive("PipelineSettings", members=self.members,
+        positive("PipelineSettings", members=self.members,
                   inputs_per_transaction=self.inputs_per_transaction)  # fmt: skip
         if not 0 <= self.aborted_share < 1:
             raise ValueError(f"PipelineSettings.aborted_share: from 0 to below 1, not {self.aborted_share}")
@@ -147,9 +99,10 @@ class TransactionSettings:
     spread_s: float = 0.0  # from the first to the last record of a transaction; 0: all at once
     timed_out_share: float = 0.0  # transactions whose producer sleeps until the coordinator has aborted them
     rivals: int = 0  # producers that from time to time take over the transactional id of another producer
+    id_per_session: bool = False  # each session of a producer has an id of its own and fences no earlier one
 
     def __post_init__(self) -> None:
-        _positive("TransactionSettings", topics=self.topics, end_limit_s=self.end_limit_s)
+        positive("TransactionSettings", topics=self.topics, end_limit_s=self.end_limit_s)
         if self.spread_s < 0:
             raise ValueError(f"TransactionSettings.spread_s is 0 or more, not {self.spread_s}")
         if not 0 <= self.timed_out_share <= 1 or self.rivals < 0:
@@ -165,7 +118,8 @@ class Scenario:
 
     `requires` names the anomalies that the run must raise, each with the least number of findings: forbidden ones of a
     control that has to be VIOLATED, counted ones of a run that has to be HELD. `tolerates` names forbidden anomalies that
-    may come along in a control. harness/expectation.py has the rule.
+    may come along in a control. `forbids` names anomalies that the guarantee allows and that this application cannot
+    tolerate. harness/expectation.py has the rule.
     """
 
     name: str
@@ -175,14 +129,16 @@ class Scenario:
     expected: Verdict = Verdict.HELD
     requires: Mapping[str, int] = field(default_factory=dict)
     tolerates: tuple[str, ...] = ()
+    forbids: tuple[str, ...] = ()
     control: bool = False
     hazard: str = ""  # the id of the hazard that this control provokes, such as acks0_loss
+    about: Mapping[str, str] = field(default_factory=dict)  # texts about the hazard, for the report
     workload: str = "produce_consume"
     client: str = "confluent"
     client_version: str = ""  # version of the library for producers and consumers; empty: the installed one
     topic: TopicSettings = field(default_factory=TopicSettings)
-    producers: ProducerSettings = ProducerSettings()
-    consumers: ConsumerSettings = ConsumerSettings()
+    producers: ProducerSettings = field(default_factory=ProducerSettings)
+    consumers: ConsumerSettings = field(default_factory=ConsumerSettings)
     pipeline: PipelineSettings = PipelineSettings()
     transactions: TransactionSettings = TransactionSettings()
     churn: ChurnSettings = ChurnSettings()
@@ -197,8 +153,8 @@ class Scenario:
                 "Scenario.name: at most 150 of a-z, A-Z, 0-9, '_', '-', '.', not beginning with '-' or '.'; "
                 f"not {self.name[:300]!r}"
             )
-        _positive("Scenario", produce_s=self.produce_s)
-        expectation.check(self.expected, self.guarantee, self.requires, self.tolerates)
+        positive("Scenario", produce_s=self.produce_s)
+        expectation.check(self.expected, self.guarantee, self.requires, self.tolerates, self.forbids)
         if self.consumers.auto_commit and self.mode is Mode.AT_MOST_ONCE:
             raise ValueError(
                 "Scenario: at_most_once commits before it works, ConsumerSettings.auto_commit after it"
@@ -225,23 +181,32 @@ class Scenario:
 
     def describe(self) -> dict[str, Any]:
         """Return the scenario as data, for the manifest."""
-        plain = {name: value for name, value in vars(self).items() if name not in ("schedule", *_PARTS)}
+        parts = {
+            name: asdict(value)
+            for name, value in vars(self).items()
+            if is_dataclass(value) and not isinstance(value, type)
+        }
+        plain = {name: value for name, value in vars(self).items() if name not in ("schedule", *parts)}
         return {
             **plain,
             "requires": dict(self.requires),
             "tolerates": list(self.tolerates),
+            "forbids": list(self.forbids),
             "guarantee": self.guarantee,
             "fault": self.fault_name,
             "schedule": [w.describe() for w in self.schedule],
-            **{name: _set_values(asdict(getattr(self, name))) for name in _PARTS},
+            **{name: _set_values(part) for name, part in parts.items()},
         }
 
 
 def _set_values(described: dict[str, Any]) -> dict[str, Any]:
     """Return the description without options of clients that are not set."""
-    parts = {name: _set_values(described[name]) for name in ("producer", "consumer") if name in described}
+    parts: dict[str, Any] = {
+        name: _set_values(described[name]) for name in ("producer", "consumer") if name in described
+    }
+    if "each" in described:
+        parts["each"] = [_set_values(options) for options in described["each"]]
     return {name: value for name, value in (described | parts).items() if value is not None}
 
 
 _MOST_NAMED = 4  # faults
-_PARTS = ("topic", "producers", "consumers", "pipeline", "transactions", "churn", "timings")

@@ -13,7 +13,7 @@ from typing import Any
 
 from harness.contracts import Mode, Verdict
 from harness.expectation import Evidence, Shortfall, Standing, found, required_by, shortfalls, standing
-from harness.guarantees import TABLE, Conditions, Rule, promise
+from harness.guarantees import SHARE_GROUP, TABLE, Conditions, Rule, promise
 
 MOST_EXCUSED = 0.02  # share of the owed messages (E14)
 MOST_REASONS = 8  # in one line
@@ -38,15 +38,15 @@ class Settings:
     @classmethod
     def of(cls, manifest: Mapping[str, Any], reconciled: Mapping[str, Any]) -> Settings:
         scenario, seen = manifest["scenario"], reconciled.get("coverage", {})
-        requires, tolerates = required_by(scenario)
+        requires, tolerates, forbids = required_by(scenario)
         return cls(
             expected=Verdict(scenario.get("expected", Verdict.HELD)),
             windows=len(scenario.get("schedule") or ()),
             conditions=Conditions(
                 in_flight=seen.get("in_flight"),
-                topic_unchanged=bool(
-                    manifest.get("topic_unchanged", True) and seen.get("topic_unchanged", True)
-                ),
+                share_group=scenario.get("workload") == SHARE_GROUP,
+                topic_unchanged=all(one.get("topic_unchanged", True) for one in (manifest, seen)),
+                forbids=forbids,
             ),
             own_choices_excuse=not scenario.get("judged_as"),
             requires=requires,
@@ -172,11 +172,8 @@ def _doubts(reconciled: Mapping[str, Any], guarantee: Mode, settings: Settings) 
             why = window["heal_proof"] or window["error"] or "no proof was taken"
             yield f"{_named(window)} did not heal: {why}"
     if not seen["progress_before"]:
-        yield (
-            "no progress before the fault: nothing was acked"
-            if settings.windows
-            else "no progress: nothing was acked"
-        )
+        before = " before the fault" if settings.windows else ""
+        yield f"no progress{before}: nothing was acked"
     if settings.windows and not seen["progress_after"]:
         yield "no progress after the last window: nothing was acked after healing"
     if not seen["drained"]:
@@ -229,7 +226,8 @@ def _doubts_about_excuses(reconciled: Mapping[str, Any], settings: Settings) -> 
     owed = int(reconciled["compared"].get("lost", 0))
     for excuse, meant in (("late", False), ("expired", settings.deletes)):
         count = int(reconciled["counts"].get(excuse, 0))
-        if not meant and count > MOST_EXCUSED * owed:
+        violates = excuse in settings.conditions.forbids
+        if not meant and not violates and count > MOST_EXCUSED * owed:
             share = f"{count / owed:.1%}" if owed else "all"
             yield (
                 f"{count} of {owed} owed messages ({share}) are excused as {excuse}, more than {MOST_EXCUSED:.0%}: "

@@ -53,8 +53,8 @@ def build(
     report = Report(title, command, seed, dict(versions), started, seconds, read_runs(runs), course)
     out = out.resolve()
     with needed_in(out.parent):
-        _write(out, page(report, out.parent))
-        _write(
+        write_whole(out, page(report, out.parent))
+        write_whole(
             out.with_suffix(".json"),
             json.dumps(as_data(report, out), separators=(",", ":"), default=str) + "\n",
         )
@@ -66,14 +66,14 @@ def page(report: Report, beside: Path) -> str:
     style, script = _together(_STYLES), _licence() + _together(_SCRIPTS)
     shown = {name: module.section(report) for name, module in _sections().items()}
     return (
-        _templates()
+        templates()
         .get_template("report.html")
         .render(
             report=report,
             style=Markup(style),  # ours and vendored, no input from runs
             script=Markup(script),
-            style_hash=_hash(style),
-            script_hash=_hash(script),
+            style_hash=hash_of(style),
+            script_hash=hash_of(script),
             beside=beside,
             sections=list(shown),
             links=[link for data in shown.values() for link in data.get("links", ())],
@@ -112,7 +112,7 @@ def _sections() -> dict[str, Any]:
 
 
 @cache
-def _templates() -> Environment:
+def templates() -> Environment:
     env = Environment(
         loader=FileSystemLoader(_HERE / "templates"),
         autoescape=True,
@@ -145,12 +145,12 @@ def _licence() -> str:
     )
 
 
-def _hash(text: str) -> str:
+def hash_of(text: str) -> str:
     """Return a hash for the content security policy: only exactly these scripts and styles may act in the page."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _write(path: Path, text: str) -> None:
+def write_whole(path: Path, text: str) -> None:
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

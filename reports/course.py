@@ -19,6 +19,7 @@ class Course:
     skipped: Mapping[str, str] = field(default_factory=dict)  # by scenario: why
     ended: str = COMPLETE
     errors: tuple[str, ...] = ()  # each one line
+    seconds: Mapping[str, float] = field(default_factory=dict)  # that each run took, by scenario
 
     def as_data(self) -> dict[str, Any]:
         return {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,33 @@ from reports.model import RunReport, Standing, read_runs
 WIDTH = 140
 _COUNTS = ("attempted", "acked", "in_log", "delivered", "lost", "duplicated", "reordered")
 _COLOURS = {"good": "\033[32m", "bad": "\033[1;31m", "unsure": "\033[33m"}
-_OFF = "\033[0m"
+_DIM, _OFF = "\033[2m", "\033[0m"
+
+
+@dataclass(frozen=True)
+class Account:
+    """The result of a command: an object for --json, a text for terminals, and the exit code."""
+
+    data: Mapping[str, Any]
+    text: str
+    code: int
+
+
+# Runs, path of the report, seed, versions, course, and whether the text has colours.
+Accounting = Callable[[Sequence[RunReport], Path, int, Mapping[str, Any], Course, bool], Account]
+
+
+def account(
+    runs: Sequence[RunReport],
+    report_path: Path,
+    seed: int,
+    versions: Mapping[str, Any],
+    course: Course,
+    colour: bool,
+) -> Account:
+    """Return the account of `prove` and `matrix`."""
+    data = summary(runs, report_path, seed, versions, course)
+    return Account(data, table(runs, colour, course), exit_code(runs))
 
 
 def read(runs: Iterable[RunDir]) -> tuple[RunReport, ...]:
@@ -98,11 +125,8 @@ def table(runs: Sequence[RunReport], colour: bool = False, course: Course | None
         left = "  ".join(cell.ljust(width) for cell, width in zip(line[:texts], widths, strict=False))
         right = " ".join(c.rjust(w) for c, w in zip(line[texts:], widths[texts:], strict=True))
         whole = f"{left}  {right}".rstrip()
-        if colour and number >= 2:
-            whole = f"{_COLOURS[TONES[runs[number - 2].standing]]}{whole}{_OFF}"
-        elif colour:
-            whole = f"\033[2m{whole}{_OFF}"
-        shown.append(whole)
+        tone = TONES[runs[number - 2].standing] if number >= 2 else None
+        shown.append(coloured(whole, tone, colour))
     besides = course.lines(len(runs)) if course is not None else []
     folded = [textwrap.fill(line, WIDTH, break_on_hyphens=False) for line in besides]
     sentence = textwrap.fill(closing(runs), WIDTH, break_on_hyphens=False)
@@ -165,6 +189,21 @@ def _lines(runs: Sequence[RunReport], number: Callable[[float | None], str]) -> 
         for run in runs
     )
     return [[above for above, _ in heads], [below for _, below in heads], *rows]
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the rows as lines whose columns are aligned to the left."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
+
+
+def coloured(line: str, tone: str | None, colour: bool) -> str:
+    """Return the line in the colour of a tone; without a tone it is dimmed, as heads of tables are."""
+    if not colour:
+        return line
+    return f"{_COLOURS[tone] if tone else _DIM}{line}{_OFF}"
 
 
 def _narrowed(lines: list[list[str]], least: Sequence[tuple[int, int]]) -> list[list[str]]:

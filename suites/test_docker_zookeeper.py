@@ -41,7 +41,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         tmp_path_factory.mktemp("docker") / "cluster", options=Options(byteman=True)
     ) as started:
         described = started.describe()
-        print(f"\nready after {described['steps_s']}, {described['rss_mb']} MB, {described['engine']}")
+        print(f"\nready after {described.steps_s}, {described.more['rss_mb']} MB, {described.more['engine']}")
         yield started
 
 

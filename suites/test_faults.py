@@ -1,4 +1,4 @@
-"""Every fault while producers and consumers run: the promises hold, and losses that no mode survives are found.
+"""Every fault while producers and consumers run: the promises hold. Losses that no mode survives are hazards (`suites/hazards`).
 
 The cluster has every power that this machine allows: FUSE disks under the brokers, adjustable clocks, two log folders per
 broker. Faults that need a power which the nodes lack are skipped with the reason (harness.injector.why_not_applicable).
@@ -13,32 +13,19 @@ from typing import Any
 import pytest
 
 from harness.campaign import Campaign, Execute, Result
-from harness.clusters.base.options import Options
-from harness.clusters.disk.mount import trouble
 from harness.contracts import Cluster, Mode, Verdict
 from harness.fault_catalogue import MEASURED
-from harness.provision.docker.engine import find_engine
-from harness.provision.fuse import fuse
 from harness.scenario import Scenario
-from suites.scenarios.fault_cases import CONTROLS, scenarios
+from suites.nights.layout import SETTINGS, every_power
+from suites.scenarios.fault_cases import scenarios
 from suites.support.sessions import started_campaign, started_cluster
 
-# Retention that is checked every five minutes would bite long after the run.
-SETTINGS = {"log.retention.check.interval.ms": "500", "log.initial.task.delay.ms": "500"}
 SMOKE = ("pause", "flaky_link", "full_disk", "transfer_leadership", "kill_worker-consumer")
 
 
 @pytest.fixture(scope="module")
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    fuse()
-    docker = request.config.getoption("--cluster") == "docker"
-    options = Options(
-        fuse=trouble() is None and not (docker and _others_engine()),
-        clocks=not docker,
-        memory=True,
-        byteman=True,
-        log_folders=1 if docker else 2,
-    )
+    options = every_power(request.config.getoption("--cluster"))
     with started_cluster(request.config, options, SETTINGS) as started:
         yield started
 
@@ -63,12 +50,6 @@ def _marked(scenario: Scenario) -> Any:
     return pytest.param(scenario, marks=marks, id=scenario.name)
 
 
-def _others_engine() -> bool:
-    """Return True if containers run on an engine that onceproof did not start: it would keep FUSE disks after a crash."""
-    found = find_engine()
-    return found is not None and found.own is None
-
-
 @pytest.mark.parametrize("scenario", [_marked(scenario) for scenario in scenarios()])
 def test_what_was_promised_holds(execute: Execute, scenario: Scenario, pytestconfig: pytest.Config) -> None:
     result = execute(scenario)
@@ -76,12 +57,6 @@ def test_what_was_promised_holds(execute: Execute, scenario: Scenario, pytestcon
     assert result.count("acked") > 0
     if pytestconfig.getoption("--record-effects"):
         record(result)
-
-
-@pytest.mark.parametrize("scenario", CONTROLS, ids=lambda s: s.name.removeprefix("control-"))
-def test_a_loss_that_no_mode_survives_is_found(execute: Execute, scenario: Scenario) -> None:
-    result = execute(scenario)
-    assert result.as_expected, result.explain()
 
 
 def record(result: Result) -> None:

@@ -1,4 +1,7 @@
-"""Groups that change under load: members leave, join, stall, crash and pause, with every assignment protocol."""
+"""Groups that change under load: members leave, join, stall, crash and pause, with every assignment protocol.
+
+Incorrect members are hazards (`suites/hazards`).
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import pytest
 from harness.campaign import Campaign, Execute
 from harness.contracts import Cluster, Verdict
 from harness.scenario import Scenario
-from suites.scenarios.groups import BROKERS_FOR_GROUPS, GROUP_RUNS, WRONG_GROUPS
+from suites.scenarios.groups import BROKERS_FOR_GROUPS, GROUP_RUNS
 from suites.support.sessions import started_campaign, started_cluster
 
 pytestmark = pytest.mark.conformance
@@ -38,9 +41,3 @@ def test_nothing_is_lost_between_members(execute: Execute, scenario: Scenario) -
         "no member joined or left"
     )
     assert result.reconciled["compared"]["two_owners"] > 0
-
-
-@pytest.mark.parametrize("wrong", WRONG_GROUPS, ids=lambda s: s.name)
-def test_records_lost_with_a_dying_member_are_found(execute: Execute, wrong: Scenario) -> None:
-    result = execute(wrong)
-    assert result.as_expected, result.explain()

@@ -9,6 +9,7 @@ from typing import Any
 
 from harness.contracts import (
     BrokerPlace,
+    ClusterDescription,
     Cut,
     Direction,
     DiskFault,
@@ -82,6 +83,9 @@ class FakeNode:
     def disk_latency_ms(self, harm: DiskHarm) -> float:
         return 1.0 + self.delay_ms
 
+    def read_latency_ms(self) -> float:
+        return self.disk_latency_ms(DiskHarm.SLOW_READ)
+
     def mend_disk(self, harm: DiskHarm | None = None) -> None:
         self.calls.append("mend_disk")
         self.delay_ms = 0
@@ -151,8 +155,8 @@ class FakeCluster:
     def residue(self) -> Sequence[str]:
         return []
 
-    def describe(self) -> Mapping[str, Any]:
-        return {}
+    def describe(self) -> ClusterDescription:
+        return ClusterDescription("fake")
 
 
 @dataclass

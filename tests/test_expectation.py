@@ -9,6 +9,7 @@ import pytest
 from harness.contracts import Mode, Verdict
 from harness.errors import LedgerError
 from harness.expectation import Lack, Standing
+from harness.guarantees import Conditions
 from harness.scenario import Scenario
 from harness.verdict import Judgement, Settings, judge
 from tests.test_verdict import WINDOW, reconciled
@@ -185,6 +186,12 @@ def made(**changes: Any) -> Scenario:
         ({"expected": Verdict.HELD, "requires": {"lost": 1}}, "at_least_once does not count lost"),
         ({"expected": Verdict.HELD, "tolerates": ("lost",)}, "Scenario.tolerates: only a scenario that is"),
         ({"expected": Verdict.INCONCLUSIVE, "requires": {"lost": 1}}, "INCONCLUSIVE can require nothing"),
+        (
+            {"requires": {"lost": 1}, "forbids": ("lost",)},
+            "Scenario.forbids: at_least_once does not count lost",
+        ),
+        ({"requires": {"lost": 1}, "forbids": ("losst",)}, "Scenario.forbids: unknown anomaly 'losst'"),
+        ({"expected": Verdict.HELD, "requires": {"lost": 1}, "forbids": ("expired",)}, "does not count lost"),
     ],
     ids=str,
 )
@@ -205,11 +212,22 @@ def test_requirements_are_judged_by_the_guarantee_not_by_the_mode() -> None:
 
 
 def test_requirements_are_in_the_manifest_and_come_back_from_it() -> None:
-    scenario = made(requires={"lost": 2}, tolerates=("phantom",))
+    scenario = made(requires={"lost": 2}, tolerates=("phantom",), forbids=("redelivered",))
     described = scenario.describe()
     assert (described["requires"], described["tolerates"]) == ({"lost": 2}, ["phantom"])
+    assert described["forbids"] == ["redelivered"]
     settings = Settings.of({"scenario": described}, reconciled())
     assert (settings.requires, settings.tolerates) == ({"lost": 2}, frozenset({"phantom"}))
+    assert settings.conditions.forbids == {"redelivered"}
+
+
+def test_what_the_application_cannot_tolerate_is_forbidden_although_its_guarantee_allows_it() -> None:
+    assert made(requires={"expired": 1}, forbids=("expired",)).requires
+    own = Conditions(forbids=frozenset({"expired"}))
+    settings = Settings(expected=Verdict.VIOLATED, windows=1, requires={"expired": 3}, conditions=own)
+    judged = control(settings, counts={"expired": 3}, compared={"expired": 40})
+    assert (judged.verdict, judged.as_expected) == (Verdict.VIOLATED, True)
+    assert not judged.inconclusive, "it excuses nothing, so it leaves no doubt"
 
 
 @pytest.mark.parametrize(
@@ -221,9 +239,12 @@ def test_requirements_are_in_the_manifest_and_come_back_from_it() -> None:
         {"requires": "lost"},
         {"tolerates": "lost"},
         {"tolerates": [3]},
+        {"forbids": "lost"},
     ],
     ids=str,
 )
 def test_a_damaged_requirement_of_a_manifest_is_refused_in_one_line(scenario: dict[str, Any]) -> None:
-    with pytest.raises(LedgerError, match=r"^manifest\.json: scenario\.(requires|tolerates) is [^\n]+$"):
+    with pytest.raises(
+        LedgerError, match=r"^manifest\.json: scenario\.(requires|tolerates|forbids) is [^\n]+$"
+    ):
         Settings.of({"scenario": {"expected": "VIOLATED", **scenario}}, reconciled())

@@ -56,6 +56,14 @@ def test_a_rebalance_excuses_going_back() -> None:
     assert promise("rewound", Mode.AT_MOST_ONCE, Conditions()).excuses == {}
 
 
+def test_a_share_group_has_no_positions_but_still_delivers() -> None:
+    shared = Conditions(share_group=True)
+    for anomaly in ("skipped", "rewound", "two_owners", "overcommitted", "key_reordered", "redelivered"):
+        assert promise(anomaly, Mode.AT_LEAST_ONCE, shared).rule is C
+    for anomaly in ("lost", "undelivered", "phantom", "corrupted"):
+        assert promise(anomaly, Mode.AT_LEAST_ONCE, shared).rule is F
+
+
 def test_every_cell_has_its_reason() -> None:
     for row in TABLE.values():
         assert list(row) == MODES

@@ -15,7 +15,8 @@ import pytest
 from harness.contracts import Arena, Bite, Healing, Killable, Node
 from harness.errors import FaultError, OnceproofError
 from harness.injector import Injector
-from harness.ledger.journal import EventLog, read_events
+from harness.ledger.journal import EventLog
+from harness.ledger.reading import read_events
 from harness.schedule import Window, once, sequence, together
 
 

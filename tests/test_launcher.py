@@ -199,7 +199,7 @@ def test_a_tested_python_is_preferred_to_a_newer_one(clone: Clone, tmp_path: Pat
     tried.unlink()
     code, _, errors = clone.start(PATH=str(tools))
     assert (
-        f"onceproof: {newer} is newer than Python 3.13, the newest that was tried; going on with it" in errors
+        f"onceproof: {newer} is newer than Python 3.13, the newest tested version; using it anyway" in errors
     )
     assert f"--python {newer} " in clone.calls()[1]
 

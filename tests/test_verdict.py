@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from harness.contracts import Mode, Verdict
+from harness.expectation import complaint
 from harness.guarantees import Conditions
 from harness.verdict import Settings, judge
 
@@ -161,3 +162,17 @@ def test_settings_come_from_the_manifest() -> None:
     settings = Settings.of({"scenario": scenario}, reconciled(in_flight=1))
     assert settings == Settings(Verdict.VIOLATED, 2, Conditions(in_flight=1), own_choices_excuse=False)
     assert Settings.of({"scenario": {}}, reconciled()) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("counts", "says"),
+    [
+        ({"lost": 0}, "expected VIOLATED"),
+        ({"lost": 48, "phantom": 2}, "phantom 2 is forbidden and not planted"),
+    ],
+)
+def test_a_run_that_is_not_as_expected_has_its_reason(counts: dict[str, int], says: str) -> None:
+    settings = Settings(expected=Verdict.VIOLATED, windows=1, requires={"lost": 1})
+    judged = judge(reconciled(counts=counts), Mode.AT_LEAST_ONCE, settings)
+    assert not judged.as_expected
+    assert says in complaint(judged.verdict, judged.expected, judged.shortfalls)

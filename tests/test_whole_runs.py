@@ -33,7 +33,7 @@ from harness.scenario import (
     Timings,
 )
 from harness.waiting import wait_until
-from harness.workers.pool import Worker
+from harness.workers.worker import Worker
 from reports.model import read_runs
 
 pytestmark = pytest.mark.spark
@@ -99,7 +99,7 @@ def test_an_aborted_run_is_inconclusive_with_its_reason(  # TRUST R7
     def fails(*_: object) -> int:
         raise error
 
-    monkeypatch.setattr("harness.execute.partitions_now", fails)  # called before the final reading
+    monkeypatch.setattr("harness.running.steps.partitions_now", fails)  # called before the final reading
     scenario = replace(HONEST, name=f"broken-{type(error).__name__}")
     why = "ZeroDivisionError: ours"
     if isinstance(error, Exception):

@@ -33,6 +33,7 @@ from benchmarks.generated.history import (
 from harness.contracts import Mode, Outcome, Verdict
 from harness.ledger import journal
 from harness.ledger.message import ABORT_INTENDED
+from harness.ledger.rows import ATTEMPT, ATTEMPT_MARK, DELIVERY, OUTCOME_MARK
 from harness.ledger.rundir import write_json
 
 
@@ -70,18 +71,18 @@ class Journals(History):
         for session in SESSIONS:
             mine = rows[(rows["session"] == session) & rows["first"]]
             mine = mine[np.argsort(mine["seq"])]
-            made = np.zeros(len(mine), dtype=journal.ATTEMPT)
+            made = np.zeros(len(mine), dtype=ATTEMPT)
             made["t_attempt"], made["t_outcome"] = mine["t"], mine["t_acked"]
             for name in ("key", "txn"):
                 made[name] = mine[name]
             made["partition"], made["told_partition"] = mine["intended"], mine["partition"]
             made["offset"], made["outcome"] = mine["acked_offset"], Outcome.ACKED
             made["flags"] = np.where(mine["owed"], 0, ABORT_INTENDED)
-            made["attempt_mark"], made["outcome_mark"] = journal.ATTEMPT_MARK, journal.OUTCOME_MARK
+            made["attempt_mark"], made["outcome_mark"] = ATTEMPT_MARK, OUTCOME_MARK
             self._store_attempts(session, made)
 
     def _records(self, rows: Rows, t: Ints) -> npt.NDArray[np.void]:
-        made = np.zeros(len(rows), dtype=journal.DELIVERY)
+        made = np.zeros(len(rows), dtype=DELIVERY)
         for name in ("offset", "seq", "session", "txn", "key", "partition", "flags"):
             made[name] = rows[name]
         made["t"], made["intended_partition"] = t, rows["intended"]
@@ -216,9 +217,7 @@ class Journals(History):
         t = self.end_t + max(self.polled.values()) // 1000 * MS
         for writer in list(self.lines):
             rows = {
-                name: self.attempted[name]
-                if name.endswith(".attempts")
-                else file.tell() // journal.DELIVERY.itemsize
+                name: self.attempted[name] if name.endswith(".attempts") else file.tell() // DELIVERY.itemsize
                 for name, file in self.files.items()
                 if name.startswith(f"{writer}.") and not name.endswith(".events")
             }

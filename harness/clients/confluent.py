@@ -22,7 +22,9 @@ from confluent_kafka import (
 from confluent_kafka import Message as Record
 
 from harness.clients.librdkafka.abandoned_call import call_or_give_up
+from harness.clients.librdkafka.listeners import listeners
 from harness.clients.librdkafka.records import FULL_BATCH, delivery_rows, each, effects_in
+from harness.clients.librdkafka.share_member import LibrdkafkaShareMember
 from harness.clients.librdkafka.translation import (
     commit_outcome,
     consumer_settings,
@@ -178,14 +180,7 @@ class ConfluentConsumer:
         if spec.assign is not None:
             self._consumer.assign([TopicPartition(spec.topic, p, o) for p, o in spec.assign.items()])
         elif spec.group:
-            self._subscribe(on_assignment)
-
-    def _subscribe(self, on_assignment: OnAssignment) -> None:
-        def listener(how: str) -> Any:
-            return lambda _, partitions: on_assignment(how, sorted(p.partition for p in partitions))
-
-        given, taken, lost = (listener(how) for how in ("assigned", "revoked", "lost"))
-        self._consumer.subscribe([self._topic], on_assign=given, on_revoke=taken, on_lost=lost)
+            self._consumer.subscribe([spec.topic], **listeners(on_assignment))
 
     def poll(self, timeout_s: float, at_most: int = FULL_BATCH) -> Batch:
         records, errors, refused = self._consumer.consume(at_most, timeout_s), [], []
@@ -300,6 +295,9 @@ class Confluent:
 
     def open_consumer(self, settings: ConsumerSpec, on_assignment: OnAssignment) -> ConfluentConsumer:
         return ConfluentConsumer(settings, on_assignment)
+
+    def open_share_member(self, settings: ConsumerSpec) -> LibrdkafkaShareMember:
+        return LibrdkafkaShareMember(settings)
 
     def versions(self) -> Mapping[str, str]:
         return {

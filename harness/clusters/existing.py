@@ -20,6 +20,7 @@ from harness.clusters.base.log_marks import LogMarks
 from harness.clusters.base.options import PLAIN
 from harness.clusters.base.started import StartedByWith
 from harness.clusters.external import created_objects
+from harness.clusters.external.action_log import ActionLog
 from harness.clusters.external.client_properties import read_properties, secrets_in
 from harness.clusters.external.discovery import Finding, servers
 from harness.clusters.external.held_powers import Uses
@@ -28,7 +29,7 @@ from harness.clusters.external.power_commands import Powers
 from harness.clusters.external.preflight import Preflight
 from harness.clusters.external.undo import undo_left
 from harness.clusters.external.view import ExistingView
-from harness.contracts import Lane, Node, TopicSettings
+from harness.contracts import ClusterDescription, Lane, Node, TopicSettings
 from harness.errors import ClusterError, OnceproofError, UsageError
 from harness.kafka import connection, topics
 from harness.kafka.optional_requests import TRANSACTIONS, fitted, lacking, not_checked
@@ -62,12 +63,10 @@ class ExistingCluster(StartedByWith):
         self._bootstrap = ",".join(shown(server) for server in servers(bootstrap))
         self._settings = read_properties(client_config.absolute()) if client_config is not None else {}
         self._security = Security.of(self._settings)
+        secrets = secrets_in(self._settings)
+        self._log = ActionLog(self.folder / "existing.log", secrets)
         self._powers = Powers.read(powers) if powers is not None else None
-        self._uses = (
-            Uses(self._bootstrap, powers, client_config, secrets_in(self._settings))
-            if powers is not None
-            else None
-        )
+        self._uses = Uses(self._bootstrap, powers, client_config, secrets) if powers is not None else None
         self._keep_topics = keep_topics
         self._record: created_objects.CreatedTopics | None = None
         self._admin_client: AdminClient | None = None
@@ -80,6 +79,7 @@ class ExistingCluster(StartedByWith):
 
     @classmethod
     def chosen(cls, choice: Choice, folder: Path) -> Self:
+        """Return the cluster that the user's options name; refuse options of clusters that onceproof starts."""
         plain = type(choice)()
         if choice.kafka != plain.kafka or choice.combined:
             raise UsageError("--cluster existing starts no brokers; leave out --kafka and --combined")
@@ -103,7 +103,7 @@ class ExistingCluster(StartedByWith):
         self.folder.mkdir(parents=True, exist_ok=True)
         begun = time.monotonic()
         self._record = created_objects.CreatedTopics(self._bootstrap)
-        undo_left(self._report)  # first, as a broker that is paused or down would not be found
+        undo_left(self._log.write)  # first, as a broker that is paused or down would not be found
         try:
             self._find_nodes(begun)
             self._sweep()
@@ -123,13 +123,13 @@ class ExistingCluster(StartedByWith):
             try:
                 node.bring_back()
             except OnceproofError as error:  # the next start retries
-                self._report(f"{node.name} is not back: {error}")
+                self._log.write(f"{node.name} is not back: {error}")
         if record is None:
             return
         made = [self._probe_topic] if self._keep_topics else record.topics
         if admin is not None and record.topics:
             try:
-                self._report_each("deleted", created_objects.remove(admin, made, self._ours))
+                self._log.write_each("deleted", created_objects.remove(admin, made, self._ours))
             except ClusterError as error:
                 raise ClusterError(
                     f"{error}; retry with ./onceproof sweep --bootstrap {self._bootstrap}"
@@ -156,22 +156,21 @@ class ExistingCluster(StartedByWith):
     def delete_topic(self, name: str) -> None:
         if not self._keep_topics:
             topics.delete_topic(self, name)
-            self._report(f"deleted topic {name}")
+            self._log.write(f"deleted topic {name}")
 
     def begin_logs(self) -> None:
-        self._log_marks = LogMarks({"existing": self._log})
+        self._log_marks = LogMarks({"existing": self._log.path})
 
     def collect_logs(self, into: Path) -> None:
         """Write the log of our actions since `begin_logs`; the logs of the cluster stay with it."""
-        self._log_marks.copy({"existing": self._log}, into)
+        self._log_marks.copy({"existing": self._log.path}, into)
 
     def residue(self) -> list[str]:
         return [what for node in self._nodes for what in node.residue()]
 
-    def describe(self) -> Mapping[str, Any]:
+    def describe(self) -> ClusterDescription:
         members = [node.member for node in self._nodes]
-        return {
-            "kind": "existing",
+        more = {
             "bootstrap": self._bootstrap,
             "brokers": self._brokers(),
             "controllers": len([m for m in members if m.controller]),
@@ -179,15 +178,19 @@ class ExistingCluster(StartedByWith):
             "security": self._security.protocol if self._security is not None else "plaintext",
             "prefix": self.prefix,
             "powers": {node.name: list(node.powers) for node in self._nodes},
-            "lacking": sorted(self._lacking),
-            "not_checked": self._not_checked(),
-            "steps_s": dict(self._steps_s),
         }
+        return ClusterDescription(
+            "existing",
+            dict(self._steps_s),
+            lacking=sorted(self._lacking),
+            not_checked=self._not_checked(),
+            more=more,
+        )
 
     def sweep(self, approve: Callable[[Sequence[str]], bool]) -> list[str]:
         """Delete all topics and groups under the prefix that no session may use, if `approve` agrees; return them."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        Finding(self._bootstrap, self._security, None, self._report).reach()
+        Finding(self._bootstrap, self._security, None, self._log.write).reach()
         self._admin_client = self._connect()
         try:
             names = created_objects.under(self._admin, self.prefix)
@@ -200,7 +203,7 @@ class ExistingCluster(StartedByWith):
     # --- the steps of a start ---
 
     def _find_nodes(self, begun: float) -> None:
-        finding = Finding(self._bootstrap, self._security, self._powers, self._report)
+        finding = Finding(self._bootstrap, self._security, self._powers, self._log.write)
         reached = finding.reach()
         self._step("reached", begun)
         self._admin_client = self._connect()
@@ -222,7 +225,7 @@ class ExistingCluster(StartedByWith):
         for record, names in created_objects.crashed(self._bootstrap).items():
             ours = [name for name in names if name.startswith(self.prefix)]
             if ours == names:
-                self._report_each("swept", created_objects.remove(self._admin, ours, self._ours))
+                self._log.write_each("swept", created_objects.remove(self._admin, ours, self._ours))
                 record.unlink(missing_ok=True)
 
     def _try_rights(self, begun: float) -> None:
@@ -236,7 +239,7 @@ class ExistingCluster(StartedByWith):
         self._refused_settings = preflight.refused
         preflight.delete_topic(gone)
         preflight.use(self._probe_topic, transactions=not set(TRANSACTIONS) & set(self._lacking))
-        self._report_each("not checked:", self._not_checked())
+        self._log.write_each("not checked:", self._not_checked())
         self._step("rights", begun)
 
     # --- small things ---
@@ -245,6 +248,8 @@ class ExistingCluster(StartedByWith):
         return len([node for node in self._nodes if node.member.broker])
 
     def _not_checked(self) -> list[str]:
+        if not self._nodes:  # not started, or stopped
+            return []
         return not_checked(self._lacking, self._brokers(), self._refused_settings)
 
     @property
@@ -253,10 +258,6 @@ class ExistingCluster(StartedByWith):
             raise ClusterError(f"the cluster at {self._bootstrap} is not in use")
         return self._admin_client
 
-    @property
-    def _log(self) -> Path:
-        return self.folder / "existing.log"
-
     def _ours(self, name: str) -> str:
         return connection.ours(self, name)
 
@@ -264,21 +265,10 @@ class ExistingCluster(StartedByWith):
         if self._record is None:
             raise ClusterError(f"the cluster at {self._bootstrap} is not in use")
         self._record.add(topic)
-        self._report(f"topic {topic}")
+        self._log.write(f"topic {topic}")
 
     def _step(self, name: str, begun: float) -> None:
         self._steps_s[name] = round(time.monotonic() - begun, 2)
-
-    def _report_each(self, what: str, names: Sequence[str]) -> None:
-        for name in names:
-            self._report(f"{what} {name}")
-
-    def _report(self, text: str) -> None:
-        """Write a line to the log, without secrets."""
-        for secret in secrets_in(self._settings):
-            text = text.replace(secret, "…")
-        with self._log.open("a", encoding="utf-8") as log:
-            log.write(f"{time.strftime('%H:%M:%S')} {text}\n")
 
 
 cluster_class = ExistingCluster

@@ -14,7 +14,7 @@ from harness import provision
 from harness.clusters.base import abandoned_clusters, storage_format
 from harness.clusters.base.broker_properties import render, server_properties
 from harness.clusters.base.cluster import ServerCluster
-from harness.clusters.base.composition import Power, with_powers
+from harness.clusters.base.composition import Power
 from harness.clusters.base.options import PLAIN, Options
 from harness.clusters.base.security import Access, access
 from harness.clusters.disk import byteman
@@ -31,7 +31,7 @@ from harness.clusters.powers.version import Upgraded
 from harness.clusters.processes import programs as kafka_programs
 from harness.clusters.processes.java import Jvm, lay_out
 from harness.clusters.processes.programs import by_node, with_byteman
-from harness.contracts import Lane, Stoppable
+from harness.contracts import ClusterDescription, Lane, Stoppable
 from harness.machine import loopback_block
 from harness.processes import child_process
 from harness.provision.kafka import UNKNOWN_VERSION, numbers_of
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _READY_LIMIT_S = 90.0
 
 
-class LocalCluster(ServerCluster):
+class LocalCluster(ServerCluster[LocalNode]):
     """N brokers and M controllers in `folder`; combined: N nodes `broker-1…` that are both.
 
     `mixed` gives single nodes, by name, another version than `kafka_version`. `broker_settings` override the defaults
@@ -136,17 +136,16 @@ class LocalCluster(ServerCluster):
     def client_settings(self, lane: Lane) -> Mapping[str, Any]:
         return self._access.security.settings if self._access is not None else {}
 
-    def describe(self) -> Mapping[str, Any]:
+    def describe(self) -> ClusterDescription:
         jvms = list(self._jvms.values())
-        return {
-            "kind": self.kind,
-            "kafka_version": self._running_versions(),
+        more = {
             "java_version": jvms[0].java_version if jvms else None,
             "toxiproxy_version": provision.TOXIPROXY_VERSION,
             "security": self._security,
             "class_archive": bool(jvms) and all(jvm.archive is not None for jvm in jvms),
             **self._laid_out(),
         }
+        return ClusterDescription(self.kind, self._steps_s, self._running_versions(), more=more)
 
     def _running_versions(self) -> str:
         """Return the versions that the nodes report, oldest first; the configured ones if none has reported yet."""
@@ -173,10 +172,6 @@ class LocalCluster(ServerCluster):
     def _program(self, version: str) -> Jvm:
         jvm = self._programs(version)
         return with_byteman(jvm) if self._options.byteman else jvm
-
-    def _node_class(self, member: Member) -> type[LocalNode]:
-        """Return the class of a node with the powers that it can have."""
-        return with_powers(self._kind_of(member), self._powers_of(member), self._site())
 
     def _powers_of(self, member: Member) -> Sequence[type[Power]]:
         return POWERS_OF_BROKERS if member.broker else POWERS_OF_CONTROLLERS

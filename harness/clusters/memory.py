@@ -10,17 +10,21 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from subprocess import Popen
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from harness.clusters.base.log_marks import LogMarks
 from harness.clusters.base.started import StartedByWith
-from harness.contracts import BrokerPlace, Lane, Node, PartitionState, TopicSettings
+from harness.contracts import BrokerPlace, ClusterDescription, Lane, Node, PartitionState, TopicSettings
 from harness.errors import ClusterError, UsageError
 from harness.processes import child_process
 from harness.waiting import wait_until
+
+if TYPE_CHECKING:
+    from harness.cluster_options import Choice
 
 PARTITIONS = 4  # chosen by the mock brokers for a new topic
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,8 +36,15 @@ class MemoryCluster(StartedByWith):
         self._process: Popen[bytes] | None = None
         self._bootstrap = ""
         self._log_marks = LogMarks()
+        self._steps_s: dict[str, float] = {}
+
+    @classmethod
+    def chosen(cls, _choice: Choice, folder: Path) -> Self:
+        """Return the cluster, not started; it has no options."""
+        return cls(folder)
 
     def start(self) -> None:
+        begun = time.monotonic()
         self.folder.mkdir(parents=True, exist_ok=True)
         address = self.folder / "bootstrap.json"
         address.unlink(missing_ok=True)
@@ -46,6 +57,7 @@ class MemoryCluster(StartedByWith):
         )
         wait_until(address.exists, 20.0, f"no mock brokers; see {self.folder / 'memory.log'}")
         self._bootstrap = json.loads(address.read_text(encoding="ascii"))
+        self._steps_s = {"ready": round(time.monotonic() - begun, 2)}
 
     def stop(self) -> None:
         if self._process is not None:
@@ -108,8 +120,9 @@ class MemoryCluster(StartedByWith):
     def residue(self) -> Sequence[str]:
         return ()
 
-    def describe(self) -> Mapping[str, Any]:
-        return {"kind": "memory", "brokers": self._brokers, "controllers": 0, "combined": False}
+    def describe(self) -> ClusterDescription:
+        more = {"brokers": self._brokers, "controllers": 0, "combined": False}
+        return ClusterDescription("memory", self._steps_s, mock=True, more=more)
 
 
 def serve(address: Path, brokers: int) -> None:

@@ -13,7 +13,7 @@ from harness.clusters.local import LocalCluster
 from harness.clusters.powers.local_nodes import POWERS_OF_ZOOKEEPERS, LocalNode
 
 
-class ZooKeeperCluster(WithZooKeeper, LocalCluster):
+class ZooKeeperCluster(WithZooKeeper[LocalNode], LocalCluster):
     """N brokers `broker-1…` and M servers `zookeeper-1…`, of which more than half have to run."""
 
     kind = "zookeeper"

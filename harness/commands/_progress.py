@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from harness.expectation import requirement_text
+from harness.expectation import complaint, requirement_text
 from harness.runtime.terminal import printable
 
 if TYPE_CHECKING:
@@ -42,9 +42,11 @@ class Progress:
         if future.cancelled() or future.exception():
             return  # reported by the caller that waits for the result
         result = future.result()
-        mark = "as expected" if result.as_expected else f"NOT as expected ({result.scenario.expected})"
-        if result.judgement.required:
-            mark += f", {requirement_text(result.judgement.required, result.judgement.found)}"
+        judgement = result.judgement
+        why = complaint(judgement.verdict, judgement.expected, judgement.shortfalls)
+        mark = "as expected" if judgement.as_expected else f"NOT as expected ({why})"
+        if judgement.required:
+            mark += f", {requirement_text(judgement.required, judgement.found)}"
         counts = ", ".join(f"{result.count(n)} {n}" for n in ("acked", "lost", "duplicated", "reordered"))
         self._print(f"{result.scenario.name}: {result.verdict}, {mark}: {counts}", lasting=True)
 

@@ -2,7 +2,8 @@
 
 Whatever ends the runs early, the report on the completed runs is written first. The exit code is the first that applies: 130
 interrupted; 1 a promise violated or a control missed; 70 an internal error, 2 a failed cluster or set-up; 3 a run is
-INCONCLUSIVE; 0. Skipped scenarios do not change it, unless all are skipped: then there is nothing to prove (2).
+INCONCLUSIVE; 0. Skipped scenarios do not change it, unless all are skipped: then there is nothing to prove (2). A command may
+give another account of the runs, with its own summary and exit code (`reports.summary.Account`).
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -20,10 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.cluster_options import Choice, running
-from harness.errors import OnceproofError, UsageError
+from harness.errors import OnceproofError, SetupError, UsageError
 from harness.ledger.packing import add_keep_option
-from harness.runtime.disk_space import reason_of
-from harness.runtime.environment import need_open_files
 
 if TYPE_CHECKING:
     from harness.campaign import Campaign, Result
@@ -32,6 +30,7 @@ if TYPE_CHECKING:
     from harness.ledger.rundir import RunDir
     from harness.provision.background_archive import Making
     from harness.scenario import Scenario
+    from reports.summary import Accounting
 
 CommandFor = Callable[["Scenario"], str]  # the command line that repeats one scenario's run
 Job = tuple[Choice, Sequence["Scenario"], CommandFor]  # scenarios that share one cluster
@@ -55,8 +54,14 @@ class Proof:
     progress: Progress
     runs: list[RunDir] = field(default_factory=list)  # completed and broken ones
     kafka: list[str] = field(default_factory=list)  # versions, as the clusters reported them
+    account: Accounting | None = None  # the summary of the runs; None: that of reports.summary
+    # A cluster that this machine or these options cannot have skips its scenarios. Otherwise it ends the command.
+    skips_impossible: bool = False
+    if_all_skipped: str = "; use prove --only '*-none' to run the modes without faults"  # the remedy
     _planned: int = 0
     _skipped: dict[str, str] = field(default_factory=dict)  # reasons by scenario
+    _seconds: dict[str, float] = field(default_factory=dict)  # that each run took
+    _impossible: list[OnceproofError] = field(default_factory=list)  # why clusters could not be had
     _errors: list[str] = field(default_factory=list)
     _unforeseen: list[BaseException] = field(default_factory=list)
     _archive: Making | None = None
@@ -65,48 +70,9 @@ class Proof:
 
     def prepare(self) -> None:
         """Undo and sweep leftovers of crashed runs, install missing tools, begin to make Spark's class archive."""
-        from harness import provision
-        from harness.clusters.base.abandoned_clusters import sweep_stale
-        from harness.clusters.containers.leftovers import sweep_containers
-        from harness.clusters.external.undo import undo_left
-        from harness.processes import ownership
-        from harness.provision.background_archive import make_in_background
+        from harness.commands._preparation import prepare
 
-        need_open_files()
-        self._must_be_writable()
-        undo_left(self.progress.note)
-        for swept in (*ownership.sweep(self.args.runs), *sweep_containers()):
-            self.progress.note(swept)
-        sweep_stale()  # whatever kind of cluster is started now
-        if self.args.cluster == "existing":
-            provision.java(self.progress.note)  # for reconciling; nothing is started
-        else:
-            provision.ensure_all(self.progress.note)
-        self._archive = make_in_background(self.progress.note)
-
-    def _must_be_writable(self) -> None:
-        """Raise UsageError before anything starts if run folders or the report cannot be written."""
-        runs, report = self.args.runs, self.args.report or self.args.runs / "report.html"
-        try:
-            str(runs.absolute()).encode()  # JSON and the report can only contain a UTF-8 path
-            runs.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=runs):
-                pass
-        except (OSError, ValueError) as error:
-            raise UsageError(
-                f"--runs {runs}: cannot be written: {reason_of(error)}; choose another folder"
-            ) from error
-        if report.suffix == ".json" or report.is_dir():
-            raise UsageError(f"--report {report}: give the name of an HTML file, e.g. report.html")
-        try:
-            report.parent.mkdir(parents=True, exist_ok=True)
-            # The report is written beside its final place, then renamed.
-            with tempfile.TemporaryFile(dir=report.parent):
-                pass
-        except (OSError, ValueError) as error:
-            raise UsageError(
-                f"--report {report}: cannot be written: {reason_of(error)}; choose another file"
-            ) from error
+        self._archive = prepare(self.args, self.progress.note)
 
     def carry_out(self, jobs: Sequence[Job], title: str, command: str) -> int:
         """Run all jobs, write the report, print the summary; return the exit code.
@@ -118,6 +84,7 @@ class Proof:
         try:
             for job in jobs:
                 self._run(*job)
+            self._must_have_run()
         except (Exception, KeyboardInterrupt) as error:
             if not self.runs:
                 raise
@@ -145,7 +112,12 @@ class Proof:
         with ExitStack() as stack:
             stack.callback(self.progress.close)
             folder = ownership.new_cluster_folder(self.args.runs)
-            cluster = laid_out_for(choice, scenarios).build(folder)
+            try:
+                cluster = laid_out_for(choice, scenarios).build(folder)
+            except (SetupError, UsageError) as error:
+                self._skip_all(scenarios, error)
+                ownership.remove(folder)
+                return
             campaign = stack.enter_context(
                 Campaign(
                     cluster,
@@ -159,15 +131,21 @@ class Proof:
             )
             futures: dict[str, Future[Result]] = {}
             self.progress.show("cluster", f"starting {choice}")
+            ready = False
             try:
                 with running(cluster):
+                    ready = True
                     described = cluster.describe()
-                    self.progress.note(f"cluster ready after {described['steps_s']['ready']} s")
-                    for text in described.get("not_checked", ()):
+                    self.progress.note(f"cluster ready after {described.steps_s['ready']} s")
+                    for text in described.not_checked:
                         self.progress.note(text)
-                    self.kafka.append(str(described.get("kafka_version", "unknown")))
+                    self.kafka.append(described.kafka_version or "unknown")
                     self._run_all(campaign, cluster, self._possible(scenarios, cluster), futures)
                 ownership.remove(folder)  # only now: its logs show why a cluster did not start
+            except (SetupError, UsageError) as error:
+                if ready:
+                    raise
+                self._skip_all(scenarios, error)
             except KeyboardInterrupt:
                 if futures:
                     self.progress.note("interrupted: reconciling the completed runs; Ctrl-C skips that")
@@ -176,6 +154,26 @@ class Proof:
                 self.runs += campaign.runs
                 self._await(futures)  # the cluster is not needed any more
 
+    def _skip_all(self, scenarios: Sequence[Scenario], error: OnceproofError) -> None:
+        """Skip the scenarios of a cluster that cannot be had. Raise the error if that ends the command."""
+        if not self.skips_impossible:
+            raise error
+        self._impossible.append(error)
+        for scenario in scenarios:
+            self._skip(scenario.name, str(error))
+
+    def _skip(self, name: str, reason: str) -> None:
+        self._skipped[name] = reason
+        self.progress.note(f"skipped {name}: {reason}")
+
+    def _must_have_run(self) -> None:
+        """Raise the first reason if every scenario was skipped."""
+        if not self.runs and self._impossible:
+            raise self._impossible[0]
+        if not self.runs and self._skipped:
+            name, reason = next(iter(self._skipped.items()))
+            raise UsageError(f"all scenarios are skipped: {name}: {reason}{self.if_all_skipped}")
+
     def _possible(self, scenarios: Sequence[Scenario], cluster: Cluster) -> list[Scenario]:
         """Return the scenarios that the cluster has the powers for; note the others with the reason."""
         from harness.injector import why_not_applicable
@@ -183,15 +181,8 @@ class Proof:
         reasons = {scenario.name: why_not_applicable(scenario, cluster) for scenario in scenarios}
         for name, reason in reasons.items():
             if reason is not None:
-                self._skipped[name] = reason.removeprefix(f"{name}: ")
-                self.progress.note(f"skipped {reason}")
-        left = [scenario for scenario in scenarios if reasons[scenario.name] is None]
-        if not left:
-            raise UsageError(
-                f"all scenarios are skipped: {next(filter(None, reasons.values()))}; "
-                "use prove --only '*-none' to run the modes without faults"
-            )
-        return left
+                self._skip(name, reason.removeprefix(f"{name}: "))
+        return [scenario for scenario in scenarios if reasons[scenario.name] is None]
 
     def _run_all(
         self,
@@ -206,8 +197,9 @@ class Proof:
         """
         for number, scenario in enumerate(scenarios, start=len(self.runs) + 1):
             self.progress.begin(number, scenario.name)
-            broken = len(campaign.broken)
+            broken, began = len(campaign.broken), time.monotonic()
             future = campaign.run(scenario)
+            self._seconds[scenario.name] = time.monotonic() - began
             future.add_done_callback(self.progress.done)
             futures[scenario.name] = future
             if len(campaign.broken) > broken and not _usable(cluster):
@@ -242,7 +234,9 @@ class Proof:
         from reports.model import read_runs
 
         how = COMPLETE if ended is None else INTERRUPTED if isinstance(ended, KeyboardInterrupt) else FAILED
-        course = Course(self._planned - len(self._skipped), self._skipped, how, tuple(self._errors))
+        course = Course(
+            self._planned - len(self._skipped), self._skipped, how, tuple(self._errors), self._seconds
+        )
         args, known = self.args, versions(", ".join(dict.fromkeys(self.kafka)))
         report = build(
             self.runs,
@@ -255,15 +249,17 @@ class Proof:
             seconds=time.monotonic() - self._began,
             course=course,
         )
-        rows = read_runs(self.runs)
+        account = (self.account or summary.account)(
+            read_runs(self.runs), report, args.seed, known, course, sys.stdout.isatty()
+        )
         # After a SIGHUP the terminal is closed, but the report is written.
         with suppress(*([OSError] if how == INTERRUPTED else [])):
             if args.json:
-                print(json.dumps(summary.summary(rows, report, args.seed, known, course)), flush=True)
+                print(json.dumps(account.data), flush=True)
             else:
-                print(summary.table(rows, colour=sys.stdout.isatty(), course=course))
+                print(account.text)
                 print(f"report: {report}", flush=True)
-        return summary.exit_code(rows)
+        return account.code
 
 
 def _usable(cluster: Cluster) -> bool:

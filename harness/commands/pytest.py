@@ -16,7 +16,7 @@ passes_rest = True
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the command: none of its own."""
+    """Add no options: pytest parses all of them."""
     parser.usage = "onceproof pytest [ARGUMENTS OF PYTEST]"
 
 

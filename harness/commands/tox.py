@@ -1,7 +1,8 @@
 """install missing tools, then run the tests by tox
 
 All arguments after `tox` are passed on: `./onceproof tox -e unit -- -k cache`. Without arguments the environments of CI
-run. Arguments that only print something (`--version`, `--help`, `-l`) install nothing. The exit code is that of tox; 2 if
+run: first those without brokers, two at a time, then those with brokers, which need the processors for themselves.
+Arguments that only print something (`--version`, `--help`, `-l`) install nothing. The exit code is that of tox; 2 if
 the set-up failed.
 """
 
@@ -16,6 +17,8 @@ from pathlib import Path
 
 passes_rest = True
 _ASKING = frozenset(("--version", "-h", "--help", "-l", "--listenvs", "-a", "--listenvs-all", "--showconfig"))
+# By their labels in tox.ini. Live output, so that a run that takes minutes shows its progress.
+CI = (("run-parallel", "-p", "2", "-o", "-m", "without-brokers"), ("run", "-m", "brokers"))
 _ASKING_COMMANDS = ("l", "list", "c", "config", "de", "depends", "s", "schema", "man", "q", "quickstart")
 
 
@@ -50,6 +53,8 @@ def run(args: argparse.Namespace) -> int:
         fuse()
     # tox-uv looks for uv on the path when it is not installed beside it.
     env = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"}
-    return subprocess.run(
-        [sys.executable, "-m", "tox", *args.rest], cwd=root, env=env, check=False
-    ).returncode
+    codes = [
+        subprocess.run([sys.executable, "-m", "tox", *words], cwd=root, env=env, check=False).returncode
+        for words in ([args.rest] if args.rest else CI)
+    ]
+    return next(filter(None, codes), 0)

@@ -59,15 +59,13 @@ class Counting(Protocol):
 
 @dataclass(frozen=True)
 class Batch:
-    """The result of one poll: rows of harness.ledger.journal.DELIVERY, and the positions of the reader."""
+    """The result of one poll: rows of harness.ledger.rows.DELIVERY, and the positions of the reader."""
 
     rows: npt.NDArray[np.void]
     positions: Mapping[int, int]  # partition -> offset after its last record in this batch
     ends: Mapping[int, int]  # partition -> its end, if the reader has reached it
     errors: Sequence[str]  # reported by the library
-    effects: npt.NDArray[np.void] | None = (
-        None  # rows of harness.ledger.journal.EFFECT, if they were asked for
-    )
+    effects: npt.NDArray[np.void] | None = None  # rows of harness.ledger.rows.EFFECT, if they were asked for
     # Automatic commits of the library since the last poll: positions, outcome, and the error's name.
     commits: Sequence[tuple[Mapping[int, int], Outcome, str]] = ()
 
@@ -138,6 +136,10 @@ class ProducerOptions:
     def options(self) -> ProducerOptions:
         """Return only the options, for classes that have more."""
         return ProducerOptions(**given(self), extra=self.extra)
+
+    def updated(self, other: ProducerOptions) -> ProducerOptions:
+        """Return these options with those that `other` sets."""
+        return ProducerOptions(**{**given(self), **given(other)}, extra={**self.extra, **other.extra})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from harness.contracts.nodes import Lane, Node
+
+if TYPE_CHECKING:
+    from harness.cluster_options import Choice
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,33 @@ class EnsembleView(View, Protocol):
     def zookeepers(self) -> Mapping[str, str]: ...  # by node name: leader, follower, or empty: does not serve
 
 
+@dataclass(frozen=True)
+class ClusterDescription:
+    """A cluster as `describe` reports it: what callers use has a name, `more` is for readers of the manifest."""
+
+    kind: str  # its name in --cluster
+    steps_s: Mapping[str, float] = field(
+        default_factory=dict
+    )  # of its start: seconds to each step; the last is `ready`
+    kafka_version: str = ""  # of its brokers, e.g. "4.3.1" or "3.9.2, 4.3.1"; empty: it cannot be known
+    lacking: Sequence[str] = ()  # optional requests that its brokers do not offer
+    not_checked: Sequence[str] = ()  # the consequences, one sentence each: every run notes them
+    mock: bool = False  # no real brokers: they do not answer every request
+    more: Mapping[str, Any] = field(default_factory=dict)  # sizes, settings, other versions: JSON values
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the description for the manifest; values that are empty are left out."""
+        named = {
+            "kind": self.kind,
+            "kafka_version": self.kafka_version,
+            **self.more,
+            "lacking": list(self.lacking),
+            "not_checked": list(self.not_checked),
+            "steps_s": dict(self.steps_s),
+        }
+        return {name: value for name, value in named.items() if name in self.more or value}
+
+
 class Cluster(Protocol):
     def start(self) -> None: ...  # returns when the cluster is ready
     def stop(self) -> None: ...
@@ -94,7 +124,15 @@ class Cluster(Protocol):
     def begin_logs(self) -> None: ...  # a run begins: collect_logs copies the logs from now on
     def collect_logs(self, into: Path) -> None: ...
     def residue(self) -> Sequence[str]: ...  # leftovers of faults, each in a few words
-    def describe(self) -> Mapping[str, Any]: ...  # versions, sizes, settings: for the manifest
+    def describe(self) -> ClusterDescription: ...  # also before its start and after its end
+
+
+class ClusterKind(Protocol):
+    """The value of `cluster_class` in a module of harness/clusters: the class of its clusters, or one that chooses a class."""
+
+    def chosen(self, choice: Choice, folder: Path, /) -> Cluster:
+        """Return the cluster that the user's options ask for, not started yet; a class method of a class."""
+        ...
 
 
 @runtime_checkable

@@ -121,7 +121,14 @@ class DiskBreakable(Node, Protocol):
     def mend_disk(self, harm: DiskHarm | None = None) -> None: ...  # idempotent; None: all kinds
     def disk_latency_ms(
         self, harm: DiskHarm
-    ) -> float: ...  # a probe of this kind, inside the broker's folder
+    ) -> float: ...  # a probe of this kind, inside the broker's folder; reads: `ReadSlowable`
+
+
+@runtime_checkable
+class ReadSlowable(DiskBreakable, Protocol):
+    """A broker that can serve reads late, also of records in memory: `break_disk` with slow_read."""
+
+    def read_latency_ms(self) -> float: ...  # a probe: reads a record that the broker has in memory
 
 
 @runtime_checkable
@@ -217,6 +224,7 @@ POWERS: tuple[type, ...] = (
     FolderBreakable,
     Pausable,
     DiskBreakable,
+    ReadSlowable,
     DiskThrottleable,
     Severable,
     PeerSeverable,

@@ -39,6 +39,7 @@ class WorkerSpec:
     sends: ClassVar[bool] = False  # in sessions, with a number; a worker that only sends makes the load
     reads: ClassVar[bool] = False  # as a member of the run's group
     observes: ClassVar[bool] = False  # reads beside the group: no part of the run's progress
+    shares: ClassVar[bool] = False  # the run's group is a share group, and this is a member
     stays_in_group: ClassVar[bool] = False  # only reads, and stays: `rebalance` can count such members
     ends_by_itself: ClassVar[bool] = False  # the others work until they are asked to stop
 
@@ -76,6 +77,8 @@ class SenderSpec(WorkerSpec):
     keyed: bool = True  # the client chooses the partition by the key; False: the worker chooses it
     keys: int = 1  # number of different keys
     producer: ProducerOptions = field(default_factory=ProducerOptions)
+    age_s: float = 0.0  # how far in the past the create times of its records are
+    sends_again: bool = False  # a record whose outcome is unknown, as a new message
 
     @property
     def transactional_id(self) -> str:

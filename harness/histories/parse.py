@@ -15,7 +15,8 @@ from typing import Any
 from harness.contracts import Outcome
 from harness.errors import UsageError
 from harness.ledger.events import MOST_OFFSET
-from harness.ledger.value_checks import parse_json, shown
+from harness.ledger.json_text import parse_json
+from harness.ledger.value_checks import shown
 
 SEND, POLL, TXN, ASSIGN, SUBSCRIBE = "send", "poll", "txn", "assign", "subscribe"
 INVOKE = "invoke"

@@ -10,12 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from confluent_kafka import (
-    ConsumerGroupTopicPartitions,
-    KafkaError,
-    KafkaException,
-    TopicPartition,
-)
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its types leave them out
     AdminClient,
     AlterConfigOpType,
@@ -194,6 +189,10 @@ class Administrator:
             for place in found.topic_partitions
             if place.topic == self._topic and place.offset >= 0
         }
+
+    def delete_group(self, group: str) -> None:
+        """Delete the group with its committed offsets. Raises ClusterError while it has members."""
+        self._answer(self._client.delete_consumer_groups([group], request_timeout=ASK_S)[group])
 
     def delete_records(self, below: Mapping[int, int]) -> None:
         """Delete the records below these offsets, for good."""

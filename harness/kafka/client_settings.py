@@ -70,7 +70,7 @@ def canonical(settings: Mapping[str, Any], place: str) -> dict[str, Any]:
 
 
 def named(options: ProducerOptions | ConsumerOptions) -> dict[str, Any]:
-    """Return the settings of librdkafka that the options stand for; `extra` wins. UsageError: it does not have such a value."""
+    """Return the options as settings of librdkafka; `extra` wins. Raises UsageError for a value that it does not have."""
     made: dict[str, Any] = {}
     for option, value in given(options).items():
         known = VALUES.get(option)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from harness.contracts import Cluster, Outcome, ReplicaLogs
 from harness.errors import OnceproofError, WaitTimeout
 from harness.kafka.segments import ReplicaHolding, SoughtMessage, search
-from harness.ledger import journal
+from harness.ledger import journal, reading
 from harness.ledger.message import BAD_PAYLOAD, FOREIGN_RUN, run_number
 from harness.ledger.rundir import RunDir
 from harness.ledger.transform import INPUT
@@ -82,7 +82,7 @@ def suspects(run: RunDir) -> Iterator[Suspect]:
     for path in sorted(run.ledger.glob("*.attempts")):
         session = int(path.stem.rpartition(".")[2])
         yield from _missing(
-            journal.read_attempts(path), seqs[senders == session], session, acks.get(session) != "0", starts
+            reading.read_attempts(path), seqs[senders == session], session, acks.get(session) != "0", starts
         )
 
 
@@ -90,7 +90,7 @@ def _in_log(run: RunDir) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return session and seq of every intact record of the final read_uncommitted log."""
     columns: list[tuple[Any, Any]] = [(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))]
     for path in sorted(run.ledger.glob("*.read_uncommitted.log")):
-        rows, _ = journal.read_deliveries(path)
+        rows, _ = reading.read_deliveries(path)
         intact = (rows["flags"] & (BAD_PAYLOAD | FOREIGN_RUN)) == 0
         columns.append((rows["session"][intact], rows["seq"][intact]))
     return np.concatenate([c[0] for c in columns]), np.concatenate([c[1] for c in columns])

@@ -34,13 +34,15 @@ OPTIONAL = (
         DESCRIBE_QUORUM, "controllers that are not brokers are unknown, and no fault can be aimed at them"
     ),
     Optional(
-        admin_requests.ELECT_LEADERS, "transfer_leadership, reassign and unclean_election cannot be used"
+        admin_requests.ELECT_LEADERS,
+        "transfer_leadership, reassign, unclean_election and elect_unclean cannot be used",
     ),
     Optional(
         admin_requests.ALTER_PARTITION_REASSIGNMENTS,
-        "transfer_leadership, reassign and unclean_election cannot be used",
+        "transfer_leadership, reassign, unclean_election and elect_unclean cannot be used",
     ),
     Optional(admin_requests.OFFSET_FOR_LEADER_EPOCH, "unclean_election cannot be used"),
+    Optional(admin_requests.DESCRIBE_SHARE_GROUP_OFFSETS, "share groups cannot be run"),
     Optional(INIT_PRODUCER_ID, "idempotent producers and exactly-once cannot be run"),
     _of_library("DeleteRecords", 21, "delete_records cannot be used"),
     _of_library("AddPartitionsToTxn", 24, _TRANSACTIONS),
@@ -49,8 +51,8 @@ OPTIONAL = (
     _of_library("TxnOffsetCommit", 28, _TRANSACTIONS),
     _of_library("DescribeConfigs", 32, "the settings that topics really have are not checked"),
     _of_library("CreatePartitions", 37, "add_partitions cannot be used"),
-    _of_library("DeleteGroups", 42, "groups are left on the cluster"),
-    _of_library("IncrementalAlterConfigs", 44, "short_retention cannot be used"),
+    _of_library("DeleteGroups", 42, "groups are left on the cluster, and delete_offsets cannot be used"),
+    _of_library("IncrementalAlterConfigs", 44, "short_retention and raise_min_isr cannot be used"),
 )
 TRANSACTIONS = ("InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn", "TxnOffsetCommit")
 

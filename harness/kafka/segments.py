@@ -20,7 +20,7 @@ from harness.errors import ClusterError
 from harness.kafka.batches import RECORDS_AT, LogBatch, batches
 from harness.ledger import message
 
-_PIECE_BYTES = 8 * 1024 * 1024
+PIECE_BYTES = 8 * 1024 * 1024
 _CODECS = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 _XERIAL = b"\x82SNAPPY\x00"  # Java and librdkafka frame snappy with this
 _XERIAL_AT = 16
@@ -52,7 +52,13 @@ class ReplicaHolding:
     found: dict[SoughtMessage, list[int]] = field(default_factory=dict)  # offsets
 
 
-def search(folder: Path, wanted: Sequence[SoughtMessage], check: Check = lambda: None) -> ReplicaHolding:
+def search(
+    folder: Path,
+    wanted: Sequence[SoughtMessage],
+    check: Check = lambda: None,
+    *,
+    piece_bytes: int = PIECE_BYTES,
+) -> ReplicaHolding:
     """Search for messages in all segments of a partition's folder, at any offset.
 
     Raises ClusterError if the log cannot be read or decompressed.
@@ -65,20 +71,20 @@ def search(folder: Path, wanted: Sequence[SoughtMessage], check: Check = lambda:
     for segment in segments:
         holding.end = max(holding.end, int(segment.stem))
         with segment.open("rb") as file:
-            for piece, found in _pieces(file, check):
+            for piece, found in _pieces(file, check, piece_bytes):
                 holding.end = max(holding.end, found[-1].last + 1)
                 for one, offsets in _search_piece(piece, found, wanted, check).items():
                     holding.found.setdefault(one, []).extend(sorted(offsets))
     return holding
 
 
-def _pieces(file: BinaryIO, check: Check) -> Iterator[tuple[bytes, list[LogBatch]]]:
+def _pieces(file: BinaryIO, check: Check, piece_bytes: int) -> Iterator[tuple[bytes, list[LogBatch]]]:
     """Yield the complete batches of a segment, some megabytes at a time, so that memory stays small.
 
     The file is read, not mapped: a broker may truncate it meanwhile, and access to a truncated page would raise SIGBUS.
     """
     rest = b""
-    while more := file.read(_PIECE_BYTES):
+    while more := file.read(piece_bytes):
         check()
         piece = rest + more
         found = list(batches(piece))

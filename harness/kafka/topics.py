@@ -44,9 +44,8 @@ def create_topic(cluster: Cluster, name: str, settings: TopicSettings, without: 
     admin = _admin(cluster)  # kept in a variable: its requests end with it
     _change(
         lambda: admin.create_topics([new], request_timeout=ASK_S)[name],
-        done=KafkaError.TOPIC_ALREADY_EXISTS,
-        otherwise=f"topic {name} cannot be created",
-    )
+        done=KafkaError.TOPIC_ALREADY_EXISTS, otherwise=f"topic {name} cannot be created",
+    )  # fmt: skip
     wait_until(
         lambda: _full(cluster, name, settings.partitions),
         30.0,
@@ -78,12 +77,11 @@ def can_create(cluster: Cluster, limit_s: float) -> bool:
 
 def delete_topic(cluster: Cluster, name: str) -> None:
     admin, known = _admin(cluster), connection.ours(cluster, name)
+    # Asked before: the client itself asks again if an answer is late.
     _change(
         lambda: admin.delete_topics([known], request_timeout=ASK_S)[name],
-        done=KafkaError.UNKNOWN_TOPIC_OR_PART,
-        asked_before=True,  # the client itself asks again if an answer is late
-        otherwise=f"topic {name} cannot be deleted",
-    )
+        done=KafkaError.UNKNOWN_TOPIC_OR_PART, asked_before=True, otherwise=f"topic {name} cannot be deleted",
+    )  # fmt: skip
 
 
 def _change(
@@ -104,7 +102,10 @@ def _change(
                 return
             if error.code() not in _LATE or time.monotonic() > deadline:
                 raise ClusterError(f"{otherwise}: {error.str()}") from problem
-            asked_before = True
+        except TimeoutError as problem:  # a stalled machine: the client itself has not given up yet
+            if time.monotonic() > deadline:
+                raise ClusterError(f"{otherwise}: no answer within {limit_s:g} s") from problem
+        asked_before = True
 
 
 def refuse_compaction(cluster: Cluster, topics: Iterable[str]) -> list[str]:
@@ -160,7 +161,7 @@ def _served(cluster: Cluster, name: str, partitions: int, last: dict[str, Cluste
     """Return True if each leader reports the end of its logs; `last` gets the reason if not."""
     try:
         view = cluster.view()
-        places, led = view.broker_places(), _led(view.partitions(name))
+        places, led = view.broker_places(), leaders(view.partitions(name))
         ends = [
             admin_requests.offsets(places[leader].control, name, numbers, admin_requests.LATEST, ASK_S)
             for leader, numbers in led.items()
@@ -171,7 +172,7 @@ def _served(cluster: Cluster, name: str, partitions: int, last: dict[str, Cluste
     return sum(len(each) for each in ends) == partitions
 
 
-def _led(states: Sequence[PartitionState]) -> dict[str, list[int]]:
+def leaders(states: Sequence[PartitionState]) -> dict[str, list[int]]:
     """Return the partitions of each leader, without partitions that have none."""
     led: dict[str, list[int]] = {}
     for state in states:

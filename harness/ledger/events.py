@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import LedgerError
-from harness.ledger import journal
+from harness.ledger import reading
 from harness.ledger.manifest import ISOLATIONS, LABEL, MOST_NS, NAME
 from harness.ledger.value_checks import (
     Check,
@@ -115,8 +115,8 @@ def check_event(event: Mapping[str, Any], writer: str) -> None:
 def read_events(path: Path) -> Iterator[tuple[int, Event]]:
     """Yield all events of a writer with the numbers of their lines, checked. A torn last line is an event `torn`."""
     writer = path.stem
-    for number, event in enumerate(journal.read_events(path), start=1):
-        if event["event"] == "torn" and event == journal.torn(path, number):
+    for number, event in enumerate(reading.read_events(path), start=1):
+        if event["event"] == "torn" and event == reading.torn(path, number):
             yield number, event
             continue
         try:

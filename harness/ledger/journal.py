@@ -14,7 +14,7 @@ processes of a machine; the manifest says which wall time its zero was):
   their bites, log bounds. A torn last line is recognised; a broken line elsewhere is an error.
 
 A writer that ends in an orderly way writes a last event, `closed`, with the number of rows of each of its journals and of its
-event lines, so that a part that is missing later is noticed (harness.reconcile.seal.wholeness). A killed writer has none.
+event lines, so that a part that is missing later is noticed (harness.reconcile.seal.wholeness). A killed writer has none. The rows are in harness.ledger.rows; harness.ledger.reading reads journals.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ import os
 import struct
 import threading
 import time
-from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
@@ -32,69 +31,13 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from harness.contracts import Outcome
 from harness.errors import LedgerError
-from harness.ledger.value_checks import dump_json, parse_json
+from harness.ledger.json_text import dump_json
+from harness.ledger.rows import ATTEMPT, ATTEMPT_MARK, OUTCOME_MARK
 from harness.runtime import disk_space
 
 HARNESS = "harness"  # the writer of the harness itself
 VERSION = 2  # 2: closing events with row counts, payloads whose checksum mixes each word
-MOST_LINE = 1 << 24  # bytes of an event
-ATTEMPT_MARK = 0xA77E
-OUTCOME_MARK = 0x0C0E
-
-ATTEMPT = np.dtype(
-    [
-        ("t_attempt", "<i8"),
-        ("key", "<i4"),
-        ("txn", "<u4"),
-        ("partition", "<i2"),  # intended; -1: the client chose
-        ("flags", "u1"),  # message.ABORT_INTENDED
-        ("topic", "u1"),
-        ("attempt_mark", "<u4"),
-        ("t_outcome", "<i8"),
-        ("offset", "<i8"),  # -1: the client reported none
-        ("told_partition", "<i2"),
-        ("error", "<i2"),  # the client library's error code, 0: none
-        ("outcome", "u1"),
-        ("spare", "u1"),
-        ("outcome_mark", "<u2"),
-    ]
-)
-DELIVERY = np.dtype(
-    [
-        ("t", "<i8"),
-        ("offset", "<i8"),
-        ("seq", "<i8"),
-        ("session", "<u4"),
-        ("txn", "<u4"),
-        ("key", "<i4"),
-        ("partition", "<i2"),
-        ("intended_partition", "<i2"),
-        ("topic", "u1"),
-        ("flags", "u1"),  # message.BAD_*, FOREIGN_RUN: damage of the record
-        ("intent", "u1"),  # message.ABORT_INTENDED as the payload says
-        ("intended_topic", "u1"),
-        ("leader_epoch", "<i4"),  # -1: not reported
-    ]
-)
-# A record that a pipeline made of another one: its message, its position, and its origin.
-EFFECT = np.dtype(
-    [
-        ("offset", "<i8"),
-        ("seq", "<i8"),
-        ("origin_offset", "<i8"),
-        ("origin_seq", "<i8"),
-        ("session", "<u4"),
-        ("origin_session", "<u4"),
-        ("partition", "<i2"),
-        ("origin_partition", "<i2"),
-        ("topic", "u1"),
-        ("origin_topic", "u1"),
-        ("number", "u1"),  # of the effects of one message, from 0 on
-        ("spare", "u1"),
-    ]
-)
 _ROW_BYTES = ATTEMPT.itemsize  # of an attempt
 _OUTCOME_AT = ATTEMPT.fields["t_outcome"][1]  # type: ignore[index]  # the second half of a row
 # Bound once: it is called for every record, where each attribute look-up costs.
@@ -298,115 +241,3 @@ class Ledger:
             self.close()
         else:
             self._release()
-
-
-# --- reading --------------------------------------------------------------------------------------
-
-
-def attempt_pieces(
-    path: Path, rows_each: int = 4 * REGION_ROWS
-) -> Iterator[tuple[int, npt.NDArray[np.void]]]:
-    """Yield attempts of a session in order, some at a time, with the sequence number of the first one."""
-    first, end = 0, None  # `end`: the first row that was never attempted
-    with path.open("rb") as file:
-        while len(rows := np.fromfile(file, dtype=ATTEMPT, count=rows_each)):
-            # Space is allocated ahead of use, so rows without a mark at the end were never attempted.
-            marked = rows["attempt_mark"] == ATTEMPT_MARK
-            count = len(rows) if marked.all() else int(np.argmin(marked))
-            if (end is not None and marked.any()) or marked[count:].any():
-                hole = first + count if end is None else end
-                raise LedgerError(
-                    f"{path}: attempt {hole} is missing although later ones are there: not a whole ledger"
-                )
-            if count < len(rows) and end is None:
-                end = first + count
-            rows = rows[:count]
-            silent = rows["outcome_mark"] != OUTCOME_MARK
-            rows["outcome"][silent] = Outcome.UNKNOWN
-            rows["offset"][silent] = -1
-            rows["told_partition"][silent] = -1
-            rows["t_outcome"][silent] = -1
-            if count:
-                yield first, rows
-            first += count
-
-
-def read_attempts(path: Path) -> npt.NDArray[np.void]:
-    """Return all attempts of a session in order; the row number is the sequence number."""
-    pieces = [rows for _, rows in attempt_pieces(path)]
-    return np.concatenate(pieces) if pieces else np.zeros(0, dtype=ATTEMPT)
-
-
-class JournalRows:
-    """The whole rows of a journal of deliveries or effects, read when they are needed."""
-
-    def __init__(self, path: Path, dtype: np.dtype[np.void] = DELIVERY) -> None:
-        self.path, self._dtype = path, dtype
-        self._count, self.torn_bytes = divmod(path.stat().st_size, dtype.itemsize)
-
-    def __len__(self) -> int:
-        return self._count
-
-    def read(self, first: int, count: int) -> npt.NDArray[np.void]:
-        return np.fromfile(self.path, dtype=self._dtype, count=count, offset=first * self._dtype.itemsize)
-
-    def gather(
-        self, stretches: Sequence[tuple[int, int]], after: npt.NDArray[np.void]
-    ) -> npt.NDArray[np.void]:
-        """Return the rows `after`, then those of each stretch, which is its first row and its number of rows."""
-        size = self._dtype.itemsize
-        made = np.empty(len(after) + sum(count for _, count in stretches), dtype=self._dtype)
-        made[: len(after)] = after
-        room = made.view(np.uint8).data[len(after) * size :]
-        with self.path.open("rb", buffering=0) as file:
-            for first, count in stretches:
-                file.seek(first * size)
-                if file.readinto(room[: count * size]) != count * size:
-                    raise LedgerError(f"{self.path}: it became shorter while it was read")
-                room = room[count * size :]
-        return made
-
-    def pieces(self, rows_each: int) -> Iterator[tuple[int, npt.NDArray[np.void]]]:
-        """Yield all rows in order, some at a time, with the number of the first one."""
-        for first in range(0, self._count, rows_each):
-            yield first, self.read(first, min(rows_each, self._count - first))
-
-
-def read_deliveries(path: Path) -> tuple[npt.NDArray[np.void], int]:
-    """Return all whole rows, and the number of bytes of a torn last row that were left out."""
-    rows = JournalRows(path)
-    return rows.read(0, len(rows)), rows.torn_bytes
-
-
-def file_sizes(folder: Path, writer: str) -> dict[str, int]:
-    """Return the bytes of each journal of a writer that has ended. Files of attempts are left out: they are allocated ahead of use."""
-    return {
-        path.name: path.stat().st_size
-        for path in sorted(folder.glob(f"{writer}.*"))
-        if path.suffix != ".attempts"
-    }
-
-
-def torn(path: Path, line: int) -> dict[str, Any]:
-    """Return the event that replaces a last line that its writer could not finish."""
-    return {"event": "torn", "writer": path.stem, "line": line}
-
-
-def read_events(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield all events of a writer. A torn last line yields {"event": "torn"}; a broken one before it is an error."""
-    with path.open("rb") as file:
-        # Read no more than the longest allowed line: a file of a stranger may have no line ends.
-        for number, line in enumerate(iter(lambda: file.readline(MOST_LINE), b""), start=1):
-            whole = line.endswith(b"\n")
-            if len(line) >= MOST_LINE:
-                raise LedgerError(f"{path}:{number}: not a ledger line (longer than {MOST_LINE} bytes)")
-            try:
-                event = parse_json(line)
-                if not isinstance(event, dict) or "event" not in event:
-                    raise ValueError("not an event")
-            except ValueError as error:
-                if not whole:
-                    yield torn(path, number)
-                    return
-                raise LedgerError(f"{path}:{number}: not a ledger line ({error})") from error
-            yield event

@@ -50,6 +50,7 @@ _SCENARIO = shape(
         "judged_as": optional(_ONE_MODE),
         "control": boolean,
         "hazard": optional(LABEL),
+        "about": mapping(LABEL, LABEL),
         "fault": optional(LABEL),
         "seed": integer(),
         "schedule": optional(list_of(mapping(anything), 10_000)),
@@ -63,6 +64,7 @@ _SCENARIO = shape(
         ),
         "requires": mapping(integer(1, 1 << 62), LABEL),
         "tolerates": list_of(LABEL),
+        "forbids": list_of(LABEL),
     },
 )
 # The effects of a pipeline are computed from these two, so an unknown third one must not be ignored.

@@ -58,7 +58,7 @@ ORIGIN = np.dtype(
 _ORIGIN_WORDS = slice(7, 10)
 _MIXED_AT_ONCE = 1 << 12  # words: few enough to stay in the cache of a core between two steps
 
-# Row flags of a delivery (see harness.ledger.journal.DELIVERY): damage of the record.
+# Row flags of a delivery (see harness.ledger.rows.DELIVERY): damage of the record.
 BAD_PAYLOAD = 1  # not a payload of this format, or its checksum is wrong
 BAD_KEY = 2
 BAD_HEADER = 4

@@ -27,8 +27,8 @@ from harness.ledger.rundir import RunDir, read_json, write_json
 
 KEEP = ("evidence", "all", "least")
 KEEP_HELP = (
-    "what stays of a run: all; evidence (default): runs that are inconclusive or not as expected stay whole, the others are "
-    "packed to what reconcile needs; least: of those others only the manifest, the results and the findings"
+    "how much of each run folder is kept: all; evidence (default): everything of runs that are inconclusive or not as expected, "
+    "the others packed, with all that reconcile needs; least: of those others only the manifest, the results and the findings"
 )
 _LEVEL = 6
 _PIECE = 1 << 20

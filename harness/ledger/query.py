@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.errors import LedgerError, UsageError
-from harness.ledger import journal
+from harness.ledger import reading
 from harness.ledger.events import read_events
 from harness.ledger.manifest import ISOLATIONS
 from harness.ledger.message import BAD_PAYLOAD, FOREIGN_RUN, message_id
@@ -26,7 +26,7 @@ from harness.ledger.rundir import RunDir
 
 OBSERVED = "observed"
 Event = Mapping[str, Any]
-Row = Any  # one row of harness.ledger.journal.ATTEMPT or DELIVERY
+Row = Any  # one row of harness.ledger.rows.ATTEMPT or DELIVERY
 
 
 class MessageIdentity(NamedTuple):
@@ -187,7 +187,7 @@ class Journals:
         found = Found()
         for path in self.run.journals("*.attempts"):
             session = self._session_of(path)
-            rows = need_sound(path, 0, journal.read_attempts(path))
+            rows = need_sound(path, 0, reading.read_attempts(path))
             answered = str(self.sessions.get(session, {}).get("acks")) != "0"
             wanted = {i.seq for i in identities if i.session == session and i.seq < len(rows)}
             if answered:
@@ -197,7 +197,7 @@ class Journals:
                 Attempt(MessageIdentity(session, i), rows[i], answered) for i in sorted(wanted)
             ]
         for how, path in self._records():
-            rows = need_sound(path, 0, journal.read_deliveries(path)[0])
+            rows = need_sound(path, 0, reading.read_deliveries(path)[0])
             at = {
                 i for identity in identities for i in _matching(rows, **identity._asdict()) if _ours(rows[i])
             }

@@ -14,6 +14,7 @@ from harness.errors import LedgerError
 from harness.ledger import journal
 from harness.ledger.events import MOST_OFFSET
 from harness.ledger.message import BAD_PAYLOAD, FOREIGN_RUN
+from harness.ledger.rows import ATTEMPT, DELIVERY, EFFECT
 
 LONGEST_NS = 7 * 24 * 3600 * 1_000_000_000  # a run; the timeline covers all of it
 NO_CLOCK = "the ledger's writers do not share a clock, so its times prove nothing"
@@ -21,12 +22,12 @@ NO_CLOCK = "the ledger's writers do not share a clock, so its times prove nothin
 Rows = npt.NDArray[np.void]
 _PLACED = {"partition": (0, 1 << 15), "offset": (0, MOST_OFFSET)}
 _RANGES: Mapping[Any, Mapping[str, tuple[int, int]]] = {
-    journal.ATTEMPT: {
+    ATTEMPT: {
         "outcome": (0, max(Outcome)), "partition": (-1, 1 << 15), "told_partition": (-1, 1 << 15),
         "offset": (-(1 << 32), MOST_OFFSET), "key": (-1, 1 << 31),
     },
-    journal.DELIVERY: _PLACED,
-    journal.EFFECT: _PLACED | {"origin_partition": (0, 1 << 15), "origin_offset": (0, MOST_OFFSET),
+    DELIVERY: _PLACED,
+    EFFECT: _PLACED | {"origin_partition": (0, 1 << 15), "origin_offset": (0, MOST_OFFSET),
                               "seq": (0, MOST_OFFSET), "origin_seq": (0, MOST_OFFSET)},
 }  # fmt: skip
 
@@ -35,7 +36,7 @@ def need_sound(path: Path, first: int, rows: Rows) -> Rows:
     """Return the same rows; raise an error that names the first row that no run can have written."""
     for name, (low, high) in _RANGES[rows.dtype].items():
         _need(path, first, rows, name, (rows[name] < low) | (rows[name] > high))
-    if rows.dtype == journal.DELIVERY:
+    if rows.dtype == DELIVERY:
         # A record that is not intact, or not of this run, may contain any numbers.
         intact = rows["flags"] & (BAD_PAYLOAD | FOREIGN_RUN) == 0
         _need(path, first, rows, "seq", intact & ((rows["seq"] < 0) | (rows["seq"] > MOST_OFFSET)))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import LedgerError, UsageError
-from harness.ledger.value_checks import dump_json, parse_json
+from harness.ledger.json_text import dump_json, parse_json
 
 MOST_JSON = 1 << 28  # bytes of a JSON file; results of the largest runs have some megabytes
 
@@ -45,6 +45,11 @@ class RunDir:
     @property
     def manifest(self) -> Path:
         return self.path / "manifest.json"
+
+    @property
+    def scenario(self) -> Path:
+        """The scenario as data: `./onceproof replay` runs it again."""
+        return self.path / "scenario.json"
 
     @property
     def ledger(self) -> Path:

@@ -121,14 +121,14 @@ def cores() -> Answer:
     return yes(f"{usable}") if usable >= 2 else no(f"{usable}, 2 are needed for the promised times")
 
 
-def disk(folder: Path) -> Answer:
+def disk(folder: Path, needed_gib: float = DISK_NEEDED_GIB) -> Answer:
     """Look at the free space where `folder` is or would be, and whether it is writable."""
     there = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.is_dir())
     if not os.access(there, os.W_OK):
         return no(f"{there} cannot be written")
     gib = shutil.disk_usage(there).free / 2**30
     reason = f"{gib:.1f} GiB free in {folder.absolute()}"
-    return yes(reason) if gib >= DISK_NEEDED_GIB else no(f"{reason}, {DISK_NEEDED_GIB:.0f} are needed")
+    return yes(reason) if gib >= needed_gib else no(f"{reason}, {needed_gib:.0f} are needed")
 
 
 def _has_capability(number: int) -> bool:

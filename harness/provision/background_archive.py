@@ -49,7 +49,8 @@ class Making:
         try:
             if self.process.poll() is None:
                 self.progress(
-                    f"making a class archive for Spark, once: waiting up to {limit_s:.0f} s; Ctrl-C skips that"
+                    f"the results are complete; waiting up to {limit_s:.0f} s for a class archive for Spark, which is "
+                    "made once; Ctrl-C skips that"
                 )
                 wait_until(lambda: self.process.poll() is not None, limit_s, "a class archive for Spark")
         except (WaitTimeout, KeyboardInterrupt):
@@ -65,11 +66,11 @@ class Making:
             child_process.end(self.process)
 
 
-def make_in_background(progress: Progress) -> Making | None:
+def make_in_background(progress: Progress, memory_needed_mib: int = MEMORY_NEEDED_MIB) -> Making | None:
     """Start making a missing archive; return None if it exists, or if `progress` got the reason why not."""
     if spark_archive.find_spark_archive() is not None:
         return None
-    if reason := spark_archive.obstacle() or _little_memory():
+    if reason := spark_archive.obstacle() or _little_memory(memory_needed_mib):
         progress(without(reason))
         return None
     try:
@@ -102,11 +103,11 @@ def yield_to_others(pid: int | None = None) -> None:
         Path(f"/proc/{pid or 'self'}/autogroup").write_text(str(_LOWEST), encoding="ascii")
 
 
-def _little_memory() -> str | None:
+def _little_memory(needed_mib: int) -> str | None:
     with suppress(OSError, ValueError, IndexError):
         for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-            if line.startswith("MemAvailable:") and (mib := int(line.split()[1]) >> 10) < MEMORY_NEEDED_MIB:
-                return f"{mib} MiB of memory available, {MEMORY_NEEDED_MIB} are needed to make one next to a cluster"
+            if line.startswith("MemAvailable:") and (mib := int(line.split()[1]) >> 10) < needed_mib:
+                return f"{mib} MiB of memory available, {needed_mib} are needed to make one next to a cluster"
     return None
 
 

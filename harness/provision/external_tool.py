@@ -22,6 +22,10 @@ _CHATTER = re.compile(
 )
 
 
+class ToolTimeout(SetupError):
+    """A tool took longer than its limit: a busy machine or a slow network, so a later attempt may succeed."""
+
+
 def run(
     command: Sequence[str | Path],
     *,
@@ -32,6 +36,8 @@ def run(
     outlives_us: bool = False,
 ) -> None:
     """Run `command` to its end and append its output to the log; raise SetupError with the last line if it fails.
+
+    Raises ToolTimeout if it has not ended after `timeout_s`.
 
     The tool ends with the thread that started it, so that a killed set-up stops writing, unless
     it `outlives_us` because interrupting it would do harm.
@@ -53,7 +59,7 @@ def run(
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
-            raise SetupError(
+            raise ToolTimeout(
                 f"{Path(words[0]).name} took longer than {timeout_s:.0f} s (log: {path})"
             ) from error
         except OSError as error:
@@ -62,8 +68,11 @@ def run(
         raise SetupError(f"{Path(words[0]).name}: {last_words(path)} (log: {path})")
 
 
-def output(command: Sequence[str | Path], *, timeout_s: float = 10.0) -> str | None:
-    """Return the output of a quick command, both streams; None if it cannot be run, fails or times out."""
+def output(command: Sequence[str | Path], *, timeout_s: float = 10.0, must_end: bool = False) -> str | None:
+    """Return the output of a quick command, both streams; None if it cannot be run, fails or times out.
+
+    With `must_end` a time-out raises ToolTimeout.
+    """
     try:
         ended = subprocess.run(
             [str(word) for word in command],
@@ -75,7 +84,11 @@ def output(command: Sequence[str | Path], *, timeout_s: float = 10.0) -> str | N
             timeout=timeout_s,
             check=False,
         )
-    except (OSError, subprocess.TimeoutExpired):
+    except subprocess.TimeoutExpired as error:
+        if must_end:
+            raise ToolTimeout(f"{Path(command[0]).name} took longer than {timeout_s:.0f} s") from error
+        return None
+    except OSError:
         return None
     return ended.stdout.strip() if ended.returncode == 0 else None
 

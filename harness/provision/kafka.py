@@ -55,6 +55,21 @@ def kafka_tools(version: str = KAFKA_VERSION, progress: Progress = to_stderr) ->
     return provide("kafka-tools", version, build, whole=whole, progress=progress)
 
 
+def kafka_clients(version: str = KAFKA_VERSION, progress: Progress = to_stderr) -> Path:
+    """Return a folder with the Java client of this release and all that it needs."""
+    if version == KAFKA_VERSION and (libs := find_kafka_libs(version)) is not None:
+        return libs  # the client is among the jars of a broker
+    clients = Coordinates("org.apache.kafka", "kafka-clients", version)
+
+    def build(into: Path) -> None:
+        fetch_jars(f"Kafka {version} client", clients, into, progress=progress)
+
+    def whole(place: Path) -> bool:
+        return any(place.glob("kafka-clients-*.jar"))
+
+    return provide("kafka-clients", version, build, whole=whole, progress=progress)
+
+
 def find_kafka_libs(version: str = KAFKA_VERSION) -> Path | None:
     """Return the folder that `kafka_libs` would return without fetching anything, or None."""
     if os.environ.get("KAFKA_LIBS"):

@@ -22,6 +22,7 @@ from pathlib import Path
 
 from harness.errors import OnceproofError
 from harness.provision import external_tool
+from harness.provision.external_tool import ToolTimeout
 from harness.provision.java import find_java, java_version
 from harness.runtime.cache import Progress, place_of, provide, silent, timed, to_stderr
 
@@ -48,7 +49,7 @@ class SparkArchive:
 def spark_archive(progress: Progress = to_stderr, *, again: bool = False) -> SparkArchive | None:
     """Return the archive; make it if it is missing, in half a minute. None if that fails; sessions work without.
 
-    A failure is recorded and not retried, unless `again` is set.
+    A failure is recorded and not retried, unless `again` is set. A time-out is not recorded: the machine was busy.
     """
     java = find_java()
     if java is None:
@@ -57,7 +58,10 @@ def spark_archive(progress: Progress = to_stderr, *, again: bool = False) -> Spa
     _forget_older(name)
     if again:
         (place_of(NAME, name) / FAILED).unlink(missing_ok=True)
-    provide(NAME, name, lambda into: _train(into, java, progress), whole=_tried, progress=silent)
+    try:
+        provide(NAME, name, lambda into: _train(into, java, progress), whole=_tried, progress=silent)
+    except ToolTimeout as error:
+        progress(f"no class archive for Spark, the next start tries again: {error}")
     return find_spark_archive()
 
 
@@ -119,13 +123,17 @@ def compile_packages(progress: Progress = to_stderr) -> bool:
 
 
 def launcher_options(java: Path) -> tuple[str, ...]:
-    """Return the options that Spark's launcher adds to the command line of a driver's JVM, by running the launcher."""
+    """Return the options that Spark's launcher adds to the command line of a driver's JVM, by running the launcher.
+
+    Raises ToolTimeout.
+    """
     home = _jars().parent
     answer = external_tool.output(
         ["env", f"SPARK_HOME={home}", "SPARK_SCALA_VERSION=2.13", f"JAVA_HOME={java.parent.parent}", java, "-cp",
          f"{home / 'jars'}/*", "org.apache.spark.launcher.Main", "org.apache.spark.deploy.SparkSubmit",
          "pyspark-shell"],
         timeout_s=LAUNCHER_LIMIT_S,
+        must_end=True,
     )  # fmt: skip
     words = (answer or "").strip("\0\n").split("\0")
     try:
@@ -137,7 +145,10 @@ def launcher_options(java: Path) -> tuple[str, ...]:
 
 
 def _train(into: Path, java: Path, progress: Progress) -> None:
-    """Run a session that writes the archive. A failure is recorded, so that not every command retries."""
+    """Run a session that writes the archive. A failure is recorded, so that not every command retries.
+
+    Raises ToolTimeout, which is not recorded.
+    """
     options = launcher_options(java)
     command = {"classpath": classpath(), "options": options, "jars": str(_jars())}
     (into / COMMAND).write_text(json.dumps(command, indent=1) + "\n", encoding="utf-8")
@@ -151,6 +162,8 @@ def _train(into: Path, java: Path, progress: Progress) -> None:
                 env={"JAVA_HOME": str(java.parent.parent), "PYTHONPATH": with_harness()},
                 timeout_s=TRAINING_LIMIT_S,
             )
+    except ToolTimeout:
+        raise
     except OnceproofError as error:
         (into / FAILED).write_text(f"{error}\n", encoding="utf-8")
         (into / CLASSES).unlink(missing_ok=True)
@@ -173,19 +186,25 @@ def _key(java: Path) -> str:
 
 
 def _forget_older(name: str) -> None:
-    """Remove archives for earlier jars in the same folder, as each takes 200 MB."""
+    """Remove archives for earlier jars in the same folder and for jars that are gone, as each takes 200 MB.
+
+    An archive that was being made for jars that are gone is removed too: no later start would make it.
+    """
     for folder in _siblings(name):
         try:
             jars = json.loads((folder / COMMAND).read_text(encoding="utf-8")).get("jars")
         except (OSError, ValueError, AttributeError):
             continue
-        if jars == str(_jars()) or not Path(str(jars)).is_dir():
+        earlier = jars == str(_jars()) and not folder.name.startswith(".")  # else another start is making it
+        if earlier or not Path(str(jars)).is_dir():
             shutil.rmtree(folder, ignore_errors=True)
 
 
 def _siblings(name: str) -> Sequence[Path]:
     root = place_of(NAME, name).parent
-    return [f for f in root.glob("pyspark-*") if f.name != name] if root.is_dir() else []
+    if not root.is_dir():
+        return []
+    return [f for f in (*root.glob("pyspark-*"), *root.glob(".pyspark-*.building")) if f.name != name]
 
 
 def _jars() -> Path:

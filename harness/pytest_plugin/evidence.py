@@ -58,7 +58,7 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
 
 
 def refuse_skip(item: pytest.Item, report: pytest.TestReport) -> None:
-    """With --onceproof-require, turn the skip of a test of onceproof into a failure."""
+    """Turn the skip of a test of onceproof into a failure if --onceproof-require is set."""
     if not report.skipped or hasattr(report, "wasxfail") or not settings.value(item.config, "require"):
         return
     if item.get_closest_marker("onceproof") is None:

@@ -19,7 +19,8 @@ def write(reports: Iterable[pytest.TestReport]) -> Iterator[str]:
 
     Does nothing outside GitHub Actions, or without a test of onceproof.
     """
-    ours = [report for report in reports if "onceproof" in report.keywords]
+    # A file that could not be collected has a report without keywords.
+    ours = [report for report in reports if "onceproof" in getattr(report, "keywords", ())]
     if not ours or not os.environ.get("GITHUB_ACTIONS"):
         return
     yield from (annotation(report) for report in ours if report.failed)

@@ -14,7 +14,7 @@ import pytest
 
 from harness import __version__
 from harness.errors import OnceproofError
-from harness.pytest_plugin import evidence, github, parallel, sessions, settings
+from harness.pytest_plugin import claims, evidence, github, parallel, sessions, settings
 
 if TYPE_CHECKING:
     from harness.campaign import Campaign, Execute
@@ -39,6 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
     except OnceproofError as error:
         raise pytest.UsageError(str(error)) from error
     config.addinivalue_line("markers", _MARKER)
+    config.addinivalue_line("markers", claims.MARKER)
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
@@ -62,13 +63,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Remember the tests that are left: they decide how the brokers of the shared cluster are started."""
+    claims.check(session.items, session.config)
     session.config.stash[TESTS] = session.items
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     evidence.refuse_skip(item, report)
+    claims.answer(item, call, report)
     evidence.attach(item, report)
     return report
 
@@ -76,6 +81,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     outcomes = ("passed", "failed", "error", "skipped", "xfailed", "xpassed")
     reports = [report for outcome in outcomes for report in terminalreporter.stats.get(outcome, ())]
+    if lines := list(claims.summary(reports, terminalreporter.config)):
+        terminalreporter.section("claims")
+        terminalreporter.write("".join(f"{line}\n" for line in lines))
     for line in github.write(reports):
         terminalreporter.write_line(line)
 

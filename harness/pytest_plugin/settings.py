@@ -24,6 +24,10 @@ SESSION_OPTIONS: Mapping[str, Mapping[str, Any]] = {
         "help": "seed of everything random in a run (default: that of the scenario)",
     },
     "keep": {"choices": KEEP, "help": KEEP_HELP},
+    "claims": {
+        "metavar": "FILE",
+        "help": "file for the answers of tests marked `claim`: a page (.html) or data (.json)",
+    },
 }
 REQUIRE: Mapping[str, Any] = {
     "action": "store_true",
@@ -31,7 +35,7 @@ REQUIRE: Mapping[str, Any] = {
 }
 OPTIONS: Mapping[str, Mapping[str, Any]] = {**CLUSTER_OPTIONS, **SESSION_OPTIONS, "require": REQUIRE}
 _DEFAULTS = {"runs": "runs", "keep": KEEP[0], "require": False}
-_PATHS = ("runs", "client_config", "powers")  # relative to the file that names them
+_PATHS = ("runs", "claims", "client_config", "powers")  # relative to the file that names them
 
 
 def flag(name: str, prefix: str = PREFIX) -> str:

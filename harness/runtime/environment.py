@@ -58,7 +58,7 @@ def untried_python() -> str | None:
     """Return a note if this Python is newer than the tested ones, else None."""
     if sys.version_info[:2] <= NEWEST_PYTHON:
         return None
-    return f"newer than {_dotted(NEWEST_PYTHON)}, the newest that was tried"
+    return f"newer than {_dotted(NEWEST_PYTHON)}, the newest tested version"
 
 
 def _dotted(numbers: tuple[int, ...]) -> str:

@@ -7,9 +7,14 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
+from typing import TYPE_CHECKING
 
-from harness.contracts import POWERS, Cluster, Killable, Lane
+from harness import registry
+from harness.contracts import POWERS, Cluster, ClusterKind, Killable, Lane
 from harness.testing import powers
+
+if TYPE_CHECKING:
+    from harness.cluster_options import Choice
 
 Check = Callable[..., None]  # of a cluster, a node, and the seconds that an effect may take
 
@@ -36,7 +41,25 @@ def check_started(cluster: Cluster) -> None:
     assert registered, "brokers are registered"
     assert set(registered) <= set(names), f"{registered} are nodes: {names}"
     assert cluster.view().active_controller() in names
-    json.dumps(cluster.describe())
+    described = cluster.describe()
+    assert described.kind in registry.names("cluster"), f"{described.kind} is a value of --cluster"
+    assert list(described.steps_s)[-1:] == ["ready"], (
+        f"steps of a start end with `ready`: {described.steps_s}"
+    )
+    assert all(seconds >= 0 for seconds in described.steps_s.values())
+    json.dumps(described.as_data())
+
+
+def check_kind(name: str, choice: Choice, folder: Path) -> None:
+    """Check that a kind makes a cluster from the user's options, and that nothing of it runs or is on disk yet."""
+    kind: ClusterKind = registry.load("cluster", name)
+    cluster = kind.chosen(choice, folder)
+    described = cluster.describe()
+    assert described.kind == name
+    assert not described.steps_s, "it is not started"
+    assert not list(cluster.nodes())
+    assert not folder.exists()
+    json.dumps(described.as_data())
 
 
 def checks_of_powers() -> Mapping[type, Check]:

@@ -25,6 +25,7 @@ def mounts_of(folder: Path) -> list[str]:
     return [line for line in lines if str(folder) in line]
 
 
-def control_groups() -> set[str]:
-    """Return the control groups of onceproof, of any hierarchy."""
-    return {str(path) for path in Path("/sys/fs/cgroup").glob("**/onceproof*") if path.is_dir()}
+def control_groups(owner: int) -> set[str]:
+    """Return the control groups, of any hierarchy, that the process with this pid made: others may be in use."""
+    found = Path("/sys/fs/cgroup").glob(f"**/onceproof-{owner}-*")
+    return {str(path) for path in found if path.is_dir()}

@@ -28,8 +28,10 @@ class Moment(StrEnum):
     MIDWAY_TO_ABORT = "midway_to_abort"
     BEFORE_COMMIT = "before_commit"  # it will be asked for next
     BEFORE_ABORT = "before_abort"
+    AFTER_ABORT = "after_abort"  # answered; the next transaction has not begun
     # In a member of a group:
     BEFORE_WORK = "before_work"  # it was given records, and has not worked on them yet
+    AFTER_WORK = "after_work"  # it has worked on records, and has not committed them yet
 
 
 OF_EVERY_COMMIT = (
@@ -84,10 +86,15 @@ class Moments:
 
         If it is waiting at another moment, it resumes only after this request is in place.
         """
+        # Without a request the worker cannot come to a stop, so whether it waits is decided before the new request. If that
+        # were asked afterwards, a worker that comes to the moment at once would be released again, and the request lost.
+        Path(self._asked).unlink(missing_ok=True)
+        waits_elsewhere = self.reached()
         draft = Path(self._asked + ".part")
         draft.write_text(moment, encoding="ascii")
         draft.replace(self._asked)
-        Path(self._reached).unlink(missing_ok=True)
+        if waits_elsewhere:
+            Path(self._reached).unlink(missing_ok=True)
 
     def reached(self) -> bool:
         return Path(self._reached).exists()

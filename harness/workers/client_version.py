@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping
 
-from harness.ledger.journal import read_events
+from harness.ledger.reading import read_events
 from harness.ledger.rundir import RunDir
 from harness.provision.client import client_overlay
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.contracts import Counters
-from harness.ledger.journal import read_deliveries
+from harness.ledger.reading import read_deliveries
 
 _LAYOUT = struct.Struct("<6q")
 _CLOCK = struct.Struct("<2d")  # behind the counters

@@ -21,10 +21,10 @@ from harness.ledger.journal import EventLog
 from harness.ledger.message import run_number
 from harness.ledger.rundir import RunDir
 from harness.scenario import Scenario
-from harness.workers.pool import Worker
 from harness.workers.roles.observer import ObserverRoleSpec
 from harness.workers.skewed_worker import ClockedWorker, workers_with_clocks
 from harness.workers.standby import Standby
+from harness.workers.worker import Worker
 
 LONGEST_TOPIC = 249  # the limit of brokers
 

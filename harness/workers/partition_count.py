@@ -15,8 +15,9 @@ ASK_LIMIT_S = 5.0
 class PartitionCount:
     """The number of partitions, asked for in a separate thread, since an answer may be slow during a fault."""
 
-    def __init__(self, at_first: int) -> None:
+    def __init__(self, at_first: int, *, ask_every_s: float = ASK_EVERY_S) -> None:
         self.count = at_first
+        self._ask_every_s = ask_every_s
 
     def follow(self, producer: Counting) -> None:
         """Ask repeatedly, as long as the producer is in use."""
@@ -27,4 +28,4 @@ class PartitionCount:
         while (producer := found()) is not None:
             self.count = max(self.count, producer.partitions(ASK_LIMIT_S))
             del producer  # this reference would keep it in use forever
-            time.sleep(ASK_EVERY_S)
+            time.sleep(self._ask_every_s)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import random
 import time
+from collections import deque
 
 import numpy as np
 import numpy.typing as npt
 
-from harness.contracts import Client, Counters, Counting, Producer, ProducerSpec, SenderSpec
+from harness.contracts import Client, Counters, Counting, Outcome, Producer, ProducerSpec, SenderSpec
 from harness.kafka.client_settings import promised
 from harness.ledger.journal import AttemptJournal, Ledger
 from harness.ledger.message import ABORT_INTENDED, Builder, Message, fields_of
@@ -29,6 +30,8 @@ class Session:
         self._random = random.Random(f"{spec.seed}/{incarnation}")
         self._builder = Builder(spec.run, self.number, spec.payload_bytes)
         self._next_seq = 0
+        self._sent: list[tuple[int, int]] = []  # key and partition by number, if messages are sent again
+        self._unknown: deque[int] = deque()  # numbers of the messages to send again
         self._next_partition = spec.number
         self._partitions = PartitionCount(spec.partitions)
         self._ledger = ledger
@@ -86,9 +89,23 @@ class Session:
             keys = [-1] * count
             self._next_partition += 1
             partitions = [self._next_partition % self._partitions.count] * count
+        if self._spec.sends_again:
+            keys, partitions = self._with_unknown(keys, partitions)
         first, self._next_seq = self._next_seq, self._next_seq + count
-        now_ms = time.time_ns() // 1_000_000
+        now_ms = time.time_ns() // 1_000_000 - int(self._spec.age_s * 1000)
         return self._builder.build(first, keys, partitions, now_ms, txn, abort_intended, topics)
+
+    def _with_unknown(self, keys: list[int], partitions: list[int]) -> tuple[list[int], list[int]]:
+        """Return the keys and partitions with those of messages of unknown outcome in front, as far as they fit."""
+        again = [self._sent[self._unknown.popleft()] for _ in range(min(len(keys), len(self._unknown)))]
+        all_of_them = [*again, *list(zip(keys, partitions, strict=True))[len(again) :]]
+        self._sent += all_of_them
+        return [key for key, _ in all_of_them], [partition for _, partition in all_of_them]
+
+    def _outcome(self, seq: int, outcome: int, partition: int, offset: int, error: int) -> None:
+        self.journal.outcome(seq, outcome, partition, offset, error)
+        if outcome == Outcome.UNKNOWN:
+            self._unknown.append(seq)
 
     def effects(
         self, inputs: npt.NDArray[np.void], transform: Transform, txn: int = 0, abort_intended: bool = False
@@ -108,7 +125,8 @@ class Session:
         self.journal.attempts(
             messages[0].seq, said["key"], said["partition"], said["txn"], said["flags"] & ABORT_INTENDED, said["topic"]
         )  # fmt: skip
-        outcome, send = self.journal.outcome, producer.send
+        outcome = self._outcome if self._spec.sends_again else self.journal.outcome
+        send = producer.send
         for message in messages:
             send(message, outcome)
 

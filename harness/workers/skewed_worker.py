@@ -14,18 +14,25 @@ from harness.ledger.journal import EventLog
 from harness.ledger.rundir import RunDir
 from harness.machine import fake_clock
 from harness.schedule import Schedule
-from harness.workers.pool import Worker
+from harness.workers.worker import Worker
 
-_SHOWN_WITHIN_S = 5.0  # the process shows its clock several times a second
+SHOWN_WITHIN_S = 5.0  # the process shows its clock several times a second
 
 
 class ClockedWorker(Worker):
     """A worker whose wall clock is wrong. The ledger uses the monotonic clock, which stays right."""
 
     def __init__(
-        self, spec: WorkerSpec, run: RunDir, events: EventLog, security: Mapping[str, Any] = {}
+        self,
+        spec: WorkerSpec,
+        run: RunDir,
+        events: EventLog,
+        security: Mapping[str, Any] = {},
+        *,
+        shown_within_s: float = SHOWN_WITHIN_S,
     ) -> None:
         super().__init__(replace(spec, fake_clock=True), run, events, security)
+        self._shown_within_s = shown_within_s
         self._clock = fake_clock.Clock(run.logs / f"{self.name}.clock")
 
     def start(self) -> None:
@@ -47,9 +54,9 @@ class ClockedWorker(Worker):
         """Return the offset of the clock that the process shows on its board."""
         shown = self.board.read_clock()
         age_s = time.monotonic() - shown.at_s
-        if not self.running() or age_s > _SHOWN_WITHIN_S:
+        if not self.running() or age_s > self._shown_within_s:
             raise ClusterError(
-                f"{self.name} does not report its clock: it has ended, or was silent for {_SHOWN_WITHIN_S:g} s"
+                f"{self.name} does not report its clock: it has ended, or was silent for {self._shown_within_s:g} s"
             )
         return shown.wall_minus_monotonic_s - fake_clock.wall_minus_monotonic_s()
 

@@ -63,7 +63,9 @@ class ProduceConsume:
                 "payload_bytes": settings.payload_bytes,
                 "keys": settings.keys,
                 "seed": scenario.seed * 1000 + number,
-                "producer": settings.options(),
+                "producer": settings.options_of(number + 1),
+                "age_s": settings.age_s,
+                "sends_again": settings.sends_again,
             }
             for number in range(settings.keyed + settings.keyless)
         ]

@@ -38,6 +38,7 @@ class TransactionalProduce(ProduceConsume):
                 spread_s=settings.spread_s,
                 timed_out_share=settings.timed_out_share,
                 give_up_s=timeout_s + COORDINATOR_LOOKS_EVERY_S + 2.0,
+                id_per_session=settings.id_per_session,
             )
             for each in self.transactional_producers()
         ]

@@ -1,6 +1,6 @@
 """The matrix: modes as rows and faults as columns, transposed if there are many faults.
 
-Controls are in a separate table, because VIOLATED is good news there. If runs differ in the version of brokers or clients,
+Controls are in a separate table, because VIOLATED is good news there. Runs of hazards are in the section about hazards. If runs differ in the version of brokers or clients,
 each pair of versions has its own rows.
 """
 
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reports import words
+from reports.hazard_runs import belongs_to_hazard
 from reports.headline import BAD_NEWS
 from reports.model import VIOLATED, Report, RunReport, Standing
 
@@ -54,7 +55,7 @@ class Cell:
 
 
 def section(report: Report) -> dict[str, Any]:
-    placed = list(enumerate(report.runs, 1))
+    placed = [each for each in enumerate(report.runs, 1) if not belongs_to_hazard(each[1])]
     promises = [(place, run) for place, run in placed if not run.control]
     modes = _ordered((run.mode for _, run in promises), words.MODES)
     faults = _ordered((run.fault for _, run in promises), ("none",))

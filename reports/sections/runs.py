@@ -42,13 +42,19 @@ def section(report: Report) -> dict[str, Any]:
                 "gaps": texts(run.coverage, "gaps"),
                 "errors": texts(run.coverage, "errors"),
                 "notes": texts(run.coverage, "notes"),
-                "settings": [row for row in words.flat(run.settings) if row[1] != words.NOTHING],
+                "settings": _settings(run),
                 "chart": _embedded(run),
             }
             for place, run in enumerate(report.runs, 1)
         ],
         "standings": [(s.value, sum(r.standing is s for r in report.runs)) for s in Standing],
     }
+
+
+def _settings(run: RunReport) -> list[tuple[str, str]]:
+    """Return the settings that are set. The texts about a hazard are in the section about hazards."""
+    settings = {name: value for name, value in run.settings.items() if name != "about"}
+    return [row for row in words.flat(settings) if row[1] != words.NOTHING]
 
 
 def spark(run: RunReport, width: int = 120, height: int = 26, points: int = 80) -> dict[str, Any] | None:

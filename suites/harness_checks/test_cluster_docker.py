@@ -73,7 +73,7 @@ def engine_is_possible() -> None:
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with DockerCluster(tmp_path_factory.mktemp("docker") / "cluster", combined=True) as started:
         facts = started.describe()
-        print(f"\nready after {facts['steps_s']['ready']} s, {facts['rss_mb']} MB, {facts['engine']}")
+        print(f"\nready after {facts.steps_s['ready']} s, {facts.more['rss_mb']} MB, {facts.more['engine']}")
         yield started
 
 
@@ -114,8 +114,8 @@ def test_passes_the_check_of_its_contract(
     cluster = DockerCluster(tmp_path / "cluster", brokers=2, controllers=1, options=Options(byteman=True))
     with cluster:
         facts = cluster.describe()
-        record_property("steps_s", facts["steps_s"])
-        record_property("rss_mb", facts["rss_mb"])
+        record_property("steps_s", facts.steps_s)
+        record_property("rss_mb", facts.more["rss_mb"])
         node = cluster.nodes()[0]
         assert isinstance(node, Severable)
         kinds = {link.source for link in node.links()}
@@ -130,7 +130,7 @@ def test_passes_the_check_of_its_contract(
 def test_three_nodes_pass_the_check_of_their_contract(tmp_path: Path, combined: bool) -> None:
     with DockerCluster(tmp_path / "cluster", combined=combined, options=Options(byteman=True)) as cluster:
         facts = cluster.describe()
-        print(f"\nready after {facts['steps_s']['ready']} s, {facts['rss_mb']} MB")
+        print(f"\nready after {facts.steps_s['ready']} s, {facts.more['rss_mb']} MB")
         check_cluster(cluster, tmp_path / "logs")
 
 
@@ -157,7 +157,7 @@ def test_an_image_with_the_official_layout_works(tmp_path: Path) -> None:
     try:
         with DockerCluster(tmp_path / "cluster", brokers=1, combined=True, image=name) as cluster:
             check_started(cluster)
-            assert cluster.describe()["images"]["kafka"] == name
+            assert cluster.describe().more["images"]["kafka"] == name
             assert cluster.view().produce_round_trip_ms("broker-1") > 0
             check_stop(cluster, tmp_path / "logs")
         assert not client.volumes.list(), "volumes of an image go with its containers"

@@ -20,9 +20,9 @@ from harness.campaign import Campaign
 from harness.clusters.existing import ExistingCluster
 from harness.contracts import Killable, Mode, Pausable, Stoppable, TopicSettings, Verdict
 from harness.errors import UsageError
-from harness.execute import RunArena
 from harness.kafka import connection
 from harness.kafka.admin import Administrator
+from harness.running.arena import RunArena
 from harness.testing.check_cluster import check_cluster
 from harness.waiting import wait_until
 from suites.scenarios.fault_cases import scenarios
@@ -139,7 +139,7 @@ def test_passes_the_check_of_its_contract(there: Standing, tmp_path: Path) -> No
             assert isinstance(node, Killable)
             assert isinstance(node, Stoppable)
             assert isinstance(node, Pausable)
-        print(f"\nready after {cluster.describe()['steps_s']}")
+        print(f"\nready after {cluster.describe().steps_s}")
         check_cluster(cluster, tmp_path / "logs")
     finally:
         cluster.stop()

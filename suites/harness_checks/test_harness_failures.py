@@ -22,10 +22,11 @@ from harness.assessment import assess
 from harness.campaign import Campaign, Result
 from harness.contracts import Cluster, Lane, Mode, Verdict
 from harness.errors import LedgerError, OnceproofError
-from harness.execute import STEPS
-from harness.ledger.journal import DELIVERY, REGION_BYTES
+from harness.ledger.journal import REGION_BYTES
+from harness.ledger.rows import DELIVERY
 from harness.ledger.rundir import RunDir
 from harness.reconcile.spark.session import spark
+from harness.running.steps import STEPS
 from harness.scenario import Scenario
 from harness.testing.small_disk import mounted_small_disk
 from suites.harness_checks.harness_failures import (

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.ledger.journal import read_events
+from harness.ledger.reading import read_events
 from harness.processes import child_process
 from harness.runtime.cache import cache_dir
 from harness.testing.leftovers import control_groups, mounts_of, processes_of
@@ -138,14 +138,14 @@ def test_a_paused_broker_is_resumed_before_the_process_ends(  # TRUST R2
 def test_an_interrupted_prove_stops_its_local_cluster(
     tmp_path: Path, fault: str, number: int
 ) -> None:  # TRUST R2
-    groups, runs = control_groups(), tmp_path / "runs"
+    runs = tmp_path / "runs"
     with proving(fault, runs, "--combined") as process:
         code, errors = send(process, (number, number))
     assert code == 130, errors
     assert steps(runs) == ["open", "bite", "heal"], "undone without an error"
     assert processes_of(tmp_path) == []
     assert mounts_of(tmp_path) == []
-    assert control_groups() <= groups
+    assert control_groups(process.pid) == set()
     assert not list(runs.glob(".clusters/*/*/data"))
 
 

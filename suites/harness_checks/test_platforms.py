@@ -46,7 +46,7 @@ from pathlib import Path
 from harness.clusters.local import LocalCluster
 from harness.reconcile.spark import session
 with LocalCluster(Path(sys.argv[1]), brokers=1, controllers=1, combined=True) as cluster:
-    print(cluster.describe()["java_version"], len(cluster.view().registered_brokers()))
+    print(cluster.describe().more["java_version"], len(cluster.view().registered_brokers()))
 spark = session.spark()
 print(spark._jvm.java.lang.System.getProperty("java.version"), spark.range(3).count())
 """

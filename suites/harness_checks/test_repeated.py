@@ -21,30 +21,27 @@ import pytest
 from faults.pause import Pause
 from harness.campaign import Campaign, Result
 from harness.clusters.base.options import Options
-from harness.clusters.disk.mount import trouble
-from harness.contracts import Cluster, Mode, PowerLosable, Verdict
+from harness.contracts import Cluster, Mode, Verdict
 from harness.injector import why_not_applicable
 from harness.ledger.rundir import write_json
 from harness.processes import child_process
 from harness.scenario import Scenario
 from harness.schedule import once
 from harness.targets import leader_of
-from suites.scenarios import fault_cases, groups, hazards, late_ends, matrix, pipelines
+from suites.scenarios import fault_cases, matrix
+from suites.support.hazard_clusters import FOUND, USUAL, HazardClusters
 from suites.support.sessions import started_campaign, started_cluster
 
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(24 * 3600)]
 
 TIMES = 3
 COUNT_FOR_EVER = "n = 0\nwhile True:\n    n += 1"
+COMMAND = "pytest suites/harness_checks/test_repeated.py -k {name}"
 PAUSE_LEADER = once(Pause(), on=leader_of(0), after_s=0.5, hold_s=1.5)
 
 CONTROLS: tuple[Scenario, ...] = (
-    *(hazard.control for hazard in hazards.found().values()),
     matrix.crossed(Mode.AT_MOST_ONCE, "kill-leader"),
-    *pipelines.WRONG,
-    *groups.WRONG_GROUPS,
-    *(late.uncured for late in late_ends.LATE),
-    *fault_cases.CONTROLS,
+    *(hazard.unsafe for hazard in FOUND.values() if hazard.unsafe),
 )
 SAFE: tuple[Scenario, ...] = tuple(
     Scenario(name=f"{mode}-{fault}", mode=mode, schedule=schedule)
@@ -57,32 +54,29 @@ Repeat = Callable[[Scenario], Sequence[Result]]
 
 @pytest.fixture(scope="module")
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    """A cluster; its disks can lose power only if a selected test needs that, since it costs processor time."""
-    can_lose_power = request.config.getoption("--cluster") in (None, "local") and trouble() is None
-    options = Options(fuse=can_lose_power and any(map(_loses_power, request.session.items)), byteman=True)
-    with started_cluster(request.config, options) as started:
+    with started_cluster(request.config, Options(byteman=True)) as started:
         yield started
-
-
-def _loses_power(item: pytest.Item) -> bool:
-    call = getattr(item, "callspec", None)
-    scenario = call.params.get("scenario") if call is not None else None
-    return isinstance(scenario, Scenario) and any(
-        window.fault.needs is PowerLosable for window in scenario.schedule
-    )
 
 
 @pytest.fixture(scope="module")
 def campaign(request: pytest.FixtureRequest, cluster: Cluster) -> Iterator[Campaign]:
-    with started_campaign(
-        request.config, cluster, "pytest suites/harness_checks/test_repeated.py -k {name}"
-    ) as begun:
+    with started_campaign(request.config, cluster, COMMAND) as begun:
         yield begun
 
 
 @pytest.fixture(scope="module")
-def busy(request: pytest.FixtureRequest, campaign: Campaign) -> Iterator[Sequence[int]]:
-    """Processes that count forever (--busy), started after the cluster; they die with this process."""
+def clusters(request: pytest.FixtureRequest) -> Iterator[HazardClusters]:
+    """Clusters for hazards that need another one than the usual."""
+    started = HazardClusters(request.config, COMMAND)
+    try:
+        yield started
+    finally:
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def busy(request: pytest.FixtureRequest) -> Iterator[Sequence[int]]:
+    """Processes that count forever (--busy); they die with this process."""
     with ExitStack() as undo:
         pids = []
         for _ in range(request.config.getoption("--busy")):
@@ -143,18 +137,26 @@ def _also(result: Result) -> Counter[str]:
 
 
 @pytest.fixture
-def repeat(
-    request: pytest.FixtureRequest, cluster: Cluster, campaign: Campaign, busy: Sequence[int]
-) -> Repeat:
-    """Run a scenario --times times, each time with another seed."""
+def repeat(request: pytest.FixtureRequest, clusters: HazardClusters) -> Repeat:
+    """Run a scenario --times times, each time with another seed, on the cluster that its hazard needs."""
+
+    def started(scenario: Scenario) -> tuple[Cluster, Campaign]:
+        hazard = FOUND.get(scenario.hazard)
+        if hazard is not None and (needs := hazard.needs_of(scenario)) != USUAL:
+            return clusters.needed(needs)
+        return request.getfixturevalue("cluster"), request.getfixturevalue("campaign")
 
     def run(scenario: Scenario) -> Sequence[Result]:
-        if reason := why_not_applicable(scenario, cluster):
-            pytest.skip(reason)
         times = request.config.getoption("--times") or TIMES
         seed = request.config.getoption("--seed")
+        cluster, _ = started(scenario)
+        if reason := why_not_applicable(scenario, cluster):
+            pytest.skip(reason)
+        busy: Sequence[int] = request.getfixturevalue("busy")  # not sooner: the cluster starts without them
         began = time.monotonic()
-        waiting = [campaign.run(scenario.with_seed(seed * 1000 + number)) for number in range(times)]
+        waiting = [
+            started(scenario)[1].run(scenario.with_seed(seed * 1000 + number)) for number in range(times)
+        ]
         results = [each.result() for each in waiting]
         assert all(Path(f"/proc/{pid}").exists() for pid in busy), "a busy process has ended"
         print(f"\n{times} runs in {time.monotonic() - began:.0f} s")

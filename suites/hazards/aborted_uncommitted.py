@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from harness.contracts import Mode, Verdict
 from harness.scenario import ConsumerSettings, ProducerSettings, Scenario
-from suites.scenarios.hazards import Hazard, safe_way
+from suites.scenarios.hazards import Hazard, Kind, safe_way
 
-CONTROL = Scenario(
+UNSAFE = Scenario(
     name="control-aborted_uncommitted",
     mode=Mode.EXACTLY_ONCE,  # judged as read_committed, but the readers are configured otherwise
     expected=Verdict.VIOLATED,
@@ -23,7 +23,12 @@ CONTROL = Scenario(
     consumers=ConsumerSettings(extra={"isolation.level": "read_uncommitted"}),
 )
 hazard = Hazard(
+    title="Readers with read_uncommitted read records of aborted transactions",
+    kind=Kind.TRANSACTIONS,
+    at_risk="consumers with isolation.level=read_uncommitted, the default of the Java client (librdkafka's is read_committed)",
+    cure="Set isolation.level=read_committed in every consumer of transactional data.",
+    sources=("KIP-98",),
     place_in_prove=4,
-    control=CONTROL,
-    safe=safe_way(CONTROL, "aborted_committed", consumers=ConsumerSettings()),
+    unsafe=UNSAFE,
+    safe=safe_way(UNSAFE, consumers=ConsumerSettings()),
 )

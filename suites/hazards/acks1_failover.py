@@ -8,9 +8,9 @@ from harness.contracts import Mode, Verdict
 from harness.scenario import ProducerSettings, Scenario
 from harness.schedule import once, overlapping
 from harness.targets import leader_of
-from suites.scenarios.hazards import Hazard, safe_way
+from suites.scenarios.hazards import Hazard, Kind, safe_way
 
-CONTROL = Scenario(
+UNSAFE = Scenario(
     name="control-acks1_failover",
     mode=Mode.AT_LEAST_ONCE,
     expected=Verdict.VIOLATED,
@@ -25,7 +25,13 @@ CONTROL = Scenario(
     producers=ProducerSettings(acks="1"),
 )
 hazard = Hazard(
+    title="acks=1 and a leader that dies before its followers have fetched",
+    kind=Kind.BROKER_DURABILITY,
+    at_risk="every producer with acks=1, the default of Java clients before 3.0",
+    cure="Use acks=all with min.insync.replicas=2 and a replication factor of 3.",
+    sources=("KIP-679",),
+    quick=True,
     place_in_prove=2,
-    control=CONTROL,
-    safe=safe_way(CONTROL, "acks_all_failover", producers=ProducerSettings()),
+    unsafe=UNSAFE,
+    safe=safe_way(UNSAFE, producers=ProducerSettings()),
 )

@@ -7,9 +7,9 @@ from harness.contracts import Mode, Verdict
 from harness.scenario import ProducerSettings, Scenario
 from harness.schedule import once
 from harness.targets import every_broker
-from suites.scenarios.hazards import Hazard, safe_way
+from suites.scenarios.hazards import Hazard, Kind, safe_way
 
-CONTROL = Scenario(
+UNSAFE = Scenario(
     name="control-retry_duplicates",
     mode=Mode.AT_LEAST_ONCE,
     judged_as=Mode.EXACTLY_ONCE,
@@ -22,7 +22,13 @@ CONTROL = Scenario(
     producers=ProducerSettings(request_timeout_ms=1000, extra={"request.timeout.ms": 1000}),
 )
 hazard = Hazard(
+    title="Lost answers make a producer without idempotence send records twice",
+    kind=Kind.PRODUCER_RETRIES,
+    at_risk="producers without idempotence that retry: librdkafka's default, and Java clients before 3.0",
+    cure="Set enable.idempotence=true.",
+    sources=("KIP-98", "KIP-679"),
+    quick=True,
     place_in_prove=3,
-    control=CONTROL,
-    safe=safe_way(CONTROL, "idempotent_retry", mode=Mode.IDEMPOTENT, judged_as=None),
+    unsafe=UNSAFE,
+    safe=safe_way(UNSAFE, mode=Mode.IDEMPOTENT, judged_as=None),
 )

@@ -13,7 +13,7 @@ import pytest
 from harness.campaign import Campaign, Result
 from harness.contracts import Cluster, Outcome, Verdict
 from harness.injector import why_not_applicable
-from harness.ledger.journal import read_events
+from harness.ledger.reading import read_events
 from harness.scenario import Scenario
 from suites.scenarios.late_ends import LATE, RANDOM, WITHOUT_HOLD, Late
 from suites.support.sessions import started_campaign, started_cluster
@@ -68,7 +68,7 @@ def repeat(
 
 
 @pytest.mark.control
-@pytest.mark.parametrize("late", LATE, ids=lambda late: late.name)
+@pytest.mark.parametrize("late", LATE, ids=lambda late: late.uncured.name)
 def test_a_late_end_breaks_the_next_transaction_and_nobody_is_told(repeat: Repeat, late: Late) -> None:
     results = repeat(late.uncured)
     assert [result.as_expected for result in results] == [True] * TIMES, explained(results)
@@ -92,7 +92,7 @@ def test_without_the_delay_the_promises_hold(repeat: Repeat, scenario: Scenario)
         assert transactions["aborted"] > 0
 
 
-@pytest.mark.parametrize("late", LATE, ids=lambda late: late.name)
+@pytest.mark.parametrize("late", LATE, ids=lambda late: late.cured.name)
 def test_a_new_producer_after_a_timed_out_end_is_the_cure(repeat: Repeat, late: Late) -> None:
     results = repeat(late.cured)
     assert [result.verdict for result in results] == [Verdict.HELD] * TIMES, explained(results)

@@ -22,8 +22,8 @@ from harness.kafka import lost_record_search
 from harness.kafka.batches import batches
 from harness.kafka.segments import records
 from harness.ledger import replica_events
-from harness.ledger.journal import read_events
 from harness.ledger.query import Journals, MessageIdentity
+from harness.ledger.reading import read_events
 from harness.provision import java, kafka_libs
 from harness.provision.kafka import kafka_tools
 from harness.schedule import once, overlapping
@@ -79,7 +79,7 @@ def test_a_leader_that_stays_down_still_has_the_lost_record(execute: Execute, wh
         once(SeverTheDoomed(shape="replication"), on=leader_of(0), after_s=0.5, hold_s=4.0),
         once(KillForGood(), on=leader_of(0), after_s=3.0, hold_s=1.5),
     )
-    result = execute(replace(acks1_failover.CONTROL, name="replicas-leader_stays_down", schedule=schedule))
+    result = execute(replace(acks1_failover.UNSAFE, name="replicas-leader_stays_down", schedule=schedule))
     assert result.as_expected, result.explain()
     events, victim = searched(result), killed(result)
     assert 0 < len(events) <= lost_record_search.MOST_SUSPECTS
@@ -98,7 +98,7 @@ def test_a_leader_that_stays_down_still_has_the_lost_record(execute: Execute, wh
 
 
 def test_a_leader_that_comes_back_has_truncated_it(execute: Execute) -> None:
-    result = execute(replace(acks1_failover.CONTROL, name="replicas-leader_returns"))
+    result = execute(replace(acks1_failover.UNSAFE, name="replicas-leader_returns"))
     assert result.as_expected, result.explain()
     events = searched(result)
     assert 0 < len(events) <= lost_record_search.MOST_SUSPECTS

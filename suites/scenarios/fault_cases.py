@@ -6,15 +6,13 @@ from collections.abc import Iterator
 from importlib import import_module
 
 from faults.pause import Pause
-from faults.power_loss import PowerLoss
 from faults.slow_disk import SlowDisk
 from faults.slow_link import SlowLink
-from faults.unclean_election import UncleanElection
 from harness import registry
-from harness.contracts import Mode, TopicSettings, Verdict
+from harness.contracts import Mode
 from harness.scenario import Scenario
 from harness.schedule import once, together
-from harness.targets import every_broker, follower_of, leader_of
+from harness.targets import follower_of, leader_of
 
 AFTER_S = 0.5
 ACKED = (Mode.AT_LEAST_ONCE, Mode.IDEMPOTENT, Mode.EXACTLY_ONCE)
@@ -26,22 +24,9 @@ THREE_AT_ONCE = together(
     hold_s=1.5,
 )
 
-# Faults that no mode survives, by design: the harness has to find the loss. Both measure that records are gone which other
-# clients had read. Other records get their offsets, and readers that had read beyond the new end go back or miss records.
+# Found beside the loss where a log became shorter: other records get the offsets of the lost ones, and readers that had read
+# beyond the new end go back or miss records.
 TRUNCATED = ("offset_conflict", "rewound", "skipped", "undelivered")
-CONTROLS = (
-    Scenario(
-        name="control-power_loss-everywhere", mode=Mode.AT_LEAST_ONCE, expected=Verdict.VIOLATED, requires={"lost": 1},
-        # The committed offsets of the group are lost as well.
-        tolerates=(*TRUNCATED, "overcommitted"),
-        control=True, schedule=once(PowerLoss(), on=every_broker(), after_s=AFTER_S, hold_s=1.0),
-    ),
-    Scenario(
-        name="control-unclean_election", mode=Mode.AT_LEAST_ONCE, expected=Verdict.VIOLATED, requires={"lost": 1},
-        tolerates=TRUNCATED, control=True, topic=TopicSettings(min_insync_replicas=1),
-        schedule=once(UncleanElection(), on=follower_of(0), after_s=AFTER_S, hold_s=1.0),
-    ),
-)  # fmt: skip
 
 
 def scenarios() -> Iterator[Scenario]:

@@ -28,6 +28,14 @@ GIVES_UP_MS = 3000  # the library asks again when it had no answer for so long; 
 CURED = TransactionSettings(topics=2, end_limit_s=1.5)
 CURED_MS = 30000
 
+# Texts of the three hazards.
+GIVES_UP = "transactional producers, brokers and clients without the transaction protocol of KIP-890 part 2, and librdkafka up to 2.16"
+USE_A_NEW_PRODUCER = (
+    "After a commit or abort that timed out, close the producer and open a new one with the same transactional id; "
+    "let no library retry it for longer."
+)
+SOURCES = ("KAFKA-17754", "KIP-890")
+
 PRODUCER = transaction_coordinator(1)
 COPIER = transaction_coordinator(1, "copier")
 
@@ -49,7 +57,6 @@ SMALL = Scenario(
     transactions=TransactionSettings(topics=2),
     timings=Timings(warm_up_s=0.2, cool_down_s=0.2),
     produce_s=2.0,
-    hazard="late_end_transaction",
 )
 # Output before the late request arrives, the offsets of its input after it.
 PIPELINE = replace(
@@ -69,7 +76,7 @@ PIPELINE = replace(
 class Late:
     """A late end: the end that is late, the transaction in which it arrives, and the expected anomaly."""
 
-    name: str
+    hazard: str
     base: Scenario
     worker: str
     on: Target
@@ -86,7 +93,8 @@ class Late:
     def uncured(self) -> Scenario:
         return replace(
             self.base,
-            name=f"late_end-{self.name}",
+            name=f"control-{self.hazard}",
+            hazard=self.hazard,
             schedule=self._schedule(self.until.value, 0.1),
             expected=Verdict.VIOLATED,
             requires=dict.fromkeys(self.anomalies, 1),
@@ -97,7 +105,7 @@ class Late:
     def in_time(self) -> Scenario:
         """Return the scenario in which the held end is delivered while the client still waits for the answer."""
         return replace(
-            self.base, name=f"late_end-{self.name}-in_time", schedule=self._schedule("", GIVES_UP_MS / 6000)
+            self.base, name=f"{self.hazard}-in_time", schedule=self._schedule("", GIVES_UP_MS / 6000)
         )
 
     @property
@@ -105,7 +113,8 @@ class Late:
         """Return the scenario in which the end is just as late, but comes after a new producer with the same transactional id."""
         return replace(
             self.base,
-            name=f"late_end-{self.name}-cured",
+            name=f"safe-{self.hazard}",
+            hazard=self.hazard,
             schedule=self._schedule(self.until.value, 0.1),
             producers=replace(self.base.producers, request_timeout_ms=CURED_MS)
             if self.worker == "producer-1"
@@ -115,36 +124,35 @@ class Late:
         )
 
 
-LATE = (
-    Late(
-        "commit_then_abort",
-        SMALL,
-        "producer-1",
-        PRODUCER,
-        Moment.BEFORE_COMMIT,
-        Moment.MIDWAY_TO_ABORT,
-        ("aborted_read",),
-    ),
-    Late(
-        "abort_then_commit",
-        SMALL,
-        "producer-1",
-        PRODUCER,
-        Moment.BEFORE_ABORT,
-        Moment.MIDWAY_TO_COMMIT,
-        ("torn", "lost"),
-    ),
-    Late(
-        "abort_then_offsets",
-        PIPELINE,
-        "copier-1",
-        COPIER,
-        Moment.BEFORE_ABORT,
-        Moment.MIDWAY_TO_COMMIT,
-        ("missing_effect", "lost"),
-        Lane.CONSUME,
-    ),
+COMMIT_THEN_ABORT = Late(
+    "late_commit_then_abort",
+    SMALL,
+    "producer-1",
+    PRODUCER,
+    Moment.BEFORE_COMMIT,
+    Moment.MIDWAY_TO_ABORT,
+    ("aborted_read",),
 )
+ABORT_THEN_COMMIT = Late(
+    "late_abort_then_commit",
+    SMALL,
+    "producer-1",
+    PRODUCER,
+    Moment.BEFORE_ABORT,
+    Moment.MIDWAY_TO_COMMIT,
+    ("torn", "lost"),
+)
+ABORT_THEN_OFFSETS = Late(
+    "late_abort_then_offsets",
+    PIPELINE,
+    "copier-1",
+    COPIER,
+    Moment.BEFORE_ABORT,
+    Moment.MIDWAY_TO_COMMIT,
+    ("missing_effect", "lost"),
+    Lane.CONSUME,
+)
+LATE = (COMMIT_THEN_ABORT, ABORT_THEN_COMMIT, ABORT_THEN_OFFSETS)
 
 WITHOUT_HOLD = (replace(SMALL, name="no_late_end"), replace(PIPELINE, name="no_late_end-pipeline"))
 

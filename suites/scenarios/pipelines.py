@@ -120,31 +120,20 @@ WEAKER_PIPELINES = tuple(
 # --- common mistakes ---------------------------------------------------------------------------------
 
 
-def _wrong(kind: Pipeline, fault: str, producer: ProducerOptions | None = None, **more: Any) -> Scenario:
+def mistaken(hazard: str, kind: Pipeline, fault: str, **more: Any) -> Scenario:
+    """Return the unsafe scenario of a hazard: a pipeline of this kind, whose inputs take effect twice under the fault."""
     right = pipeline(fault)
     return replace(
         right,
-        name=f"wrong-{kind}-{fault}",
-        pipeline=replace(right.pipeline, kind=kind, producer=producer or ProducerOptions()),
+        name=f"control-{hazard}",
+        hazard=hazard,
+        pipeline=replace(right.pipeline, kind=kind),
         expected=Verdict.VIOLATED,
         requires={"double_effect": 1},
         control=True,
         **more,
     )
 
-
-WRONG = (
-    # The output is committed, the position is not: the next member sends the output again.
-    _wrong(Pipeline.OFFSETS_BY_CONSUMER, f"kill-{Moment.AFTER_COMMIT}"),
-    # The broker cannot know that these offsets come from a member that has lost its partitions.
-    _wrong(
-        Pipeline.NO_GROUP_METADATA,
-        "zombie-after_produce",
-        ProducerOptions(transaction_timeout_ms=300_000),  # its transaction stays open for all that time
-        # When it resumes, another member has its partitions and has sent the same output.
-        schedule=held(at(Moment.AFTER_PRODUCE, PauseWorker(until_overtaken=True)), copier(1)),
-    ),
-)
 
 # Each session has another id and does not end the transaction of the one before: nothing is violated, but readers are blocked.
 _KILLED = pipeline("kill-after_produce")

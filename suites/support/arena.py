@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from harness.clusters.base.cluster import ServerCluster
 from harness.contracts import Node
@@ -13,7 +14,7 @@ TOPIC = "orders"
 
 @dataclass(frozen=True)
 class BareArena:
-    cluster: ServerCluster
+    cluster: ServerCluster[Any]
     topic: str = TOPIC
     patience: float = 1.0
 

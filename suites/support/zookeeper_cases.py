@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -70,17 +71,17 @@ FAULTS: tuple[tuple[Fault, Target], ...] = (
 )
 
 
-def check_contract(cluster: WithZooKeeper, logs: Path) -> Mapping[str, object]:
+def check_contract(cluster: WithZooKeeper[Any], logs: Path) -> Mapping[str, object]:
     """Check a started cluster, which is stopped; return the measurements of its start."""
     described = cluster.describe()
-    print(f"\nready after {described['steps_s']}, {described['rss_mb']} MB")
-    assert described["steps_s"]["ensemble_serves"] < described["steps_s"]["ready"]
+    print(f"\nready after {described.steps_s}, {described.more['rss_mb']} MB")
+    assert described.steps_s["ensemble_serves"] < described.steps_s["ready"]
     assert [node.name for node in cluster.nodes()] == [
-        *(f"broker-{n + 1}" for n in range(described["brokers"])),
-        *(f"zookeeper-{n + 1}" for n in range(described["zookeepers"])),
+        *(f"broker-{n + 1}" for n in range(described.more["brokers"])),
+        *(f"zookeeper-{n + 1}" for n in range(described.more["zookeepers"])),
     ]
     check_cluster(cluster, logs)
-    return {"steps_s": described["steps_s"], "rss_mb": described["rss_mb"]}
+    return {"steps_s": described.steps_s, "rss_mb": described.more["rss_mb"]}
 
 
 def check_promise(execute: Execute, cluster: Cluster, mode: Mode, name: str) -> None:
@@ -91,7 +92,7 @@ def check_promise(execute: Execute, cluster: Cluster, mode: Mode, name: str) -> 
     assert list(cluster.residue()) == []
 
 
-def arena_on(cluster: WithZooKeeper) -> BareArena:
+def arena_on(cluster: WithZooKeeper[Any]) -> BareArena:
     cluster.create_topic(TOPIC, TopicSettings())
     return BareArena(cluster)
 

@@ -15,7 +15,7 @@ from benchmarks._generate import generate
 from benchmarks._summary import summary
 from benchmarks.generated.history import ANOMALIES, PARTITIONS
 from benchmarks.reconcile import differences, main
-from harness.ledger.journal import read_attempts, read_deliveries
+from harness.ledger.reading import read_attempts, read_deliveries
 from harness.reconcile.seal.seal import seal
 
 pytest.importorskip("duckdb")

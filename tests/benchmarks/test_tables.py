@@ -16,11 +16,8 @@ from harness.reconcile.seal.sealed import Sealed
 
 
 @pytest.mark.parametrize("plants", [0, 7])
-def test_the_tables_are_those_of_sealing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plants: int
-) -> None:
-    monkeypatch.setattr(_tables, "FILE_ROWS", 70_000)  # several files of each stream
-    made = _tables.generate_tables(tmp_path, 300_000, plants=plants)
+def test_the_tables_are_those_of_sealing(tmp_path: Path, plants: int) -> None:
+    made = _tables.generate_tables(tmp_path, 300_000, plants=plants, file_rows=70_000)  # several files each
     other = generate(tmp_path, 300_000, plants=plants, scenario="journals")
     sealed = seal(other.run)
     assert made.expected == other.expected

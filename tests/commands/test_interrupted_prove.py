@@ -14,7 +14,7 @@ from harness import campaign
 from harness.cluster_options import Choice
 from harness.commands import _run_and_report
 from harness.commands._progress import Progress
-from harness.contracts import Mode
+from harness.contracts import ClusterDescription, Mode
 from harness.errors import ClusterError, LedgerError
 from harness.execute import BrokenRun
 from harness.ledger.rundir import RunDir
@@ -29,8 +29,8 @@ SCENARIOS = [Scenario(name=f"s{number}", mode=Mode.AT_LEAST_ONCE) for number in 
 class Cluster(FakeCluster):
     kind = "memory"
 
-    def describe(self) -> dict[str, Any]:
-        return {"kind": self.kind, "steps_s": {"ready": 0.1}, "kafka_version": "4.3.1"}
+    def describe(self) -> ClusterDescription:
+        return ClusterDescription(self.kind, {"ready": 0.1}, "4.3.1")
 
 
 @pytest.fixture

@@ -3,37 +3,20 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from harness.cli import main
 from harness.contracts import Mode, Outcome
 from harness.explain.questions import account_of_message, accounts_of_position
 from harness.explain.record_history import Account
-from harness.ledger import journal
+from harness.ledger import reading
 from harness.ledger.literal_run import LiteralRun
 from harness.ledger.message import BAD_PAYLOAD
-from harness.ledger.rundir import RunDir, write_json
-
-Capture = pytest.CaptureFixture[str]
-
-
-def plain(root: Path) -> LiteralRun:
-    """Session 1 sends ten messages to partition 0, session 2 ten to partition 1."""
-    run = LiteralRun(root)
-    run.session(1)
-    run.session(2)
-    run.write(1, 10, 0)
-    run.write(2, 10, 1)
-    return run
+from harness.ledger.rows import ATTEMPT
+from tests.explain.plain_run import plain
 
 
 def about(account: Account, what: str) -> list[str]:
@@ -139,7 +122,7 @@ def test_rejected_and_unknown_outcomes_are_explained(tmp_path: Path) -> None:
 def test_an_error_is_named(tmp_path: Path) -> None:
     folder = plain(tmp_path).finish()
     path = folder.ledger / "producer-1.0.1.attempts"
-    rows = np.fromfile(path, dtype=journal.ATTEMPT)
+    rows = np.fromfile(path, dtype=ATTEMPT)
     rows["outcome"][2], rows["error"][2] = Outcome.UNKNOWN, -192
     path.write_bytes(rows.tobytes())
     (text,) = about(account_of_message(folder, "producer-1.0-2"), "outcome")
@@ -199,7 +182,7 @@ def test_commits_and_assignments_around_a_delivery_are_listed(tmp_path: Path) ->
 def test_all_assignments_between_two_deliveries_are_listed(tmp_path: Path) -> None:
     folder = plain(tmp_path).finish()
     path = folder.ledger / "consumer-1.0.deliveries"
-    rows, _ = journal.read_deliveries(path)
+    rows, _ = reading.read_deliveries(path)
     again = rows.copy()
     again["t"] += 10_000_000_000
     (folder.ledger / "consumer-2.0.deliveries").write_bytes(again.tobytes())
@@ -247,165 +230,3 @@ def test_a_position_without_a_message_is_explained(tmp_path: Path) -> None:
     assert about(damaged, "delivery") == ["consumer-1.0 got it at partition 0 offset 4 with damage flags 1"]
     (marker,) = accounts_of_position(folder, "orders/0/11")
     assert "no reader found a record here: a transaction marker, or a gap" in about(marker, "log")
-
-
-# --- findings and the command ---
-
-
-def reconciled(folder: RunDir, **verdict: Any) -> RunDir:
-    finding = {
-        "anomaly": "lost", "topic": "orders", "partition": 0, "messages": ["producer-1.0-3"], "offsets": [3],
-        "text": "producer-1.0-3 is gone.",
-    }  # fmt: skip
-    write_json(
-        folder.reconciled,
-        {
-            "version": 1, "run_id": folder.run_id, "coverage": {"windows": []},
-            "counts": {"attempted": 20, "acked": 20, "in_log": 18, "delivered": 18, "lost": 2, "late": 0, "redelivered": 4},
-            "compared": {"lost": 20, "late": 20, "redelivered": 18},
-            "findings": [finding],
-        },
-    )  # fmt: skip
-    judged = {
-        "verdict": "VIOLATED", "expected": "HELD", "guarantee": "at_least_once", "inconclusive": [],
-        "violations": [{"anomaly": "lost", "count": 2, "reason": "acked is acked"}],
-        "counted": [{"anomaly": "redelivered", "count": 4, "reason": "at least once"}],
-    }  # fmt: skip
-    write_json(folder.verdict, judged | verdict)
-    rows = [
-        {"anomaly": "lost", "messages": ["producer-1.0-3"], "evidence": [("acked", "yes")]},
-        {"anomaly": "lost", "messages": ["producer-1.0-5", "producer-1.0-6"], "evidence": [("offset", "6")]},
-        {"anomaly": "corrupted", "messages": None, "evidence": None},
-    ]
-    kinds = {
-        "anomaly": pa.string(),
-        "messages": pa.list_(pa.string()),
-        "evidence": pa.map_(pa.string(), pa.string()),
-    }
-    folder.findings.mkdir()
-    pq.write_table(pa.Table.from_pylist(rows, schema=pa.schema(kinds)), folder.findings / "part.parquet")
-    return folder
-
-
-def test_findings_that_name_the_record_are_listed(tmp_path: Path) -> None:
-    folder = reconciled(plain(tmp_path).finish())
-    expected = {3: ["lost: producer-1.0-3 is gone."], 6: ["lost: offset 6"], 7: ["none that names it"]}
-    assert {n: account_of_message(folder, f"producer-1.0-{n}").findings for n in expected} == expected
-
-
-def test_without_options_all_findings_are_listed_by_anomaly(tmp_path: Path, capsys: Capture) -> None:
-    folder = reconciled(plain(tmp_path).finish(), inconclusive=["no proof"])
-    assert main(["explain", str(folder.path)]) == 0
-    assert capsys.readouterr().out.splitlines() == [
-        f"{folder.run_id}: VIOLATED, expected HELD, held to at_least_once",
-        "  attempted 20, acked 20, in_log 18, delivered 18",
-        "  inconclusive: no proof",
-        "",
-        "lost x 2, forbidden: acked is acked",
-        "  producer-1.0-3 is gone.",
-        "  … and 1 more in findings.parquet",
-        "",
-        "redelivered x 4, allowed: at least once",
-        "  … and 4 more in findings.parquet",
-    ]
-    assert main(["explain", str(folder.path), "--json"]) == 0
-    data = json.loads(capsys.readouterr().out)
-    assert [(a["anomaly"], a["count"], a["forbidden"]) for a in data["anomalies"]] == [
-        ("lost", 2, True), ("redelivered", 4, False),
-    ]  # fmt: skip
-
-
-def test_the_command_explains_one_record(tmp_path: Path, capsys: Capture) -> None:
-    folder = plain(tmp_path).finish()
-    assert main(["explain", str(tmp_path), "--message", "producer-1.0-4"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "producer-1.0-4 (topic orders)"
-    words = [" ".join(line.split()) for line in lines]
-    assert "0.0120 s outcome acked at partition 0 offset 4, 1.0 ms after the attempt" in words
-    assert main(["explain", str(folder.path), "--position", "orders/1/2", "--json"]) == 0
-    data = json.loads(capsys.readouterr().out)
-    assert [a["title"] for a in data["accounts"]] == ["producer-2.0-2"]
-    delivery = next(m for m in data["accounts"][0]["moments"] if m["what"] == "delivery")
-    assert (delivery["facts"]["reader"], delivery["facts"]["offset"]) == ("consumer-1.0", 2)
-
-
-BAD = {
-    "unknown number": (["--message", "producer-1.0-10"], "it was never attempted, and no reader got it"),
-    "unknown sender": (["--message", "producer-9.0-1"], "no sender producer-9.0 in this run; there are: producer-1.0, "),
-    "no number": (["--message", "producer-1.0"], "an id such as producer-1.0-42 is expected"),
-    "no id": (["--message", "x"], "an id such as producer-1.0-42 is expected"),
-    "negative": (["--message", "producer-1.0--1"], "no sender producer-1.0- in this run"),
-    "empty id": (["--message", ""], "an id such as producer-1.0-42 is expected"),
-    "two parts": (["--position", "orders/4"], "TOPIC/PARTITION/OFFSET is expected, such as orders/0/17"),
-    "no offset": (["--position", "orders/0/x"], "TOPIC/PARTITION/OFFSET is expected"),
-    "other topic": (["--position", "bills/0/1"], "no topic bills in this run; its topic is orders (or 0)"),
-    "no partition": (["--position", "orders/7/1"], "no such partition was read; there are: partition 0, "),
-    "beyond the end": (["--position", "orders/0/10"], "there is no record of it; the log of partition 0 goes from 0 to 10"),
-    "not reconciled": ([], "reconciled.json: there is no such file (run ./onceproof reconcile first)"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("options", "line"), BAD.values(), ids=BAD)
-def test_bad_input_is_one_line(tmp_path: Path, capsys: Capture, options: list[str], line: str) -> None:
-    assert main(["explain", str(plain(tmp_path).finish().path), *options]) == 2
-    said = capsys.readouterr()
-    assert (said.out, said.err.count("\n")) == ("", 1)
-    assert line in said.err
-
-
-def _empty(root: Path) -> Path:
-    return root
-
-
-def _two(root: Path) -> Path:
-    plain(root).finish(), plain(root).finish()
-    return root
-
-
-def _not_json(root: Path) -> Path:
-    (root / "ledger").mkdir()
-    (root / "manifest.json").write_text("{")
-    return root
-
-
-def _not_ours(root: Path) -> Path:
-    (root / "ledger").mkdir()
-    (root / "manifest.json").write_text(json.dumps({"version": journal.VERSION, "name": "an app"}))
-    return root
-
-
-@pytest.mark.parametrize(
-    ("make", "line"),
-    [
-        (_empty, "no run folder is in it"),
-        (_two, "contains 2 runs; name one, e.g. "),
-        (_not_json, "not JSON"),
-        (_not_ours, "not the manifest of a run"),
-    ],
-)
-def test_a_folder_that_is_no_run_is_one_line(
-    tmp_path: Path, capsys: Capture, make: Callable[[Path], Path], line: str
-) -> None:
-    assert main(["explain", str(make(tmp_path)), "--message", "producer-1.0-1"]) == 2
-    said = capsys.readouterr()
-    assert (said.out, said.err.count("\n")) == ("", 1)
-    assert line in said.err
-
-
-def test_both_options_are_bad_use(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["explain", str(tmp_path), "--message", "a-1", "--position", "a/1/1"])
-    assert ended.value.code == 2
-
-
-def test_a_million_rows_are_quick(tmp_path: Path) -> None:
-    count = 1_000_000
-    folder = plain(tmp_path).finish()
-    rows = np.zeros(count, dtype=journal.DELIVERY)
-    rows["seq"], rows["session"], rows["offset"], rows["partition"] = np.arange(count), 7, np.arange(count), 2
-    for name in ("consumer-9.0.deliveries", "final-reader.1.read_uncommitted.log"):
-        (folder.ledger / name).write_bytes(rows.tobytes())
-    began = time.process_time()
-    (account,) = accounts_of_position(folder, f"orders/2/{count - 1}")
-    assert account.title == f"session 7-{count - 1}"
-    assert time.process_time() - began < 5.0  # of the processor: half a second is usual

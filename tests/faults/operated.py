@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
+from confluent_kafka import KafkaError, KafkaException
+
 from harness.contracts import PartitionState
 from harness.kafka.protocol.admin_requests import EARLIEST
 from harness.kafka.protocol.raw_client import Address, WireError
@@ -73,11 +75,18 @@ class Brokers:
     written: int = 300  # records that a partition gets between two requests
     bounds: dict[int, tuple[int, int]] = field(default_factory=dict)
     committed: dict[int, int] = field(default_factory=dict)
+    members: bool = False  # whether the group has members
     overrides: dict[str, str] = field(default_factory=dict)
     retention: bool = True  # whether brokers look for expired segments
     calls: list[str] = field(default_factory=list)
     EARLIEST: int = EARLIEST
     LATEST: int = -1
+
+    @property
+    def accepts(self) -> bool:
+        """True if enough replicas are in sync for acks=all; brokers ignore what is above the number of replicas."""
+        needed = int(self.overrides.get("min.insync.replicas", 1))
+        return min(needed, len(self.cluster.brokers)) <= len(self.cluster.registered_brokers())
 
     # harness.kafka.protocol.admin_requests
 
@@ -108,7 +117,7 @@ class Brokers:
     ) -> dict[int, int]:
         for number in partitions:
             start, end = self.bounds.get(number, (0, 0))
-            self.bounds[number] = start, end + (self.written if which == EARLIEST else 0)
+            self.bounds[number] = start, end + (self.written if which == EARLIEST and self.accepts else 0)
             if self.retention and self.overrides.get("retention.ms") == "1":
                 self.bounds[number] = self.bounds[number][1], self.bounds[number][1]
         return {number: self.bounds[number][0 if which == EARLIEST else 1] for number in partitions}
@@ -134,6 +143,15 @@ class Brokers:
             for number, offset in self.committed.items()
         ]
         return {asked[0].group_id: _done(SimpleNamespace(topic_partitions=places))}
+
+    def delete_consumer_groups(self, groups: Sequence[str], **_: Any) -> Mapping[str, Future[None]]:
+        self.calls.append("delete_consumer_groups")
+        if self.members:
+            refused: Future[None] = Future()
+            refused.set_exception(KafkaException(KafkaError(KafkaError.NON_EMPTY_GROUP)))
+            return {groups[0]: refused}
+        self.committed = {}
+        return {groups[0]: _done(None)}
 
     def delete_records(self, asked: Sequence[Any], **_: Any) -> Mapping[Any, Future[None]]:
         self.calls.append("delete_records")
@@ -169,3 +187,13 @@ def make_operated() -> FakeArena:
     cluster = OperatedCluster(brokers, replicas)
     cluster.leaders, cluster.epochs = {0: "broker-2", 1: "broker-1"}, {0: 4, 1: 7}
     return FakeArena(cluster, [FakeNode("producer-1")])
+
+
+def node(arena: FakeArena, number: int) -> SleepyNode:
+    found = arena.cluster.brokers[number - 1]
+    assert isinstance(found, SleepyNode)
+    return found
+
+
+def places(arena: FakeArena) -> list[tuple[str | None, tuple[str, ...]]]:
+    return [(state.leader, state.replicas) for state in arena.cluster.partitions("orders")]

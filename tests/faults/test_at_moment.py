@@ -19,7 +19,9 @@ from harness.kafka.admin import Administrator
 from harness.schedule import fault_of
 from harness.waiting import wait_until
 from tests.fake_arena import make_arena
-from tests.faults.test_clients import FakeWorker, MockArena, WorkersArena, arena, held, impatient, real  # noqa: F401
+from tests.faults.fake_workers import FakeWorker, WorkersArena
+from tests.faults.test_clients import arena, held, impatient  # noqa: F401
+from tests.faults.test_real_clients import MockArena, real  # noqa: F401
 
 
 @pytest.mark.usefixtures("impatient")

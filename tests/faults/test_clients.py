@@ -1,232 +1,37 @@
-"""Faults on clients: real workers on mock brokers where these suffice, otherwise workers in memory."""
+"""Faults on clients, with workers in memory."""
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
 
-from faults import _workers, fence_producer, rebalance
+from faults import fence_producer, rebalance
 from faults.fence_producer import FenceProducer
 from faults.kill_worker import KillWorker
 from faults.pause_worker import PauseWorker
 from faults.rebalance import Group, Rebalance
 from harness import registry
-from harness.clients.confluent import ConfluentProducer
-from harness.clusters.memory import PARTITIONS, MemoryCluster
 from harness.contracts import (
     Bite,
-    Counters,
     Fault,
-    Lane,
-    Mode,
     Node,
-    ProducerLost,
-    ProducerSpec,
-    TopicSettings,
-    WorkerNode,
 )
 from harness.errors import FaultError
 from harness.kafka.admin import Administrator
 from harness.kafka.protocol import raw_client
-from harness.kafka.protocol.transactions import ProducerIdentity, init_producer_id
-from harness.ledger.journal import EventLog
-from harness.ledger.message import run_number
-from harness.ledger.rundir import RunDir
-from harness.scenario import ProducerSettings, Scenario
+from harness.kafka.protocol.transactions import ProducerIdentity
 from harness.schedule import fault_of
 from harness.testing.check_fault import check_fault
-from harness.waiting import wait_until
-from harness.workers.pool import Worker
-from harness.workloads.produce_consume import ProduceConsume
-from tests.fake_arena import IMPATIENT, FakeArena, FakeNode, make_arena
-from tests.fake_server import serve
-
-# --- real workers on mock brokers -----------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class MockArena:
-    cluster: MemoryCluster
-    workers: list[Worker]
-    topic: str = "onceproof-clients"
-    group: str = "onceproof-clients-group"
-    patience: float = 1.0
-
-    def nodes(self) -> list[Node]:
-        return list(self.workers)
-
-
-@pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MockArena]:
-    folder = tmp_path_factory.mktemp("clients")
-    with MemoryCluster(folder / "cluster") as cluster:
-        arena = MockArena(cluster, [])
-        settings = TopicSettings(partitions=PARTITIONS)
-        cluster.create_topic(arena.topic, settings)
-        producers = ProducerSettings(keyed=1, keyless=1, records_per_s=500)
-        scenario = Scenario(name="clients", mode=Mode.IDEMPOTENT, topic=settings, producers=producers)
-        run = RunDir.create(folder, "clients")
-        events = EventLog(run.ledger / "harness.events", "harness")
-        number, bootstrap = run_number(run.run_id), cluster.bootstrap_servers(Lane.PRODUCE)
-        for role in ProduceConsume(scenario, arena.topic, arena.group).roles():
-            arena.workers.append(Worker(replace(role, run=number, bootstrap=bootstrap), run, events))
-        try:
-            for worker in arena.workers:
-                worker.start()
-            wait_until(lambda: all(_workers.done(arena.workers).values()), 30.0, "no progress")
-            yield arena
-        finally:
-            for worker in arena.workers:
-                worker.kill()
-
-
-@pytest.mark.parametrize("fault", [KillWorker(), PauseWorker()], ids=str)
-def test_real_producers_are_hit_and_go_on(real: MockArena, fault: Fault) -> None:
-    producers = [worker for worker in real.workers if worker.role == "producer"]
-    assert len(producers) == 2
-    checked = check_fault(fault, real, producers)
-    assert checked.healing.measured["new_records"] > 0
-
-
-def test_a_worker_is_paused_when_the_kernel_says_so(real: MockArena) -> None:
-    worker = real.workers[0]
-    assert isinstance(worker, WorkerNode)
-    assert not worker.paused()
-    worker.pause()
-    wait_until(worker.paused, 5.0, "not stopped")
-    worker.resume()
-    wait_until(lambda: not worker.paused(), 5.0, "still stopped")
-    worker.kill()
-    assert not worker.paused()
-    worker.pause()  # does nothing to a worker that has ended
-    worker.restart()
-
-
-def test_only_transactional_producers_have_a_transactional_id(tmp_path: Path) -> None:
-    run = RunDir.create(tmp_path, "ids")
-    events = EventLog(run.ledger / "harness.events", "harness")
-    for mode, wanted in ((Mode.EXACTLY_ONCE, {"producer-1": "t-producer-1"}), (Mode.IDEMPOTENT, {})):
-        scenario = Scenario(name="ids", mode=mode, producers=ProducerSettings(keyless=0))
-        workers = [Worker(role, run, events) for role in ProduceConsume(scenario, "t", "g").roles()]
-        assert {w.name: w.transactional_id for w in workers if w.transactional_id} == wanted
-
-
-def test_a_broker_understands_the_request_for_an_id(real: MockArena) -> None:
-    """Mock brokers return a new id each time, from any broker; suites test on real brokers that it fences."""
-    places = [place.split(":") for place in real.cluster.bootstrap_servers(Lane.CONTROL).split(",")]
-    answers = [init_producer_id((host, int(port)), "mine", 30_000, 5.0) for host, port in places]
-    assert any(answer.error == 0 and answer.producer_id > 0 and answer.epoch >= 0 for answer in answers)
-
-
-class FencedLibrary:
-    """A producer of the library after it was fenced: every call raises that error."""
-
-    def poll(self, timeout_s: float) -> int:
-        raise KafkaException(KafkaError(KafkaError._FENCED, "fenced", fatal=True))
-
-    def flush(self, timeout_s: float) -> int:
-        """Raise in the middle of a callback, which then seems to have failed."""
-        try:
-            return self.poll(timeout_s)
-        except KafkaException as error:
-            raise SystemError("returned a result with an exception set") from error
-
-    def purge(self) -> None: ...
-
-
-def test_a_fenced_producer_is_lost_and_can_be_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    producer = ConfluentProducer(ProducerSpec("localhost:1", "t", Mode.IDEMPOTENT))
-    monkeypatch.setattr(producer, "_producer", FencedLibrary())
-    for call in (producer.poll, producer.flush):
-        with pytest.raises(ProducerLost, match=f"{call.__name__}: _FENCED: fenced"):
-            call(0.1)
-    producer.close()
-
-
-def test_the_request_for_an_id_is_laid_out_as_the_protocol_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    sent = serve(monkeypatch, {22: (0, 1)}, [struct.pack(">ihqh", 0, 51, -1, -1)])
-    assert init_producer_id(("nowhere", 1), "id", 7, 1.0) == ProducerIdentity(51, -1, -1)
-    assert struct.unpack_from(">hh", sent[0], 4) == (22, 1)
-    assert sent[0].endswith(b"\0\x02id\0\0\0\x07")
-
-
-# --- workers in memory ----------------------------------------------------------------------------
-
-
-@dataclass
-class FakeWorker:
-    """Makes progress whenever its counters are read, as long as it runs; a `stubborn` worker does not obey."""
-
-    name: str
-    role: str = "producer"
-    transactional_id: str = ""
-    client_settings: Mapping[str, Any] = field(default_factory=dict)
-    stays_in_group: bool = False
-    stubborn: bool = False
-    lazy: bool = False
-    alive: bool = True
-    stopped: bool = False
-    sessions: int = 1
-    records: int = 0
-    moment: str = ""  # where it waits, as soon as it is asked to
-
-    def stop_at(self, moment: str) -> None:
-        self.moment = "" if self.lazy else moment
-
-    def waits(self) -> bool:
-        return bool(self.moment)
-
-    def go_on(self) -> None:
-        self.moment = ""
-
-    def worked_on(self) -> Mapping[int, int]:
-        return {0: 7}
-
-    def kill(self) -> None:
-        self.alive = self.stubborn
-
-    def restart(self) -> None:
-        self.alive = True
-
-    def running(self) -> bool:
-        return self.alive
-
-    def pause(self) -> None:
-        self.stopped = not self.stubborn
-
-    def resume(self) -> None:
-        self.stopped = False
-
-    def paused(self) -> bool:
-        return self.stopped
-
-    def counters(self) -> Counters:
-        self.records += self.alive and not self.stopped and not self.lazy
-        acked, delivered = (0, self.records) if self.role == "consumer" else (self.records, 0)
-        return Counters(acked=acked, delivered=delivered, sessions=self.sessions)
-
-
-@dataclass
-class WorkersArena(FakeArena):
-    fakes: list[FakeWorker] = field(default_factory=list)
-
-    def nodes(self) -> list[Node]:
-        return [*self.cluster.nodes(), *self.fakes]
+from tests.fake_arena import IMPATIENT, FakeNode
+from tests.faults.fake_workers import WorkersArena, workers_in_memory
 
 
 @pytest.fixture
 def arena() -> WorkersArena:
-    producer = FakeWorker("producer-1", transactional_id="orders-producer-1")
-    consumer = FakeWorker("consumer-1", "consumer", "", {"group.protocol": "classic"}, True)
-    made = WorkersArena(make_arena().cluster, fakes=[producer, consumer])
-    made.cluster.coordinators[("orders-producer-1", True)] = "broker-2"
-    return made
+    return workers_in_memory()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""truncate_log and flip_bits on log files that a cluster in memory pretends to serve."""
+"""truncate_log, flip_bits and wipe_disk on log files that a cluster in memory pretends to serve."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from faults import _damage
 from faults._damage import Log
 from faults.flip_bits import FlipBits
 from faults.truncate_log import TruncateLog
+from faults.wipe_disk import WipeDisk
 from harness import registry
 from harness.contracts import Fault, Node
 from harness.errors import FaultError, UsageError
@@ -21,7 +22,7 @@ from harness.kafka.protocol.produce import record_batch
 from harness.testing.check_fault import check_fault
 from tests.fake_arena import IMPATIENT, FakeArena, FakeCluster, FakeNode, make_arena
 
-FAULTS: list[Fault] = [TruncateLog(), TruncateLog(1), FlipBits(), FlipBits("oldest")]
+FAULTS: list[Fault] = [TruncateLog(), TruncateLog(1), FlipBits(), FlipBits("oldest"), WipeDisk()]
 
 
 def batch(base: int, value: bytes = b"some value") -> bytes:
@@ -53,13 +54,18 @@ class FiledNode(FakeNode):
                 own = self.cluster.folder(self.name, "orders", state.partition)
                 theirs = self.cluster.folder(state.leader, "orders", state.partition)
                 newest = max(theirs.glob("*.log"))
+                own.mkdir(exist_ok=True)
                 (own / newest.name).write_bytes(newest.read_bytes())
         super().restart()
 
 
 @pytest.fixture
 def arena(tmp_path: Path) -> FakeArena:
-    """Each log has two segments with offsets 0 to 2 and 3 to 5."""
+    return filed_arena(tmp_path)
+
+
+def filed_arena(tmp_path: Path) -> FakeArena:
+    """Return an arena in which each log has two segments with offsets 0 to 2 and 3 to 5."""
     plain = make_arena()
     nodes = [FiledNode(node.name, node.peers) for node in plain.cluster.brokers]
     cluster = FiledCluster(list(nodes), plain.cluster.replicas, top=tmp_path)
@@ -83,7 +89,7 @@ def impatient(arena: FakeArena) -> None:
     arena.patience = IMPATIENT
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=["truncate_log", "one byte", "flip_bits", "oldest"])
+@pytest.mark.parametrize("fault", FAULTS, ids=["truncate_log", "one byte", "flip_bits", "oldest", "wipe"])
 def test_passes_the_check_of_its_contract(arena: FakeArena, fault: Fault) -> None:
     node = arena.cluster.brokers[1]  # leads partition 0
     check_fault(fault, arena, [node])
@@ -137,6 +143,28 @@ def test_a_batch_that_was_fetched_again_is_not_flipped_back(arena: FakeArena) ->
         assert bite.measured == {"bad_batches": 1, "bad_after_start": 0}
         assert "Kafka has cut off 1 and left 0" in bite.proof
     assert [log.bad() for log in logs(arena, "broker-3")] == [0]
+
+
+@pytest.mark.parametrize(
+    ("voters", "kept"), [(["controller-1"], set()), (["broker-2"], {"__cluster_metadata-0"})]
+)
+def test_a_wiped_disk_has_nothing_but_its_format_and_the_metadata_of_a_voter(
+    arena: FakeArena, voters: list[str], kept: set[str]
+) -> None:
+    node = arena.cluster.brokers[1]
+    assert isinstance(node, FiledNode)
+    node.fetches = False
+    arena.cluster.controllers = lambda: voters  # type: ignore[method-assign]
+    (top,) = {log.folder.parent for log in logs(arena, node.name)}
+    for name in ("meta.properties", "recovery-point-offset-checkpoint"):
+        (top / name).write_text("")
+    (top / "__cluster_metadata-0").mkdir()
+    with WipeDisk().hold(arena, [node]) as bite:
+        assert bite.bit, bite.proof
+        assert bite.measured == {"logs_wiped": 2, "records_wiped": 12}
+        assert {path.name for path in top.iterdir()} == {"meta.properties"} | kept
+    assert node.calls == ["kill", "restart", "restart"]
+    assert all(log.end() == 6 for log in logs(arena, "broker-1")), "no other disk is touched"
 
 
 @pytest.mark.parametrize("fault", FAULTS[1:], ids=str)

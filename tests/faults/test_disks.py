@@ -100,9 +100,9 @@ def arena() -> FakeArena:
 FAULTS: list[tuple[Fault, str, str]] = [
     (SlowDisk(harm="fsync"), "slow_disk-fsync", "rose from 1.0 to 51.0"),
     (SlowDisk(harm="read"), "slow_disk-read", "rose from 1.0 to 51.0"),
-    (FullDisk(), "full_disk", "broker-2 ended after 0."),
+    (FullDisk(), "full_disk", "broker-2 ended after "),
     (BrokenDisk(), "broken_disk", "leader of orders-0 moved from broker-2 to broker-3"),
-    (BrokenDisk(read_only=True), "broken_disk-read_only", "broker-2 ended after 0."),
+    (BrokenDisk(read_only=True), "broken_disk-read_only", "broker-2 ended after "),
     (PowerLoss(), "power_loss", "broker-2 lost 100 bytes that were not fsynced, 3 records of 1 partitions"),
 ]
 

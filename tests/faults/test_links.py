@@ -194,7 +194,7 @@ def test_without_a_name_every_change_at_a_node_is_undone() -> None:
     [
         (lambda: Sever("moat"), "'moat'.*isolate.*ring.*controllers"),
         (lambda: Sever("answers", Direction.REQUESTS), "cuts answers, not requests"),
-        (lambda: SlowLink(lanes="motorway"), "'motorway'.*all, clients, replication, controllers"),
+        (lambda: SlowLink(lanes="motorway"), "'motorway'.*all, clients, producers, replication, controllers"),
         (lambda: SlowLink(0), "nothing is slow"),
         (lambda: SlowLink(5), "latency_ms=5"),
         (lambda: SlowLink(100, jitter_ms=60), "jitter_ms=60"),

@@ -12,11 +12,11 @@ from faults.transfer_leadership import TransferLeadership
 from faults.unclean_election import UncleanElection
 from harness import registry
 from harness.contracts import Fault
-from harness.errors import ClusterError, FaultError
+from harness.errors import ClusterError
 from harness.kafka import admin
 from harness.testing.check_fault import check_fault
 from tests.fake_arena import IMPATIENT, FakeArena
-from tests.faults.operated import Brokers, OperatedCluster, SleepyNode, make_operated
+from tests.faults.operated import Brokers, OperatedCluster, make_operated, node, places
 
 FAULTS: list[tuple[Fault, str]] = [
     (TransferLeadership(), "transfer_leadership"),
@@ -48,16 +48,6 @@ def brokers(arena: FakeArena, monkeypatch: pytest.MonkeyPatch) -> Brokers:
 @pytest.fixture
 def impatient(arena: FakeArena) -> None:
     arena.patience = IMPATIENT
-
-
-def node(arena: FakeArena, number: int) -> SleepyNode:
-    found = arena.cluster.brokers[number - 1]
-    assert isinstance(found, SleepyNode)
-    return found
-
-
-def places(arena: FakeArena) -> list[tuple[str | None, tuple[str, ...]]]:
-    return [(state.leader, state.replicas) for state in arena.cluster.partitions("orders")]
 
 
 @pytest.mark.parametrize(("fault", "word"), FAULTS, ids=str)
@@ -210,48 +200,3 @@ def test_retention_that_brokers_do_not_check_does_not_bite(arena: FakeArena, bro
         assert not healing.healed
         assert "still has retention.ms=1, segment.ms=200" in healing.proof
     assert brokers.overrides == {}
-
-
-# --- unclean election -------------------------------------------------------------------------------
-
-
-def test_an_unclean_election_goes_step_by_step(arena: FakeArena, brokers: Brokers) -> None:
-    with UncleanElection().hold(arena, [node(arena, 3)]) as bite:
-        assert bite.bit, bite.proof
-        assert bite.measured["offsets_behind"] > 0
-        assert [leader for leader, _ in places(arena)] == ["broker-3", "broker-3"]
-        assert not node(arena, 1).running()
-    assert node(arena, 3).calls == ["pause", "resume", "resume"]
-    assert [node(arena, number).calls for number in (1, 2)] == [["kill", "restart"]] * 2
-    assert brokers.calls == ["elect unclean [0, 1]"]
-
-
-@pytest.mark.usefixtures("impatient")
-def test_an_unclean_election_needs_writers(arena: FakeArena, brokers: Brokers) -> None:
-    brokers.written = 0
-    fault = UncleanElection()
-    with fault.hold(arena, [node(arena, 3)]) as bite:
-        assert not bite.bit
-        assert "fewer than 200 records were written" in bite.proof
-        assert "does not run" in fault.healed(arena, [node(arena, 3)]).proof
-    assert node(arena, 1).calls == ["restart"], "no broker was killed for nothing"
-    assert fault.healed(arena, [node(arena, 3)]).healed
-
-
-def test_an_unclean_election_that_loses_nothing_does_not_bite(arena: FakeArena, brokers: Brokers) -> None:
-    brokers.end_of_epoch = lambda *_: 1 << 40  # type: ignore[method-assign]
-    with UncleanElection().hold(arena, [node(arena, 3)]) as bite:
-        assert not bite.bit
-        assert "behind by 0 offsets" in bite.proof
-
-
-def test_an_unclean_election_is_refused_where_it_cannot_work(arena: FakeArena, brokers: Brokers) -> None:
-    with pytest.raises(FaultError, match="one target"), UncleanElection().hold(arena, arena.cluster.brokers):
-        pass
-    arena.cluster.controllers = lambda: ["broker-1", "broker-3"]  # type: ignore[method-assign]
-    with (
-        pytest.raises(FaultError, match=r"broker-1 cannot be killed"),
-        UncleanElection().hold(arena, [node(arena, 3)]),
-    ):
-        pass
-    assert node(arena, 3).calls == []

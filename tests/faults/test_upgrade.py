@@ -13,7 +13,7 @@ from harness.errors import FaultError, UsageError
 from harness.kafka.protocol import features as protocol_features
 from harness.kafka.protocol.features import METADATA_VERSION, Features
 from tests.fake_arena import FakeArena, FakeCluster, make_arena
-from tests.faults.test_processes import ProcessNode
+from tests.faults.process_nodes import ProcessNode
 
 OLD, NEW = "3.9.2", "4.3.1"
 SUPPORTED = {

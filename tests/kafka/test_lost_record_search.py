@@ -14,10 +14,10 @@ import pytest
 from harness.clusters.local import LocalCluster
 from harness.contracts import Outcome, ReplicaLogs
 from harness.errors import ClusterError, UsageError
-from harness.kafka import lost_record_search, segments
+from harness.kafka import lost_record_search
 from harness.kafka.lost_record_search import Suspect, spread, suspects
 from harness.kafka.segments import SoughtMessage, search
-from harness.ledger import journal
+from harness.ledger import journal, reading
 from harness.ledger.literal_run import LiteralRun
 from harness.ledger.message import BAD_PAYLOAD, HEADER_NAME, Builder, Message, run_number
 from harness.ledger.replica_events import IN_NO_LOG, NOT_LOOKED_AT, classify
@@ -83,17 +83,14 @@ def want(one: Message, run: int = RUN) -> SoughtMessage:
 
 
 @pytest.mark.parametrize("piece_bytes", [64, 1000, 8 << 20])
-def test_messages_are_found_at_their_offsets_in_all_segments(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece_bytes: int
-) -> None:
-    monkeypatch.setattr(segments, "_PIECE_BYTES", piece_bytes)
+def test_messages_are_found_at_their_offsets_in_all_segments(tmp_path: Path, piece_bytes: int) -> None:
     made = messages(9)
     values = [m.payload for m in made]
     segment(
         tmp_path, 10, batch(10, values[:3], keys=[m.key for m in made[:3]]), batch(15, [None, *values[3:5]])
     )
     segment(tmp_path, 18, batch(18, values[5:8]), batch(30, values[:1]))
-    held = search(tmp_path, [want(m) for m in made])
+    held = search(tmp_path, [want(m) for m in made], piece_bytes=piece_bytes)
     assert {w.seq: at for w, at in held.found.items()} == {
         0: [10, 30], 1: [11], 2: [12], 3: [16], 4: [17], 5: [18], 6: [19], 7: [20],
     }  # fmt: skip
@@ -229,7 +226,7 @@ class Brokers:
 def examine(run: RunDir, cluster: Any, **limit: float) -> tuple[int, list[dict[str, Any]]]:
     with journal.Ledger(run.ledger, "look") as book:
         count = lost_record_search.examine(run, cluster, "orders", book.events, **limit)
-    return count, [e for e in journal.read_events(run.ledger / "look.events") if e["event"] != "closed"]
+    return count, [e for e in reading.read_events(run.ledger / "look.events") if e["event"] != "closed"]
 
 
 def replicas(run: RunDir, root: Path, **held: Sequence[int]) -> Brokers:

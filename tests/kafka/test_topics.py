@@ -54,3 +54,18 @@ def test_a_topic_that_is_gone_is_deleted() -> None:
 def test_a_controller_that_never_answers_is_given_up() -> None:
     with pytest.raises(ClusterError, match="topic t cannot be deleted"):
         topics._change(answers(LATE, LATE), done=DONE, otherwise="topic t cannot be deleted", limit_s=0.0)
+
+
+def test_a_client_that_reports_nothing_is_asked_again_and_then_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On a stalled machine the wait for the client ends before the client's own."""
+    monkeypatch.setattr(topics, "ASK_S", 0.01)
+    silent: Future[Any] = Future()
+    done: Future[Any] = Future()
+    done.set_result(None)
+    left = [silent, done]
+    topics._change(lambda: left.pop(0), done=DONE, otherwise="topic t cannot be deleted")
+    assert left == []
+    with pytest.raises(ClusterError, match="topic t cannot be deleted: no answer within 0 s"):
+        topics._change(lambda: silent, done=DONE, otherwise="topic t cannot be deleted", limit_s=0.0)

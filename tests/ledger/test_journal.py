@@ -17,6 +17,8 @@ import pytest
 from harness.contracts import Outcome
 from harness.errors import LedgerError
 from harness.ledger import journal as ledger_journal
+from harness.ledger import reading
+from harness.ledger.rows import DELIVERY, EFFECT
 
 
 def test_attempts_and_outcomes_come_back(tmp_path: Path) -> None:
@@ -26,7 +28,7 @@ def test_attempts_and_outcomes_come_back(tmp_path: Path) -> None:
             journal.attempt(seq, key=seq, partition=-1, txn=5)
         journal.outcome(0, Outcome.ACKED, 2, 77, 0)
         journal.outcome(1, Outcome.REJECTED, -1, -1, 10)
-    rows = ledger_journal.read_attempts(tmp_path / "producer-1.0.1000.attempts")
+    rows = reading.read_attempts(tmp_path / "producer-1.0.1000.attempts")
     assert rows["outcome"].tolist() == [Outcome.ACKED, Outcome.REJECTED, Outcome.UNKNOWN]
     assert rows["offset"].tolist() == [77, -1, -1]
     assert rows["told_partition"].tolist() == [2, -1, -1]
@@ -42,7 +44,7 @@ def test_a_journal_grows_over_its_regions(tmp_path: Path) -> None:
         journal = book.attempts(1)
         for seq in range(count):
             journal.attempt(seq, -1, 0)
-    assert len(ledger_journal.read_attempts(tmp_path / "p.1.attempts")) == count
+    assert len(reading.read_attempts(tmp_path / "p.1.attempts")) == count
 
 
 def test_a_hole_is_an_error_with_its_place(tmp_path: Path) -> None:
@@ -51,7 +53,7 @@ def test_a_hole_is_an_error_with_its_place(tmp_path: Path) -> None:
         journal.attempt(0, -1, 0)
         journal.attempt(2, -1, 0)
     with pytest.raises(LedgerError, match=r"p\.1\.attempts: attempt 1 is missing"):
-        ledger_journal.read_attempts(tmp_path / "p.1.attempts")
+        reading.read_attempts(tmp_path / "p.1.attempts")
 
 
 def test_a_full_disk_is_one_clear_line(tmp_path: Path) -> None:
@@ -60,7 +62,7 @@ def test_a_full_disk_is_one_clear_line(tmp_path: Path) -> None:
     with pytest.raises(
         LedgerError, match=r"/dev/full: cannot append to the ledger \(No space left on device\)"
     ):
-        journal.append(np.zeros(1, dtype=ledger_journal.DELIVERY))
+        journal.append(np.zeros(1, dtype=DELIVERY))
 
 
 def _nearly_full(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
@@ -84,15 +86,15 @@ def test_a_batch_that_does_not_fit_leaves_whole_rows_and_one_line(
 ) -> None:
     """TRUST T11, R3: rows that were written in part would look like a cut journal."""
     journal = ledger_journal.RowJournal(tmp_path / "c.deliveries")
-    journal.append(np.zeros(2, dtype=ledger_journal.DELIVERY))
+    journal.append(np.zeros(2, dtype=DELIVERY))
     _nearly_full(monkeypatch, room)
     with pytest.raises(
         LedgerError, match=r"c\.deliveries: cannot append to the ledger \(No space left"
     ) as caught:
-        journal.append(np.zeros(3, dtype=ledger_journal.DELIVERY))
+        journal.append(np.zeros(3, dtype=DELIVERY))
     assert "\n" not in str(caught.value)
     assert journal.rows == 2
-    assert (tmp_path / "c.deliveries").stat().st_size == 2 * ledger_journal.DELIVERY.itemsize
+    assert (tmp_path / "c.deliveries").stat().st_size == 2 * DELIVERY.itemsize
 
 
 @pytest.mark.parametrize("room", [0, 1, 30])
@@ -106,7 +108,7 @@ def test_an_event_that_does_not_fit_leaves_whole_lines_and_one_line(
     with pytest.raises(LedgerError, match=r"w\.events: cannot append to the ledger \(No space left"):
         log.write("step", step="faults")
     assert log.lines == 1
-    assert [e["event"] for e in ledger_journal.read_events(tmp_path / "w.events")] == ["step"]
+    assert [e["event"] for e in reading.read_events(tmp_path / "w.events")] == ["step"]
 
 
 def test_a_folder_that_cannot_be_written_is_one_clear_line(tmp_path: Path) -> None:
@@ -122,10 +124,10 @@ def test_the_last_event_of_an_orderly_end_counts_everything(tmp_path: Path) -> N
             attempts.attempt(seq, -1, 0)
         deliveries = book.deliveries()
         for _ in range(2):
-            deliveries.append(np.zeros(5, dtype=ledger_journal.DELIVERY))
+            deliveries.append(np.zeros(5, dtype=DELIVERY))
         book.log("read_committed")
-        book.effects("read_committed").append(np.zeros(7, dtype=ledger_journal.EFFECT))
-    events = list(ledger_journal.read_events(tmp_path / "copier-1.0.events"))
+        book.effects("read_committed").append(np.zeros(7, dtype=EFFECT))
+    events = list(reading.read_events(tmp_path / "copier-1.0.events"))
     assert [e["file"] for e in events if e["event"] == "opened"] == [
         "copier-1.0.deliveries", "copier-1.0.read_committed.log", "copier-1.0.read_committed.effects",
     ]  # fmt: skip
@@ -140,16 +142,16 @@ def test_the_last_event_of_an_orderly_end_counts_everything(tmp_path: Path) -> N
 def test_a_writer_that_fails_closes_nothing(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), ledger_journal.Ledger(tmp_path, "w") as book:
         book.events.write("step", step=1 // (book.events.lines - book.events.lines))
-    assert list(ledger_journal.read_events(tmp_path / "w.events")) == []
+    assert list(reading.read_events(tmp_path / "w.events")) == []
 
 
-@pytest.mark.parametrize("cut", range(ledger_journal.DELIVERY.itemsize))
+@pytest.mark.parametrize("cut", range(DELIVERY.itemsize))
 def test_a_torn_last_delivery_is_cut_off(tmp_path: Path, cut: int) -> None:
-    rows = np.zeros(3, dtype=ledger_journal.DELIVERY)
+    rows = np.zeros(3, dtype=DELIVERY)
     rows["offset"] = [5, 6, 7]
     path = tmp_path / "c.deliveries"
-    path.write_bytes(rows.tobytes()[: 2 * ledger_journal.DELIVERY.itemsize + cut])
-    whole, torn = ledger_journal.read_deliveries(path)
+    path.write_bytes(rows.tobytes()[: 2 * DELIVERY.itemsize + cut])
+    whole, torn = reading.read_deliveries(path)
     assert whole["offset"].tolist() == [5, 6]
     assert torn == cut
 
@@ -161,10 +163,10 @@ def test_a_torn_last_line_is_recognised_and_a_broken_one_before_is_an_error(tmp_
     path = tmp_path / "h.events"
     whole = path.read_bytes()
     path.write_bytes(whole[:-5])
-    assert [e["event"] for e in ledger_journal.read_events(path)] == ["step", "step", "torn"]
+    assert [e["event"] for e in reading.read_events(path)] == ["step", "step", "torn"]
     path.write_bytes(whole.replace(b'"step"', b"step", 1))
     with pytest.raises(LedgerError, match=r"h\.events:1: not a ledger line"):
-        list(ledger_journal.read_events(path))
+        list(reading.read_events(path))
 
 
 def _write_until_killed(folder: Path, out: int, late: bool) -> None:
@@ -213,7 +215,7 @@ def test_killed_writers_lose_no_attempt_and_no_ack(tmp_path: Path, request: pyte
         folder = tmp_path / str(number)
         folder.mkdir()
         sent, acked = _kill_a_writer(folder, moments.uniform(0.0, 0.1))
-        rows = ledger_journal.read_attempts(folder / "p.1.attempts")
+        rows = reading.read_attempts(folder / "p.1.attempts")
         assert sent
         assert acked
         assert len(rows) >= sent[-1] + 1, f"kill {number}: sent but not in the ledger"
@@ -228,5 +230,5 @@ def test_the_kills_would_catch_a_writer_that_records_too_late(tmp_path: Path) ->
         folder = tmp_path / str(number)
         folder.mkdir()
         sent, _ = _kill_a_writer(folder, 0.05, late=True)
-        missing += len(ledger_journal.read_attempts(folder / "p.1.attempts")) < sent[-1] + 1
+        missing += len(reading.read_attempts(folder / "p.1.attempts")) < sent[-1] + 1
     assert missing > 0

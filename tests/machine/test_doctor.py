@@ -105,7 +105,6 @@ def _answer_once(engine: socket.socket, reply: bytes) -> None:
         link.sendall(reply)
 
 
-def test_disk_is_measured_where_the_folder_would_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_disk_is_measured_where_the_folder_would_be(tmp_path: Path) -> None:
     assert str(tmp_path / "not" / "yet") in kernel.disk(tmp_path / "not" / "yet").reason
-    monkeypatch.setattr(kernel, "DISK_NEEDED_GIB", 1e9)
-    assert not kernel.disk(tmp_path).ok
+    assert not kernel.disk(tmp_path, needed_gib=1e9).ok

@@ -9,7 +9,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -39,16 +40,22 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     monkeypatch.setenv("ONCEPROOF_CACHE", str(tmp_path_factory.mktemp("cache")))
 
 
-def test_a_child_dies_with_a_killed_harness(tmp_path: Path) -> None:
+@contextmanager
+def _parent_and_child(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], child_process.Identity]]:
+    """Start a harness in another process; it has started a child."""
     with subprocess.Popen(
-        [sys.executable, "-c", PARENT, str(tmp_path)],
+        [sys.executable, "-c", PARENT, str(folder)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         cwd=Path(__file__).parents[2],
     ) as parent:
         assert parent.stdout is not None
         assert parent.stdout.readline() == b"started\n"
-        child = _identity(tmp_path / "child.pid")
+        yield parent, _identity(folder / "child.pid")
+
+
+def test_a_child_dies_with_a_killed_harness(tmp_path: Path) -> None:
+    with _parent_and_child(tmp_path) as (parent, child):
         assert child.alive(), "it outlives the thread that asked for it"
         parent.send_signal(signal.SIGKILL)
     wait_until(lambda: not child.alive(), 5.0, f"child {child.pid} outlived its parent")
@@ -143,15 +150,7 @@ def test_a_harness_that_ends_leaves_no_list(tmp_path: Path) -> None:
 
 
 def test_sweep_leaves_processes_of_another_running_harness(tmp_path: Path) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", PARENT, str(tmp_path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        cwd=Path(__file__).parents[2],
-    ) as parent:
-        assert parent.stdout is not None
-        assert parent.stdout.readline() == b"started\n"
-        child = _identity(tmp_path / "child.pid")
+    with _parent_and_child(tmp_path) as (parent, child):
         assert child_process.sweep(tmp_path) == []
         assert child.alive()
         parent.send_signal(signal.SIGKILL)

@@ -13,6 +13,7 @@ import pytest
 
 from harness.errors import SetupError
 from harness.provision import external_tool, spark_archive
+from harness.provision.external_tool import ToolTimeout
 from harness.runtime import cache
 
 
@@ -104,6 +105,24 @@ def test_a_failed_training_is_recorded_and_does_not_raise(
     assert "no JVM today" in (spark_archive.obstacle() or "")
     (failure,) = own_cache.glob(f"spark-archive/*/{spark_archive.FAILED}")
     assert failure.read_text(encoding="utf-8") == "no JVM today\n"
+
+
+def test_a_time_out_is_not_recorded(
+    own_cache: Path, trained: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_slow(*_: object, **__: object) -> None:
+        raise ToolTimeout("java took longer than 300 s")
+
+    for slow in ((external_tool, "run"), (spark_archive, "launcher_options")):
+        with monkeypatch.context() as busy:
+            busy.setattr(*slow, too_slow)
+            said: list[str] = []
+            assert spark_archive.spark_archive(said.append) is None
+            assert "took longer" in said[-1]
+        assert not list(own_cache.glob("spark-archive/*"))
+        assert spark_archive.obstacle() is None
+    assert spark_archive.spark_archive(cache.silent) is not None
+    assert len(trained) == 1
 
 
 def test_the_set_up_tries_again_after_a_failure(trained: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:

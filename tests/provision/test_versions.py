@@ -40,7 +40,7 @@ def test_a_version_for_an_unknown_node_is_refused(tmp_path: Path) -> None:
     ):
         LocalCluster(tmp_path, kafka_version="2.8.2")
     cluster = LocalCluster(tmp_path, combined=True, kafka_version="4.2.0", mixed={"broker-2": "3.9.2"})
-    assert cluster.describe()["kafka_version"] == "3.9.2, 4.2.0", "the oldest first"
+    assert cluster.describe().kafka_version == "3.9.2, 4.2.0", "the oldest first"
 
 
 def test_a_version_is_made_of_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

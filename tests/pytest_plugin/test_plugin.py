@@ -71,6 +71,13 @@ def test_without_github_there_is_no_annotation(folder: Path) -> None:
     assert "::error" not in run_pytest(folder).stdout
 
 
+def test_a_file_that_cannot_be_loaded_is_an_ordinary_error(tmp_path: Path) -> None:
+    write(tmp_path, test_mine_py="import no_such_module\n")
+    done = run_pytest(tmp_path)
+    assert (done.returncode, outcomes(done)) == (2, {"error": 1}), done.stdout + done.stderr
+    assert "AttributeError" not in done.stderr
+
+
 def test_a_session_without_such_tests_loads_nothing_heavy(tmp_path: Path) -> None:
     heavy = (
         "pyspark",
@@ -165,3 +172,11 @@ def test_only_one_worker_has_its_turn(tmp_path: Path) -> None:
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
     with parallel.turn(worker, tmp_path):
         pass
+
+
+def test_a_file_that_cannot_be_collected_is_reported_as_usual(tmp_path: Path) -> None:
+    write(tmp_path, test_mine_py="import no_such_module\n")
+    done = run_pytest(tmp_path)
+    assert "No module named 'no_such_module'" in done.stdout
+    assert "INTERNALERROR" not in done.stdout + done.stderr
+    assert done.returncode == pytest.ExitCode.INTERRUPTED

@@ -17,6 +17,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from harness.contracts import ClusterDescription
+
 
 class Campaign:
     def run(self, scenario):
@@ -39,7 +41,7 @@ class Campaign:
 
 @pytest.fixture(scope="session")
 def onceproof_cluster():
-    return SimpleNamespace(describe=lambda: {"kind": "existing"}, nodes=lambda: [])
+    return SimpleNamespace(describe=lambda: ClusterDescription("existing"), nodes=lambda: [])
 
 
 @pytest.fixture(scope="session")
@@ -90,6 +92,6 @@ def run_pytest(folder: Path, *words: str, **env: str) -> subprocess.CompletedPro
 
 
 def outcomes(done: subprocess.CompletedProcess[str]) -> dict[str, int]:
-    """How many tests passed, failed and so on, by the last line."""
+    """Return how many tests passed, failed and so on, from the last line of the output."""
     last = done.stdout.strip().splitlines()[-1]
     return {what: int(number) for number, what in re.findall(r"(\d+) (passed|failed|skipped|errors?)", last)}

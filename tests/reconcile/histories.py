@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.contracts import Mode, Outcome
-from harness.ledger.literal_run import LiteralRun, Record, Sent
+from harness.ledger.literal_history import Record, Sent
+from harness.ledger.literal_run import LiteralRun
 from harness.ledger.manifest import ISOLATIONS
 from harness.ledger.message import BAD_HEADER, BAD_KEY, BAD_PAYLOAD, BAD_TIMESTAMP, FOREIGN_RUN
 from tests.reconcile.together import Finding

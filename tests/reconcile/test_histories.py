@@ -15,7 +15,8 @@ from pathlib import Path
 
 from harness.reconcile.seal.seal import seal
 from tests.reconcile.histories import Built, History, drawn
-from tests.reconcile.oracle import ANOMALIES, oracle_rows
+from tests.reconcile.oracle import oracle_rows
+from tests.reconcile.oracle_questions import ANOMALIES
 from tests.reconcile.together import Finding, Outcome
 
 HISTORIES = int(os.environ.get("ONCEPROOF_HISTORIES", "200"))

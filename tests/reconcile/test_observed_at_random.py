@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 
 from harness.contracts import Mode, Outcome
-from harness.ledger.literal_run import LiteralRun, Record
+from harness.ledger.literal_history import Record
+from harness.ledger.literal_run import LiteralRun
 from harness.ledger.message import BAD_HEADER, BAD_PAYLOAD, FOREIGN_RUN
 from harness.reconcile.job import reconcile_many
-from tests.reconcile.cases import LAX, STRICT, observe
+from tests.reconcile.cases.base import LAX, STRICT, observe
 from tests.reconcile.oracle import oracle_rows
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from harness.errors import SetupError
-from harness.provision import external_tool
 from harness.runtime import cache
 
 ROOT = Path(__file__).parents[2]
@@ -246,18 +245,6 @@ def test_progress_names_the_step_and_its_duration() -> None:
 
 
 # Tools.
-
-
-def test_a_failing_tool_is_reported_with_its_last_line_and_its_log(tmp_path: Path) -> None:
-    fetch = executable(tmp_path / "fetch", "echo beginning; echo 'no route to host' >&2; echo; exit 3")
-    with pytest.raises(SetupError, match=r"^fetch: no route to host \(log: .*thing\.log\)$"):
-        external_tool.run([fetch], log="thing")
-    assert "beginning" in cache.log_file("thing").read_text()
-
-
-def test_a_tool_that_hangs_is_ended(tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match="took longer than 0 s"):
-        external_tool.run([executable(tmp_path / "hang", "exec sleep 60")], log="thing", timeout_s=0.2)
 
 
 @pytest.mark.skipif(not Path("/usr/bin/setpriv").exists(), reason="no setpriv here")

@@ -14,7 +14,7 @@ from harness.clusters.memory import PARTITIONS, MemoryCluster
 from harness.contracts import Mode, TopicSettings
 from harness.errors import NoRoom, OnceproofError
 from harness.execute import execute
-from harness.ledger import journal, rundir
+from harness.ledger import journal, reading, rundir
 from harness.ledger.rundir import RunDir
 from harness.scenario import ConsumerSettings, ProducerSettings, Scenario, Timings
 from harness.testing.small_disk import fill, mounted_small_disk
@@ -71,7 +71,7 @@ def test_a_run_on_a_full_disk_ends_with_one_line_and_keeps_its_records(
     small_disk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run, said = run_until_full(tmp_path, small_disk)
-    events = [e for path in sorted(run.ledger.glob("*.events")) for e in journal.read_events(path)]
+    events = [e for path in sorted(run.ledger.glob("*.events")) for e in reading.read_events(path)]
     errors = [e["text"] for e in events if e["event"] == "error" and e["writer"] == "harness"]
     assert errors, "the error is in the ledger although the disk was full"
     assert any("space" in line for line in said), said
@@ -119,9 +119,9 @@ def test_events_find_room_on_a_full_disk(small_disk: Path) -> None:
     other.events.close()
     (small_disk / "filler").unlink()
     assert (
-        sum(1 for _ in journal.read_events(small_disk / "harness.events")) == 1001
+        sum(1 for _ in reading.read_events(small_disk / "harness.events")) == 1001
     )  # the last one closes it
-    assert all(e["event"] == "step" for e in journal.read_events(small_disk / "other.events")), "no half line"
+    assert all(e["event"] == "step" for e in reading.read_events(small_disk / "other.events")), "no half line"
     assert (small_disk / "harness.events").stat().st_blocks * 512 < 1 << 18, "the unused part is freed"
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from harness.cli import main
 from harness.errors import LedgerError
-from harness.ledger import journal
+from harness.ledger import reading
 from harness.ledger.literal_run import LiteralRun
 from harness.ledger.rundir import RunDir, read_json, write_json
 from harness.reconcile.seal.seal import seal
@@ -167,12 +167,12 @@ def test_a_bad_event_is_one_line(text: str, expected: str, tmp_path: Path, capsy
         one_line(capsys, expected)
 
 
-def test_a_line_without_an_end_is_not_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "MOST_LINE", 1000)
+def test_a_line_without_an_end_is_not_read_whole(tmp_path: Path) -> None:
     run = clean(tmp_path)
-    (run.ledger / "harness.events").write_bytes(b"[" * 5000)
+    path = run.ledger / "harness.events"
+    path.write_bytes(b"[" * 5000)
     with pytest.raises(LedgerError, match="longer than 1000 bytes"):
-        seal(run)
+        list(reading.read_events(path, most_line=1000))
 
 
 # --- what is at a place of the run folder ---

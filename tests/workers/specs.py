@@ -13,6 +13,7 @@ from harness.workers.roles.copier import CopierRoleSpec
 from harness.workers.roles.final_reader import FinalReaderSpec
 from harness.workers.roles.observer import ObserverRoleSpec
 from harness.workers.roles.producer import ProducerRoleSpec
+from harness.workers.roles.share_consumer import ShareConsumerRoleSpec
 from harness.workers.roles.transactional_producer import TransactionalProducerRoleSpec
 
 SPECS: Mapping[str, Callable[[str], WorkerSpec]] = {
@@ -30,6 +31,9 @@ SPECS: Mapping[str, Callable[[str], WorkerSpec]] = {
     "churning_consumer": lambda name: ChurningConsumerRoleSpec(
         name=name, mode=Mode.IDEMPOTENT, lane=Lane.CONSUME, topic="t", group="g", isolation="read_committed",
         churn=ChurnSettings(), seed=1,
+    ),
+    "share_consumer": lambda name: ShareConsumerRoleSpec(
+        name=name, mode=Mode.IDEMPOTENT, lane=Lane.CONSUME, topic="t", group="g", isolation="read_committed"
     ),
     "copier": lambda name: CopierRoleSpec(
         name=name, mode=Mode.EXACTLY_ONCE, lane=Lane.CONSUME, number=1, topic="t", partitions=1, payload_bytes=128,

@@ -14,14 +14,15 @@ from typing import Any
 import pytest
 
 from harness.errors import LedgerError, OnceproofError, UsageError
-from harness.ledger import journal
+from harness.ledger import journal, reading
 from harness.ledger.journal import EventLog
 from harness.ledger.rundir import RunDir
 from harness.waiting import wait_until
 from harness.workers import main
-from harness.workers.pool import ROOT, Worker, Workers
+from harness.workers.pool import Workers
 from harness.workers.roles import final_reader
 from harness.workers.spec_file import write_spec
+from harness.workers.worker import ROOT, Worker
 from tests.workers.specs import SPECS
 
 READY = "print('ready', flush=True); "
@@ -59,7 +60,7 @@ class Place:
         )
 
     def recorded(self, kind: str) -> list[dict[str, Any]]:
-        return [e for e in journal.read_events(self.run.ledger / "harness.events") if e["event"] == kind]
+        return [e for e in reading.read_events(self.run.ledger / "harness.events") if e["event"] == kind]
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from harness.execute import execute
 from harness.ledger.journal import EventLog
 from harness.ledger.rundir import RunDir
 from harness.scenario import ConsumerSettings, PipelineSettings, Scenario
-from harness.workers.pool import Worker
+from harness.workers.worker import Worker
 from harness.workloads.produce_consume import ProduceConsume
 
 STICKY = "assignor=sticky: librdkafka does not have it; choose one of range, roundrobin, cooperative-sticky"

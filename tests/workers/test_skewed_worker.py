@@ -20,8 +20,9 @@ from faults.skew_clock import SkewClock
 from harness.clusters.memory import PARTITIONS, MemoryCluster
 from harness.contracts import Lane, Mode, Node, Skewable, TopicSettings
 from harness.errors import ClusterError
-from harness.ledger.journal import ATTEMPT, ATTEMPT_MARK, EventLog
+from harness.ledger.journal import EventLog
 from harness.ledger.message import run_number
+from harness.ledger.rows import ATTEMPT, ATTEMPT_MARK
 from harness.ledger.rundir import RunDir
 from harness.machine import fake_clock
 from harness.provision.faketime import find_faketime
@@ -31,11 +32,12 @@ from harness.targets import consumer, leader_of, producer
 from harness.targets import worker as named_worker
 from harness.testing.check_fault import check_fault
 from harness.waiting import wait_until
-from harness.workers.pool import Worker
 from harness.workers.skewed_worker import ClockedWorker, workers_with_clocks
+from harness.workers.worker import Worker
 from harness.workloads.produce_consume import ProduceConsume
 
 RATE = 200
+SHOWN_WITHIN_S = 1.0
 needs_faketime = pytest.mark.skipif(find_faketime() is None, reason="libfaketime is not on this machine")
 
 
@@ -65,7 +67,8 @@ def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClockArena]:
         roles = ProduceConsume(scenario, ClockArena.topic, ClockArena.group).roles()
         (role,) = [role for role in roles if role.name == "producer-1"]
         bootstrap = cluster.bootstrap_servers(Lane.PRODUCE)
-        worker = ClockedWorker(replace(role, run=run_number(run.run_id), bootstrap=bootstrap), run, events)
+        spec = replace(role, run=run_number(run.run_id), bootstrap=bootstrap)
+        worker = ClockedWorker(spec, run, events, shown_within_s=SHOWN_WITHIN_S)
         try:
             worker.start()
             wait_until(lambda: all(_workers.done([worker]).values()), 30.0, "no progress")
@@ -136,11 +139,10 @@ def test_the_ledger_keeps_the_right_time(arena: ClockArena) -> None:
 
 @needs_faketime
 def test_a_paused_or_dead_worker_does_not_report_its_clock(
-    arena: ClockArena, monkeypatch: pytest.MonkeyPatch
+    arena: ClockArena,
 ) -> None:
-    monkeypatch.setattr("harness.workers.skewed_worker._SHOWN_WITHIN_S", 1.0)
     arena.worker.pause()
-    time.sleep(1.2)
+    time.sleep(SHOWN_WITHIN_S + 0.2)
     with pytest.raises(ClusterError, match="producer-1 does not report its clock"):
         arena.worker.clock_offset_s()
     arena.worker.resume()

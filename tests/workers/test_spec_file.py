@@ -16,9 +16,9 @@ from harness.contracts import Mode, WorkerSpec
 from harness.errors import OnceproofError, UsageError
 from harness.scenario import ChurnSettings, ConsumerSettings, PipelineSettings, Scenario, TransactionSettings
 from harness.workers.making import observer_roles
-from harness.workers.pool import ROOT, environment
 from harness.workers.roles.churning_consumer import ChurningConsumerRoleSpec
 from harness.workers.spec_file import read_spec, write_spec
+from harness.workers.worker import ROOT, environment
 from tests.workers.specs import SPECS
 
 WORKLOADS = registry.names("workload")
@@ -35,9 +35,11 @@ READER = SPECS["final_reader"]("final-reader")
 
 
 def specs(workload: str) -> list[WorkerSpec]:
+    # Acceptance by a share group is in no transaction.
+    scenario = replace(SCENARIO, mode=Mode.IDEMPOTENT) if workload == "share_group" else SCENARIO
     made = [
-        *registry.load("workload", workload)(SCENARIO, "t", "g").roles(),
-        *observer_roles(SCENARIO, "t", {}),
+        *registry.load("workload", workload)(scenario, "t", "g").roles(),
+        *observer_roles(scenario, "t", {}),
     ]
     return [replace(one, run=7, bootstrap="b:1", writer=f"{one.name}.0", incarnation=3) for one in made]
 
@@ -64,6 +66,7 @@ def test_every_role_is_named_as_its_file() -> None:
         ("copier", {"sends", "reads"}),
         ("consumer", {"reads", "stays_in_group"}),
         ("churning_consumer", {"reads"}),
+        ("share_consumer", {"reads"}),
         ("observer", {"observes"}),
         ("final_reader", {"ends_by_itself"}),
     ],

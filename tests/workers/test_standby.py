@@ -15,9 +15,9 @@ import pytest
 from harness.testing.leftovers import processes_of
 from harness.waiting import wait_until
 from harness.workers import main
-from harness.workers.pool import environment
 from harness.workers.spec_file import write_spec
 from harness.workers.standby import Standby
+from harness.workers.worker import environment
 from tests.workers.specs import SPECS
 
 LIMIT_S = 60.0

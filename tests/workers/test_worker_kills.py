@@ -15,13 +15,14 @@ import pytest
 
 from harness.clusters.memory import PARTITIONS, MemoryCluster
 from harness.contracts import Lane, Mode, Outcome, TopicSettings, TopicToRead
-from harness.ledger import journal
+from harness.ledger import journal, reading
 from harness.ledger.message import run_number
 from harness.ledger.rundir import RunDir
 from harness.scenario import ProducerSettings, Scenario
 from harness.waiting import wait_until
-from harness.workers.pool import Worker, Workers
+from harness.workers.pool import Workers
 from harness.workers.roles.final_reader import FinalReaderSpec
+from harness.workers.worker import Worker
 from harness.workloads.produce_consume import ProduceConsume
 
 KILLS = 20  # by default; --times N makes it N
@@ -92,9 +93,9 @@ def _kill_and_compare(tmp_path: Path, memory: MemoryCluster, kills: int, moments
     reader.wait(300)
     reader.check()
     book.close()
-    rows, _ = journal.read_deliveries(run.ledger / "final-reader.0.read_uncommitted.log")
-    journals = {int(p.suffixes[-2][1:]): journal.read_attempts(p) for p in run.ledger.glob("*.attempts")}
-    events = list(journal.read_events(run.ledger / "harness.events"))
+    rows, _ = reading.read_deliveries(run.ledger / "final-reader.0.read_uncommitted.log")
+    journals = {int(p.suffixes[-2][1:]): reading.read_attempts(p) for p in run.ledger.glob("*.attempts")}
+    events = list(reading.read_events(run.ledger / "harness.events"))
     first = {
         int(number): int(rows["offset"][rows["partition"] == number].min())
         for number in np.unique(rows["partition"])

@@ -12,7 +12,7 @@ from harness.ledger.message import run_number
 from harness.ledger.rundir import RunDir
 from harness.scenario import ProducerSettings, Scenario
 from harness.waiting import wait_until
-from harness.workers.pool import Worker
+from harness.workers.worker import Worker
 from harness.workloads.produce_consume import ProduceConsume
 
 SECRET = "hush-2f9c1d"

@@ -13,7 +13,8 @@ from confluent_kafka import Message as Record
 
 from harness.contracts import ConsumerSpec
 from harness.ledger import message as msg
-from harness.ledger.journal import DELIVERY, EFFECT, now_ns
+from harness.ledger.journal import now_ns
+from harness.ledger.rows import DELIVERY, EFFECT
 
 FULL_BATCH = 1000  # records; a reader that gets so many at once is behind, and compares a sample only
 

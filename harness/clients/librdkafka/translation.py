@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, libversion
 
 from harness.contracts import ConsumerSpec, Mode, Outcome, ProducerSpec
 from harness.kafka.client_settings import named
@@ -84,6 +84,8 @@ AUTO_COMMIT: Mapping[str, Any] = {
     "enable.auto.offset.store": False,  # else records count as processed as soon as they are polled
     "auto.commit.interval.ms": 200,
 }
+# Settings that older libraries refuse, by the first library that has them; they only save time.
+SINCE: Mapping[str, int] = {"connections.max.idle.ms": 0x01070000, "fetch.queue.backoff.ms": 0x02020000}
 SET_BY_THE_GROUP = (
     "session.timeout.ms",
     "heartbeat.interval.ms",
@@ -129,6 +131,12 @@ def commit_outcome(error: KafkaError | None) -> Outcome:
     return Outcome.REJECTED if error.code() in COMMIT_REFUSED else Outcome.UNKNOWN
 
 
+def known(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that the loaded library has."""
+    library = libversion()[1]
+    return {name: value for name, value in settings.items() if SINCE.get(name, 0) <= library}
+
+
 def producer_settings(spec: ProducerSpec) -> dict[str, Any]:
     """Return all settings of the library for a producer, those of the mode and of the caller."""
     settings = {
@@ -140,7 +148,7 @@ def producer_settings(spec: ProducerSpec) -> dict[str, Any]:
     }
     if spec.transactional_id:
         settings |= {**TRANSACTIONAL, "transactional.id": spec.transactional_id}
-    return settings | named(spec.options)
+    return known(settings) | named(spec.options)
 
 
 def consumer_settings(spec: ConsumerSpec) -> dict[str, Any]:
@@ -160,4 +168,4 @@ def consumer_settings(spec: ConsumerSpec) -> dict[str, Any]:
     if chosen.get("group.protocol") == "consumer":
         for name in SET_BY_THE_GROUP:
             settings.pop(name, None)
-    return settings | chosen
+    return known(settings) | chosen

@@ -6,11 +6,11 @@ import time
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from harness.clusters.base import abandoned_clusters
 from harness.clusters.base.broker_properties import server_properties
-from harness.clusters.base.composition import Site
+from harness.clusters.base.composition import Power, Site, with_powers
 from harness.clusters.base.log_marks import LogMarks
 from harness.clusters.base.options import PLAIN, Options
 from harness.clusters.base.readiness import Readiness
@@ -21,7 +21,7 @@ from harness.clusters.base.view import LocalView
 from harness.clusters.links.links import Links
 from harness.clusters.links.mesh import Member, Mesh, members
 from harness.clusters.links.toxiproxy import Toxiproxy
-from harness.contracts import Lane, Node, TopicSettings
+from harness.contracts import ClusterDescription, Lane, Node, TopicSettings
 from harness.errors import ClusterError, UsageError
 from harness.kafka import topics
 from harness.machine.loopback_block import Block
@@ -32,16 +32,17 @@ if TYPE_CHECKING:
     from harness.cluster_options import Choice
 
 _FIRST_KRAFT = (3, 3)
+N = TypeVar("N", bound=Server)  # a node of the kind of cluster
 
 
-class ServerCluster(StartedByWith):
+class ServerCluster(StartedByWith, Generic[N]):
     """Each kind of cluster implements `_start` and `stop`; in between, `_nodes` are its servers."""
 
     _block: Block | None = None  # from its start to its stop
     _mesh: Mesh | None = None
     _toxiproxy: Toxiproxy | None = None
     _links: Links | None = None
-    _nodes: Sequence[Server] = ()
+    _nodes: Sequence[N] = ()
     _security: str = "plaintext"
     _registration: abandoned_clusters.Registration | None = None
     _steps_s: Mapping[str, float] = {}
@@ -84,7 +85,15 @@ class ServerCluster(StartedByWith):
         """Start the cluster; return when it was observed to be ready."""
 
     @abstractmethod
-    def describe(self) -> Mapping[str, Any]: ...
+    def _kind_of(self, member: Member) -> type[N]:
+        """Return the class of a node, without powers."""
+
+    @abstractmethod
+    def _powers_of(self, member: Member) -> Sequence[type[Power]]:
+        """Return the powers that a node can have, if the options and this machine give them."""
+
+    @abstractmethod
+    def describe(self) -> ClusterDescription: ...
 
     def start(self) -> None:
         """Start the cluster; return when it was observed to be ready. After an error nothing is left running."""
@@ -158,7 +167,7 @@ class ServerCluster(StartedByWith):
         self._steps_s = {**readiness.steps_s, "ready": round(time.monotonic() - begun, 2)}
 
     def _laid_out(self) -> Mapping[str, Any]:
-        """Return the layout of the cluster and the steps of its start, for `describe`."""
+        """Return the layout of the cluster, for `describe`."""
         return {
             "brokers": len([m for m in self._members if m.broker]),
             "controllers": len([m for m in self._members if m.controller]),
@@ -167,7 +176,6 @@ class ServerCluster(StartedByWith):
             "options": [name for name, on in vars(self._options).items() if on != getattr(PLAIN, name)],
             "folder": str(self.folder),
             "loopback_block": self._mesh.block if self._mesh else None,
-            "steps_s": dict(self._steps_s),
             "rss_mb": self.rss_mb(),
         }
 
@@ -186,8 +194,10 @@ class ServerCluster(StartedByWith):
     def _properties(self, mesh: Mesh, member: Member, data: Path, version: str) -> Mapping[str, str]:
         return server_properties(mesh, member, data, self._broker_settings, version)
 
-    def _site(self) -> Site:
-        return Site(self._options, self.folder, self._security)
+    def _node_class(self, member: Member) -> type[N]:
+        """Return the class of a node with the powers that it can have."""
+        site = Site(self._options, self.folder, self._security)
+        return with_powers(self._kind_of(member), self._powers_of(member), site)
 
     def _started(self) -> Mesh:
         if self._mesh is None or self._block is None:

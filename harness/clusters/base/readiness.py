@@ -13,7 +13,7 @@ from harness.clusters.base.broker import Broker
 from harness.clusters.base.security import Access
 from harness.clusters.base.server import Server
 from harness.clusters.base.view import LocalView
-from harness.errors import ClusterError, WaitTimeout
+from harness.errors import ClusterError, StartTimeout, WaitTimeout
 from harness.kafka.protocol.security import RefusedError
 from harness.kafka.topics import PROBE_TOPIC
 from harness.waiting import wait_until
@@ -58,11 +58,11 @@ class Readiness:
 
     def _step(self, name: str, condition: Callable[[], bool]) -> None:
         try:
-            wait_until(
-                lambda: self._all_run() and self._ask(condition), self._left_s(), lambda: self._trouble(name)
-            )
+            wait_until(lambda: self._all_run() and self._ask(condition), self._left_s(), name)
         except WaitTimeout as error:
-            raise ClusterError(f"the cluster did not come up: {error}") from error
+            raise StartTimeout(
+                f"the cluster did not come up within {self._limit_s:g} s: {self._trouble(name)}"
+            ) from error
         self._done(name)
 
     def _done(self, name: str) -> None:
@@ -138,9 +138,8 @@ class Readiness:
             producer.commit_transaction(self._left_s())
         except KafkaException as error:
             self._all_run()
-            raise ClusterError(
-                f"the canary transaction failed: {error}; {self._trouble('canary')}"
-            ) from error
+            kind = StartTimeout if error.args[0].code() == KafkaError._TIMED_OUT else ClusterError
+            raise kind(f"the canary transaction failed: {error}; {self._trouble('canary')}") from error
         finally:
             member.close()
         self._done("canary_committed")

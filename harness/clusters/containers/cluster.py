@@ -15,7 +15,7 @@ from harness import provision
 from harness.clusters.base import abandoned_clusters, storage_format
 from harness.clusters.base.broker_properties import render
 from harness.clusters.base.cluster import ServerCluster
-from harness.clusters.base.composition import with_powers
+from harness.clusters.base.composition import Power
 from harness.clusters.base.options import PLAIN, Options
 from harness.clusters.containers.broker import ContainerBroker, ContainerNode
 from harness.clusters.containers.container import Contained, ImageJvm, java_of
@@ -32,6 +32,7 @@ from harness.clusters.links.packet_filter import PacketLinks
 from harness.clusters.links.packet_rules import End
 from harness.clusters.processes.java import lay_out
 from harness.clusters.processes.programs import byteman_script
+from harness.contracts import ClusterDescription
 from harness.errors import UsageError
 from harness.machine import loopback_block
 from harness.provision import cache_dir
@@ -51,7 +52,7 @@ _BYTEMAN = "/opt/onceproof/byteman.jar"
 _RULES = f"/opt/onceproof/{byteman.SCRIPT_NAME}"
 
 
-class DockerCluster(ServerCluster):
+class DockerCluster(ServerCluster[ContainerNode]):
     """N brokers and M controllers, with their data and logs in `folder`; combined: N nodes `broker-1…` that are both.
 
     `image` has the layout of the official image; empty: an image is built here. `broker_settings` override the
@@ -149,15 +150,14 @@ class DockerCluster(ServerCluster):
                 self._yard = None
             ends.callback(self._remove_containers)
 
-    def describe(self) -> Mapping[str, Any]:
-        return {
-            "kind": "docker",
-            "kafka_version": self._running_version(),
+    def describe(self) -> ClusterDescription:
+        more = {
             "toxiproxy_version": provision.TOXIPROXY_VERSION,
             "images": dict(self._images),
             "engine": dict(self._engine),
             **self._laid_out(),
         }
+        return ClusterDescription("docker", self._steps_s, self._running_version(), more=more)
 
     def _find_images(self, client: DockerClient) -> dict[str, str]:
         proxy = toxiproxy_image(client, provision.toxiproxy(), provision.TOXIPROXY_VERSION)
@@ -178,10 +178,8 @@ class DockerCluster(ServerCluster):
         checkpoint = storage_format.template(jvm.java, jvm.classpath, f"image-{yard.id_of(image)}", run)
         return lambda node: storage_format.fill(node.data, node.member.id, cluster_id, checkpoint)
 
-    def _node_class(self, member: Member) -> type[ContainerNode]:
-        """Return the class of a node with the powers that it can have."""
-        powers = POWERS_OF_BROKERS if member.broker else POWERS_OF_NODES
-        return with_powers(self._kind_of(member), powers, self._site())
+    def _powers_of(self, member: Member) -> Sequence[type[Power]]:
+        return POWERS_OF_BROKERS if member.broker else POWERS_OF_NODES
 
     def _kind_of(self, member: Member) -> type[ContainerNode]:
         return ContainerBroker if member.broker else ContainerNode

@@ -18,6 +18,7 @@ from harness.clusters.powers.disk import Disked, PowerLosing
 from harness.clusters.powers.held_requests import Holding
 from harness.clusters.powers.links import PeerLinked
 from harness.clusters.powers.memory import Squeezed
+from harness.clusters.powers.slow_reads import ReadSlowing
 from harness.contracts import Lane, PeerSeverable, Starvable
 from harness.provision.docker.engine import find_engine
 
@@ -86,4 +87,11 @@ class PeerLinkedContainer(Power, PeerLinked):
 
 
 POWERS_OF_NODES = (PeerLinkedContainer, Squeezed, StarvedContainer)
-POWERS_OF_BROKERS = (Throttled, PowerLosingContainer, DiskedContainer, HoldingContainer, *POWERS_OF_NODES)
+POWERS_OF_BROKERS = (
+    ReadSlowing,
+    Throttled,
+    PowerLosingContainer,
+    DiskedContainer,
+    HoldingContainer,
+    *POWERS_OF_NODES,
+)

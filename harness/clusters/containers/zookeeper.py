@@ -31,7 +31,7 @@ class RegisteredContainer(RegisteredBroker, ContainerBroker):
     pass
 
 
-class DockerZooKeeperCluster(WithZooKeeper, DockerCluster):
+class DockerZooKeeperCluster(WithZooKeeper[ContainerNode], DockerCluster):
     """N brokers `broker-1…` and M servers `zookeeper-1…`, of which more than half have to run."""
 
     instead: ClassVar[str] = "leave out --zookeeper"

@@ -38,6 +38,12 @@ def must_be_possible() -> None:
         raise SetupError(f"FUSE disks: {why}; run as root, with Debian's packages libfuse3-3 and util-linux")
 
 
+def possible() -> bool:
+    """Return whether FUSE disks are possible; as root on Debian, install the library first."""
+    fuse()
+    return trouble() is None
+
+
 def trouble() -> str | None:
     """Return why FUSE disks are not possible on this machine; None if they are."""
     answer = kernel.fuse()

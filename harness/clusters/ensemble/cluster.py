@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.clusters.base.broker_properties import zookeeper_properties
-from harness.clusters.base.cluster import ServerCluster
+from harness.clusters.base.cluster import N, ServerCluster
 from harness.clusters.base.server import Server
 from harness.clusters.ensemble.server import RegisteredBroker, ZooKeeperServer, ZooKeeperView
 from harness.clusters.links.mesh import Member, Mesh, members_with_zookeeper
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _FIRST_WITHOUT = (4,)
 
 
-class WithZooKeeper(ServerCluster):
+class WithZooKeeper(ServerCluster[N]):
     """Mixin for a kind of cluster: brokers `broker-1…` with servers `zookeeper-1…` instead of controllers."""
 
     instead: ClassVar[str]  # advice for users whose version does not support ZooKeeper

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from harness.clusters.external.node import ASK_LIMIT_S, CommandedNode, commanded
+from harness.clusters.external.commanded_powers import commanded
+from harness.clusters.external.node import ASK_LIMIT_S, CommandedNode
 from harness.clusters.external.power_commands import Commands, Powers
 from harness.clusters.links.mesh import Member
 from harness.errors import ClusterError

@@ -19,12 +19,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness.clusters.external.power_commands import UNDONE_BY
 from harness.processes import child_process
 from harness.runtime.cache import own_folder
 
 VERSION = 1
-# By power: the commands that undo it and that check whether it is undone.
-UNDONE_BY: Mapping[str, tuple[str, ...]] = {"kill": ("restart", "running"), "pause": ("resume", "paused")}
 Line = str | tuple[str, ...]
 
 

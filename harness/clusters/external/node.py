@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import cache
+from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
 from harness.clusters.external.held_powers import Held, Uses
@@ -21,11 +21,24 @@ from harness.kafka.protocol import raw_client
 from harness.waiting import wait_until
 
 T = TypeVar("T")
+
+
 ASK_LIMIT_S = 5.0
+
+
 _CONNECT_LIMIT_S = 2.0
-_GONE_LIMIT_S = 15.0
-_RESUMED_LIMIT_S = 30.0
-_BACK_LIMIT_S = 120.0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits for the effects of commands, in seconds."""
+
+    gone_s: float = 15.0
+    resumed_s: float = 30.0
+    back_s: float = 120.0
+
+
+LIMITS = Limits()
 
 
 _COMMANDS: Mapping[type, str] = {
@@ -33,7 +46,9 @@ _COMMANDS: Mapping[type, str] = {
     Stoppable: "shut_down",
     Pausable: "pause and resume",
 }
-_LACKS: Mapping[type, str] = {
+
+
+LACKS: Mapping[type, str] = {
     power: f"--powers FILE.toml gives it to nodes by the commands {_COMMANDS[power]}"
     if power in _COMMANDS
     else "no command gives it; use a cluster that onceproof starts"
@@ -44,7 +59,7 @@ _LACKS: Mapping[type, str] = {
 class CommandedNode:
     """A broker or controller without powers. `control` is None for a controller that clients cannot reach."""
 
-    lacks: ClassVar[Mapping[type, str]] = _LACKS
+    lacks: ClassVar[Mapping[type, str]] = LACKS
 
     def __init__(
         self,
@@ -52,11 +67,13 @@ class CommandedNode:
         control: raw_client.Address | None,
         commands: Commands,
         report: Callable[[str], None],
+        limits: Limits = LIMITS,
     ) -> None:
         self.member = member
         self._control = control
         self._commands = commands
         self._report = report
+        self._limits = limits
         self.uses: Uses | None = None  # records powers in use
         self._held: dict[str, Held] = {}  # by power
 
@@ -144,88 +161,3 @@ class CommandedNode:
             return self.member.id in self.metadata().brokers
         except raw_client.WireError:
             return False
-
-
-class Kill(CommandedNode):
-    def kill(self) -> None:
-        """Return when the node no longer answers, or, if the command has no effect, after a limit."""
-        if self.running():
-            self._use("kill", lambda: self._must("kill"))
-            self._wait_gone(_GONE_LIMIT_S)
-
-    def bring_back(self) -> None:
-        super().bring_back()
-        if "kill" in self._held:
-            self.restart()
-
-    def restart(self) -> None:
-        if self.running():
-            self._back("kill")
-            return
-        self._must("restart")
-        try:
-            wait_until(self._takes_part, _BACK_LIMIT_S, f"{self.name} is not back after its restart command")
-        except WaitTimeout as error:
-            raise ClusterError(str(error)) from error
-        self._back("kill")
-
-    def residue(self) -> list[str]:
-        return [*super().residue(), *([] if self.running() else [f"{self.name} does not run"])]
-
-
-class ShutDown(Kill):
-    def shut_down(self, limit_s: float = 60.0) -> int:
-        """Return the exit code of the command, as that of the process is not known."""
-        if not self.running():
-            return 0
-        code = self._use("kill", lambda: self._run("shut_down"))
-        if not self._wait_gone(limit_s):
-            raise WaitTimeout(f"timed out after {limit_s:g} s: {self.name} still answers after shut_down")
-        return code
-
-
-class Pause(CommandedNode):
-    def pause(self) -> None:
-        self._use("pause", lambda: self._must("pause"))
-
-    def bring_back(self) -> None:
-        super().bring_back()
-        if "pause" in self._held:
-            self.resume()
-
-    def resume(self) -> None:
-        """Return when the node is seen to run; raise FaultError if the command does not achieve that."""
-        self._must("resume")
-        try:
-            wait_until(lambda: not self.paused(), _RESUMED_LIMIT_S, "")
-        except WaitTimeout:
-            raise FaultError(
-                f"{self.name} is still paused {_RESUMED_LIMIT_S:g} s after its resume command: "
-                f"{self._commands.shown('resume')}"
-            ) from None
-        self._back("pause")
-
-    def residue(self) -> list[str]:
-        return [*super().residue(), *([f"{self.name} is paused"] if self.paused() else [])]
-
-
-def commanded(
-    member: Member, control: raw_client.Address | None, commands: Commands, report: Callable[[str], None]
-) -> CommandedNode:
-    """Return a node with exactly the powers that it has commands for."""
-    there = commands.lines
-    powers: list[type[CommandedNode]] = []
-    # A node that clients cannot reach can only be observed by a command: without one it lacks the power.
-    if "kill" in there and (control is not None or "running" in there):
-        powers.append(ShutDown if "shut_down" in there else Kill)
-    if "pause" in there and (control is not None or "paused" in there):
-        powers.append(Pause)
-    return _kind(tuple(powers))(member, control, commands, report)
-
-
-@cache
-def _kind(powers: tuple[type[CommandedNode], ...]) -> type[CommandedNode]:
-    has = {ShutDown: (Killable, Stoppable), Kill: (Killable,), Pause: (Pausable,)}
-    given = [protocol for power in powers for protocol in has[power]]
-    lacks = {power: reason for power, reason in _LACKS.items() if power not in given}
-    return type("PoweredNode", powers or (CommandedNode,), {"lacks": lacks})

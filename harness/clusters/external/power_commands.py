@@ -33,6 +33,8 @@ PARTNERS: Mapping[str, tuple[str, ...]] = {
     "resume": ("pause",),
     "paused": ("pause",),
 }
+# By command that has to be undone: the command that undoes it, and the one that checks whether it is undone.
+UNDONE_BY: Mapping[str, tuple[str, ...]] = {"kill": ("restart", "running"), "pause": ("resume", "paused")}
 GIVEN = ("node", "id", "host", "port")  # variables that every node has; variables in its table override them
 _HOW = ("limit_s", "shell")
 _LIMIT_S = 60.0

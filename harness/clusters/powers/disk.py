@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
-from harness.clusters.base.broker import PROBE_LIMIT_S, Broker, took_ms
+from harness.clusters.base.broker import Broker, took_ms
 from harness.clusters.base.composition import Power, Site, without
 from harness.clusters.disk import byteman, mount
 from harness.clusters.disk.mount import Mount
@@ -15,16 +15,11 @@ from harness.clusters.processes.server_process import ServerProcess
 from harness.contracts import DiskBreakable, DiskFault, DiskHarm, PowerLosable
 from harness.errors import FaultError
 from harness.kafka import segments
-from harness.kafka.protocol.fetch import fetch
 from harness.kafka.topics import PROBE_TOPIC
 
 
 class Disked(Power, Broker):
-    """Breaks disks by FUSE if the cluster has it (Options.fuse), otherwise by Byteman (Options.byteman), without root.
-
-    Slow reads always use Byteman: Kafka sends records by sendfile, which the kernel serves from its page cache, and
-    recent records are there. The FUSE file system would see reads of old records only.
-    """
+    """Breaks disks by FUSE if the cluster has it (Options.fuse), otherwise by Byteman (Options.byteman), without root."""
 
     gives: ClassVar[type] = DiskBreakable
 
@@ -76,11 +71,9 @@ class Disked(Power, Broker):
         self._order()
 
     def disk_latency_ms(self, harm: DiskHarm) -> float:
-        """Measure an append, an fsync or a read: a round trip to a partition that only this broker has."""
+        """Measure an append or an fsync: a round trip to a partition that only this broker has."""
         if harm is DiskHarm.SLOW_FSYNC:
             return took_ms(lambda: self.append(self.flushed_topic, 0))
-        if harm is DiskHarm.SLOW_READ:
-            return took_ms(lambda: fetch(self.control, PROBE_TOPIC, self.probe_partition, 0, PROBE_LIMIT_S))
         return self.produce_round_trip_ms()
 
     @cached_property

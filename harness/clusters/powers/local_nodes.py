@@ -13,6 +13,7 @@ from harness.clusters.powers.held_requests import Holding
 from harness.clusters.powers.links import PeerLinked
 from harness.clusters.powers.log_folders import Foldered
 from harness.clusters.powers.memory import SqueezedProcess
+from harness.clusters.powers.slow_reads import ReadSlowing
 from harness.clusters.powers.version import Upgraded
 from harness.clusters.processes.kafka_process import KafkaProcess
 from harness.contracts import DiskThrottleable
@@ -20,7 +21,7 @@ from harness.contracts import DiskThrottleable
 # A process joins its memory group before its share of CPU time is limited again, so Starved comes first.
 POWERS_OF_ZOOKEEPERS = (Clocked, Starved, SqueezedProcess)
 POWERS_OF_CONTROLLERS = (*POWERS_OF_ZOOKEEPERS, Upgraded)
-POWERS_OF_BROKERS = (Foldered, PowerLosing, DiskedProcess, Holding, *POWERS_OF_CONTROLLERS)
+POWERS_OF_BROKERS = (ReadSlowing, Foldered, PowerLosing, DiskedProcess, Holding, *POWERS_OF_CONTROLLERS)
 
 
 class LocalNode(PeerLinked, KafkaProcess):

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.clusters.processes.java import Jvm
-from harness.errors import OnceproofError
+from harness.errors import OnceproofError, StartTimeout, WaitTimeout
 from harness.runtime.cache import provide, silent, timed, to_stderr
 
 _ARCHIVE, _FAILED = "classes.jsa", "failed.txt"
@@ -21,7 +21,8 @@ _ARCHIVE, _FAILED = "classes.jsa", "failed.txt"
 def with_archive(jvm: Jvm, train: Callable[[Jvm, Path], None]) -> Jvm:
     """Return the same programs with an archive; `train` has to run a broker with `jvm.train` and let it end normally.
 
-    If no archive can be made, the cluster works without; the reason is in the cache folder.
+    If no archive can be made, the cluster works without; the reason is in the cache folder. An attempt that timed out on a
+    busy machine is repeated by the next start.
     """
 
     def build(into: Path) -> None:
@@ -30,11 +31,16 @@ def with_archive(jvm: Jvm, train: Callable[[Jvm, Path], None]) -> Jvm:
             with timed("making a class archive for the brokers, once", to_stderr):
                 train(replace(jvm, train=archive), into / "training")
         except OnceproofError as error:
+            if isinstance(error, StartTimeout | WaitTimeout):
+                raise
             (into / _FAILED).write_text(f"{error}\n", encoding="utf-8")
         if not archive.is_file():
             (into / _FAILED).touch()
 
-    folder = provide("class-archive", _key(jvm), build, whole=_whole, progress=silent)
+    try:
+        folder = provide("class-archive", _key(jvm), build, whole=_whole, progress=silent)
+    except (StartTimeout, WaitTimeout):
+        return jvm
     archive = folder / _ARCHIVE
     return replace(jvm, archive=archive) if archive.is_file() else jvm
 

@@ -23,6 +23,7 @@ OFFSET_FOR_LEADER_EPOCH = Api("OffsetForLeaderEpoch", 23, 2, 4)
 ELECT_LEADERS = Api("ElectLeaders", 43, 1, 2)
 ALTER_PARTITION_REASSIGNMENTS = Api("AlterPartitionReassignments", 45, 0, 0)
 ALTER_USER_SCRAM_CREDENTIALS = Api("AlterUserScramCredentials", 51, 0, 0)
+DESCRIBE_SHARE_GROUP_OFFSETS = Api("DescribeShareGroupOffsets", 90, 1, 1)  # version 0 has no lag
 
 
 def reassign(
@@ -88,6 +89,20 @@ def end_of_epoch(address: Address, topic: str, partition: int, epoch: int, timeo
             f"the leader did not report the end of the epoch of partition {found.partition}: {reason(found)}"
         )
     return int(found.end_offset)
+
+
+def share_group_lag(
+    address: Address, group: str, topic: str, numbers: Sequence[int], timeout_s: float
+) -> dict[int, int]:
+    """Return the number of records that a share group has not accepted, as its coordinator reports; -1: it has not begun."""
+    wanted = {"topic_name": topic, "partitions": numbers}
+    values = {"groups": [{"group_id": group, "topics": [wanted]}]}
+    answer = call(address, DESCRIBE_SHARE_GROUP_OFFSETS, values, timeout_s)
+    found = first(answer.groups, f"no answer about share group {group}")
+    for one in (found, *partitions(found.topics)):
+        if one.error_code:
+            raise WireError(f"the coordinator did not report the lag of share group {group}: {reason(one)}")
+    return {one.partition_index: one.lag for one in partitions(found.topics)}
 
 
 def make_user(address: Address, user: str, password: str, mechanism: str, timeout_s: float) -> None:

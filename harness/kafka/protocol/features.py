@@ -18,7 +18,7 @@ METADATA_VERSION = "metadata.version"
 # Version 3 leaves out features whose lowest level is 0; version 4 does not exist before Kafka 3.9.
 FEATURES = Api(API_VERSIONS.name, API_VERSIONS.key, 3, API_VERSIONS.last)
 UPDATE_FEATURES = Api("UpdateFeatures", 57, 1, 1)
-_UPGRADE = 1
+_UPGRADE, _SAFE_DOWNGRADE = 1, 2
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,19 @@ def features(address: Address, timeout_s: float) -> Features:
 
 def raise_features(address: Address, levels: Mapping[str, int], timeout_s: float) -> None:
     """Finalize these levels, all or none; any broker passes the request on. WireError names a refused level and the reason."""
+    _update(address, levels, _UPGRADE, "raised", timeout_s)
+
+
+def lower_features(address: Address, levels: Mapping[str, int], timeout_s: float) -> None:
+    """Like `raise_features`, for lower levels: level 0 switches a feature off."""
+    _update(address, levels, _SAFE_DOWNGRADE, "lowered", timeout_s)
+
+
+def _update(address: Address, levels: Mapping[str, int], kind: int, done: str, timeout_s: float) -> None:
     values = {
         "timeout": timedelta(seconds=timeout_s),
         "feature_updates": [
-            {"feature": name, "max_version_level": level, "upgrade_type": _UPGRADE}
+            {"feature": name, "max_version_level": level, "upgrade_type": kind}
             for name, level in levels.items()
         ],
     }
@@ -57,4 +66,4 @@ def raise_features(address: Address, levels: Mapping[str, int], timeout_s: float
     if answer.error_code:
         refused = [reason(answer)]
     if refused:
-        raise WireError(f"the features were not raised: {'; '.join(refused)}")
+        raise WireError(f"the features were not {done}: {'; '.join(refused)}")

@@ -6,6 +6,7 @@ import io
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from kio.records.schema import NewRecordBatch, Record
 from kio.records.writers import write_new_batch
@@ -18,6 +19,7 @@ from harness.kafka.protocol.messages import WireError, first
 
 PRODUCE = Api("Produce", 0, 3, 12)
 _ALL_REPLICAS = -1
+_CHECKSUM_AT = 17  # behind base offset, length, leader epoch and magic
 
 
 @dataclass(frozen=True)
@@ -33,20 +35,33 @@ def produce(address: Address, topic: str, partition: int, value: bytes, timeout_
 
 def append(address: Address, topic: str, partition: int, value: bytes, timeout_s: float) -> Appended:
     """Append one record with acks=all at this broker; return its offset, and the time by the broker's clock."""
-    batch = {"index": partition, "records": record_batch(value, int(time.time() * 1000))}
-    values = {
-        "acks": _ALL_REPLICAS,
-        "timeout": timedelta(seconds=timeout_s),
-        "topic_data": [{"name": topic, "partition_data": [batch]}],
-    }
-    answer = call(address, PRODUCE, values, timeout_s)
-    answers = [one for topics in answer.responses for one in topics.partition_responses]
-    appended = first(answers, f"{shown(address)} did not answer for a record of {topic}-{partition}")
+    appended = _answer(address, topic, partition, record_batch(value, int(time.time() * 1000)), timeout_s)
     if appended.error_code:
         raise WireError(
             f"{shown(address)} refused a record for {topic}-{partition}: error {appended.error_code}"
         )
     return Appended(appended.base_offset, appended.log_append_time)
+
+
+def refusal(address: Address, topic: str, partition: int, timeout_s: float) -> int:
+    """Return the error code for a record with acks=all and a wrong checksum: it is never written.
+
+    A leader compares checksums last, so every other reason to refuse a record comes first.
+    """
+    batch = bytearray(record_batch(b"refused", int(time.time() * 1000)))
+    batch[_CHECKSUM_AT] ^= 0xFF
+    return int(_answer(address, topic, partition, bytes(batch), timeout_s).error_code)
+
+
+def _answer(address: Address, topic: str, partition: int, records: bytes, timeout_s: float) -> Any:
+    values = {
+        "acks": _ALL_REPLICAS,
+        "timeout": timedelta(seconds=timeout_s),
+        "topic_data": [{"name": topic, "partition_data": [{"index": partition, "records": records}]}],
+    }
+    answer = call(address, PRODUCE, values, timeout_s)
+    answers = [one for topics in answer.responses for one in topics.partition_responses]
+    return first(answers, f"{shown(address)} did not answer for a record of {topic}-{partition}")
 
 
 def record_batch(value: bytes, timestamp_ms: int) -> bytes:

@@ -14,11 +14,12 @@ from pathlib import Path
 import numpy as np
 
 from harness.errors import LedgerError
-from harness.ledger import journal as ledger_journal
+from harness.ledger import reading
 from harness.ledger.events import read_events
-from harness.ledger.journal import JournalRows
 from harness.ledger.manifest import ISOLATIONS
+from harness.ledger.reading import JournalRows
 from harness.ledger.row_checks import LONGEST_NS, NO_CLOCK, need_during, need_sound, need_whole_regions
+from harness.ledger.rows import ATTEMPT, DELIVERY, EFFECT
 from harness.ledger.rundir import RunDir
 from harness.reconcile.seal.merge import PIECE, Rows
 from harness.reconcile.seal.rows import Columns
@@ -85,7 +86,7 @@ class CheckedJournals:
                 raise LedgerError(f"{path}: the name of an attempts file is <writer>.<session>.attempts")
             self._need_events_of(writer, path)
             need_whole_regions(path)
-            pieces = ledger_journal.attempt_pieces(path)
+            pieces = reading.attempt_pieces(path)
             if int(number) in self.sessions:
                 self._attempted.add(int(number))
                 yield path, int(number), ((first, self._in_time(path, first, rows)) for first, rows in pieces)
@@ -127,9 +128,7 @@ class CheckedJournals:
                 gaps.append(f"{what}, and its writer was not killed")
         return normal, gaps
 
-    def _rows_of(
-        self, path: Path, writer: str, dtype: np.dtype[np.void] = ledger_journal.DELIVERY
-    ) -> JournalRows:
+    def _rows_of(self, path: Path, writer: str, dtype: np.dtype[np.void] = DELIVERY) -> JournalRows:
         self._need_events_of(writer, path)
         rows = JournalRows(path, dtype)
         if rows.torn_bytes:
@@ -139,7 +138,7 @@ class CheckedJournals:
     def effects(self, isolation: str) -> Iterator[tuple[Path, Iterator[Rows]]]:
         """Yield each journal of effects of this isolation: its path, and its rows in pieces."""
         for path in self._run.journals(f"*.{isolation}.effects"):
-            journal = self._rows_of(path, path.stem.rpartition(".")[0], ledger_journal.EFFECT)
+            journal = self._rows_of(path, path.stem.rpartition(".")[0], EFFECT)
             yield path, (need_sound(path, first, rows) for first, rows in journal.pieces(PIECE))
 
     def records(self, journal: JournalRows) -> Iterator[Rows]:
@@ -178,7 +177,7 @@ class CheckedJournals:
         for session in sorted(set(some["session"][some["flags"] == 0].tolist()) & self._attempted):
             if not self._attempts_of(session).stat().st_size:
                 continue  # it never attempted anything
-            sent = np.memmap(self._attempts_of(session), dtype=ledger_journal.ATTEMPT, mode="r")
+            sent = np.memmap(self._attempts_of(session), dtype=ATTEMPT, mode="r")
             mine = some[(some["session"] == session) & (some["flags"] == 0) & (some["seq"] < len(sent))]
             early = mine[mine["t"] < sent["t_attempt"][mine["seq"]]]
             if len(early):

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from harness.ledger.journal import DELIVERY, JournalRows
+from harness.ledger.reading import JournalRows
+from harness.ledger.rows import DELIVERY
 
 Rows = npt.NDArray[np.void]
 Place = tuple[int, int]  # topic, partition

@@ -14,13 +14,14 @@ import numpy as np
 
 from harness.errors import LedgerError
 from harness.ledger import journal
+from harness.ledger.rows import DELIVERY, EFFECT
 from harness.reconcile.seal.rows import Columns
 from harness.reconcile.seal.sealed import Event
 
 _ROWS: Mapping[str, np.dtype[np.void]] = {
-    ".deliveries": journal.DELIVERY,
-    ".log": journal.DELIVERY,
-    ".effects": journal.EFFECT,
+    ".deliveries": DELIVERY,
+    ".log": DELIVERY,
+    ".effects": EFFECT,
 }
 _REPEAT = "not a whole ledger, repeat the run"
 

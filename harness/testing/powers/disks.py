@@ -10,6 +10,7 @@ from harness.contracts import (
     DiskThrottleable,
     FolderBreakable,
     PowerLosable,
+    ReadSlowable,
 )
 from harness.errors import ClusterError
 from harness.testing.returning import LIMIT_S, ends_and_comes_back, wait_registered
@@ -34,6 +35,17 @@ def check_disk_breakable(cluster: Cluster, node: DiskBreakable, limit_s: float =
         limit_s,
         f"{node.name} still appends slowly",
     )
+
+
+def check_read_slowable(_cluster: Cluster, node: ReadSlowable, limit_s: float = LIMIT_S) -> None:
+    """Check that a read takes at least the delay while reads are slow, and less afterwards."""
+    try:
+        node.break_disk(DiskFault(DiskHarm.SLOW_READ, delay_ms=_DELAY_MS, topics_prefix="no-such-topic"))
+        assert min(node.read_latency_ms() for _ in range(3)) >= _DELAY_MS, f"{node.name} reads quickly"
+    finally:
+        node.mend_disk()
+        node.mend_disk()
+    wait_until(lambda: node.read_latency_ms() < _DELAY_MS, limit_s, f"{node.name} still reads slowly")
 
 
 def check_disk_throttleable(_cluster: Cluster, node: DiskThrottleable, limit_s: float = LIMIT_S) -> None:
@@ -90,4 +102,5 @@ checks = {
     DiskThrottleable: check_disk_throttleable,
     FolderBreakable: check_folder_breakable,
     PowerLosable: check_power_losable,
+    ReadSlowable: check_read_slowable,
 }

@@ -78,6 +78,8 @@ class ConsumerRole:
         self, batch: Batch, consumer: Consumer, journal: RowJournal, ledger: Ledger
     ) -> None:
         self._record(batch, journal)
+        if len(batch.rows):
+            self._moments.come_to(Moment.AFTER_WORK)
         self._uncommitted |= batch.positions
         self._at_the_end(batch)
         if self._uncommitted and time.monotonic() - self._last_commit >= COMMIT_EVERY_S:

@@ -33,11 +33,13 @@ from harness.ledger.transform import Transform
 from harness.scenario import Pipeline
 from harness.workers.breakpoints import NO_MOMENTS, Moment, Moments, before, midway
 from harness.workers.counters import Board
+from harness.workers.effects import effects_of
 from harness.workers.producer_session import Session
 from harness.workers.roles._assignments import Assignments
 from harness.workers.roles._consumer_spec import member_spec
 from harness.workers.roles._end_transaction import end_transaction
 from harness.workers.roles._patience import Patience
+from harness.workers.roles._positions import Positions
 
 POLL_S = 0.1
 FLUSH_LIMIT_S = 30.0
@@ -69,7 +71,7 @@ class CopierRole:
         self._moments = Moments(board.path)
         self._random = random.Random(spec.seed)
         self._counters = Counters()
-        self._committed: dict[int, int] = {}  # what this member knows to be committed
+        self._positions = Positions()
 
     def work(self, client: Client, ledger: Ledger, until: Callable[[], bool]) -> None:
         self._ledger, self._journal, self._until = ledger, ledger.deliveries(), until
@@ -113,12 +115,17 @@ class CopierRole:
         while not until():
             batch = consumer.poll(POLL_S, self._random.randint(1, most))
             self._assignments.polled()
-            positions = self._positions(batch)
+            positions = self._positions.after(batch)
             if not positions:
                 producer.poll(0)
                 continue
+            if self._moments.wanted(Moment.BEFORE_WORK) and self._has_output(batch):
+                self._moments.come_to(Moment.BEFORE_WORK)
             txn += 1
-            if not copy(session, producer, consumer, batch, positions, txn):
+            done = copy(session, producer, consumer, batch, positions, txn)
+            if self._spec.kind is Pipeline.NOT_REWOUND:
+                self._positions.passed({} if done else positions)
+            elif not done:
                 self._rewind(consumer)
             session.show(self._counters)
 
@@ -216,13 +223,8 @@ class CopierRole:
         session.send(producer, messages)
         return len(messages)
 
-    def _positions(self, batch: Batch) -> dict[int, int]:
-        """Return the offsets to commit: behind the last record, or the end where only markers follow it."""
-        positions = dict(batch.positions)
-        for partition, end in batch.ends.items():
-            if end > self._committed.get(partition, -1):
-                positions[partition] = max(end, positions.get(partition, 0))
-        return positions
+    def _has_output(self, batch: Batch) -> bool:
+        return len(effects_of(batch.rows, self._spec.transform, self._spec.partitions).keys) > 0
 
     def _rewind(self, consumer: Consumer) -> None:
         """Go back to the committed offsets of the group, and record it: reading records again is then intended."""
@@ -236,13 +238,12 @@ class CopierRole:
             "commit", reader=self._spec.name, offsets=positions, outcome=outcome, error=error
         )
         if outcome is Outcome.ACKED:
-            self._committed |= positions
+            self._positions.committed(positions)
             self._counters = self._counters.plus(committed=1)
 
     def _on_assignment(self, how: str, partitions: list[int]) -> None:
         self._assignments.record(how, partitions)
-        for partition in partitions:
-            self._committed.pop(partition, None)
+        self._positions.forget(partitions)
 
 
 role_class = CopierRole

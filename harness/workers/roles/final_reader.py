@@ -18,9 +18,6 @@ from harness.ledger.journal import Ledger, RowJournal
 from harness.ledger.manifest import ISOLATIONS
 from harness.workers.counters import Board
 
-BOUNDS_EVERY_S = 0.3  # between two questions for the bounds
-OPEN_TRANSACTIONS_LIMIT_S = 15.0  # how long to wait for a last stable offset below the end
-
 
 @dataclass(frozen=True, kw_only=True)
 class FinalReaderSpec(WorkerSpec):
@@ -29,6 +26,8 @@ class FinalReaderSpec(WorkerSpec):
 
     topics: tuple[TopicToRead, ...]
     limit_s: float
+    bounds_every_s: float = 0.3  # between two questions for the bounds
+    open_limit_s: float = 15.0  # how long to wait for a last stable offset below the end
 
 
 class FinalReader:
@@ -107,7 +106,7 @@ class _Reading:
 
     def bounds(self) -> dict[int, Bounds]:
         """Return the bounds of each partition once two questions in a row have had the same answers."""
-        give_up_open = time.monotonic() + OPEN_TRANSACTIONS_LIMIT_S
+        give_up_open = time.monotonic() + self._spec.open_limit_s
         before: dict[int, Bounds] = {}
         while True:
             now = {partition: self._ask(partition) for partition in range(self._topic.partitions)}
@@ -118,7 +117,7 @@ class _Reading:
                     self._write_bounds("before", partition, bounds)
                 return now
             before = now
-            time.sleep(BOUNDS_EVERY_S)
+            time.sleep(self._spec.bounds_every_s)
 
     def _write_bounds(self, when: str, partition: int, bounds: Bounds) -> None:
         start, end, stable = bounds

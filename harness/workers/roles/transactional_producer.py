@@ -45,10 +45,15 @@ class TransactionalProducerRoleSpec(SenderSpec):
     transactions_per_session: int = 0  # 0: no limit
     rest_s: float = 0.0  # after a session with that many transactions
     rival_of: str = ""  # the worker whose transactional id it takes, on purpose
+    id_per_session: bool = False
 
     @property
     def transactional_id(self) -> str:
         return f"{self.topic}-{self.rival_of or self.name}" if self.mode is Mode.EXACTLY_ONCE else ""
+
+    @property
+    def has_id_per_session(self) -> bool:
+        return self.id_per_session
 
 
 class TransactionalProducerRole:
@@ -133,7 +138,9 @@ class TransactionalProducerRole:
             self._outsleep_the_coordinator(producer)
             ledger.events.write("outslept", session=session.number, txn=txn)
         self._moments.come_to(before(intent))
-        _, outcome = end_transaction(producer, intent, self._spec.end_limit_s, self._moments, record)
+        did, outcome = end_transaction(producer, intent, self._spec.end_limit_s, self._moments, record)
+        if did == "abort" and outcome is Outcome.ACKED:
+            self._moments.come_to(Moment.AFTER_ABORT)
         return outcome
 
     def _send(self, session: Session, producer: Producer, messages: list[Message], intent: str) -> None:

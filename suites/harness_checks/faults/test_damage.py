@@ -11,7 +11,6 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from faults._damage import logs_of
-from faults._measure import in_parallel
 from faults.flip_bits import FlipBits
 from faults.kill import killable
 from faults.truncate_log import TruncateLog
@@ -22,7 +21,7 @@ from harness.contracts import Batch, ConsumerSpec, Fault, Lane, Mode, Node, Topi
 from harness.errors import ClusterError
 from harness.targets import Target, follower_of, leader_of
 from harness.testing.check_fault import check_fault
-from harness.waiting import wait_until
+from harness.waiting import in_parallel, wait_until
 from suites.support.arena import BareArena
 
 pytestmark = pytest.mark.conformance

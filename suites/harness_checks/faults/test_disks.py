@@ -19,7 +19,15 @@ from faults.slow_disk import SlowDisk
 from harness.clusters.base.options import Options
 from harness.clusters.local import LocalCluster
 from harness.clusters.powers.local_nodes import LocalBroker
-from harness.contracts import DiskBreakable, DiskHarm, Fault, Lane, Node, PowerLosable, TopicSettings
+from harness.contracts import (
+    DiskHarm,
+    Fault,
+    Lane,
+    Node,
+    PowerLosable,
+    ReadSlowable,
+    TopicSettings,
+)
 from harness.errors import FaultError
 from harness.kafka.protocol import raw_client
 from harness.targets import Target, every_broker, follower_of, leader_of
@@ -120,15 +128,13 @@ def test_each_slowness_shows_where_its_name_says(arena: DiskArena, harm: str) ->
 
 
 def _quickest(node: Node) -> dict[str, float]:
-    assert isinstance(node, DiskBreakable)
-    names = {
-        "produce": DiskHarm.SLOW_APPEND,
-        "produce and fsync": DiskHarm.SLOW_FSYNC,
-        "fetch": DiskHarm.SLOW_READ,
+    assert isinstance(node, ReadSlowable)
+    probes: dict[str, Callable[[], float]] = {
+        "produce": lambda: node.disk_latency_ms(DiskHarm.SLOW_APPEND),
+        "produce and fsync": lambda: node.disk_latency_ms(DiskHarm.SLOW_FSYNC),
+        "fetch": node.read_latency_ms,
     }
-    return {
-        name: round(min(node.disk_latency_ms(harm) for _ in range(15)), 1) for name, harm in names.items()
-    }
+    return {name: round(min(probe() for _ in range(15)), 1) for name, probe in probes.items()}
 
 
 @pytest.mark.conformance

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -132,14 +133,14 @@ def test_a_starved_node_that_is_killed_is_starved_again_and_leaves_no_group(aren
     node = nodes[0]
     assert isinstance(node, LocalNode)
     assert isinstance(node, Starvable)
-    before = control_groups()
     with fault.hold(arena, nodes) as bite:
         assert bite.bit, bite.proof
         node.kill()
         node.restart()
+        assert control_groups(os.getpid()), "it is starved by a control group"
         assert node.cpu_under_load(3.0) <= 0.2 * 1.2 + 0.02
     assert fault.healed(arena, nodes).healed
-    assert control_groups() <= before
+    assert control_groups(os.getpid()) == set()
 
 
 NO_MEMORY = memory.trouble()

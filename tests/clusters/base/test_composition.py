@@ -22,6 +22,7 @@ from harness.contracts import (
     Pausable,
     PeerSeverable,
     PowerLosable,
+    ReadSlowable,
     RequestHolding,
     Severable,
     Shapeable,
@@ -65,9 +66,10 @@ def test_every_power_is_listed_once() -> None:
         (PLAIN, set()),
         (Options(clocks=True), {Skewable}),
         (Options(memory=True), {MemoryStarvable}),
-        (Options(byteman=True), {DiskBreakable}),
+        (Options(byteman=True), {DiskBreakable, ReadSlowable}),
+        (Options(byteman=True, fuse=True), {DiskBreakable, ReadSlowable, PowerLosable}),
         (Options(fuse=True), {DiskBreakable, PowerLosable}),
-        (Options(byteman=True, log_folders=2), {DiskBreakable, FolderBreakable}),
+        (Options(byteman=True, log_folders=2), {DiskBreakable, ReadSlowable, FolderBreakable}),
         (Options(log_folders=2), set()),
     ],
     ids=str,
@@ -77,7 +79,7 @@ def test_a_local_node_has_the_powers_of_its_options(
 ) -> None:
     nodes = drafted(tmp_path, kind, options).nodes()
     assert powers(nodes[0]) == LOCAL | {RequestHolding} | added
-    of_brokers = {DiskBreakable, PowerLosable, FolderBreakable}
+    of_brokers = {DiskBreakable, ReadSlowable, PowerLosable, FolderBreakable}
     other = ALWAYS | {PeerSeverable} if kind == "zookeeper" else LOCAL
     assert powers(nodes[-1]) == other | added - of_brokers, "a ZooKeeper server or a controller"
 
@@ -87,7 +89,7 @@ def test_a_local_node_has_the_powers_of_its_options(
     ("options", "added"),
     [
         (PLAIN, {DiskThrottleable}),
-        (Options(byteman=True), {DiskThrottleable, DiskBreakable}),
+        (Options(byteman=True), {DiskThrottleable, DiskBreakable, ReadSlowable}),
         (Options(fuse=True), {DiskBreakable, PowerLosable}),
     ],
     ids=str,

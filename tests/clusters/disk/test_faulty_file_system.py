@@ -5,8 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,12 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.clusters.disk import faulty_file_system
 from harness.clusters.disk.faulty_file_system import Disk, Order
-from harness.clusters.disk.mount import Mount
 from harness.clusters.disk.unsynced import Unsynced, UnsyncedLoss
 from harness.contracts import DiskHarm
-from harness.errors import FaultError
 
 # --- loss of power ----------------------------------------------------------------------------------
 
@@ -214,21 +209,6 @@ def test_a_file_renamed_over_another_keeps_its_unsynced_content(disk: Disk, tmp_
     assert (tmp_path / "orders-0/0.log").read_bytes() == b"swapped"
     disk.obey({"do": "lose"})
     assert (tmp_path / "orders-0/0.log").read_bytes() == b"", "the name is durable, the content is not"
-
-
-def test_orders_come_over_a_socket_and_bad_ones_are_answered(disk: Disk, tmp_path: Path) -> None:
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(str(tmp_path / faulty_file_system.SOCKET))
-    listener.listen()
-    threading.Thread(target=faulty_file_system.serve, args=(listener, disk), daemon=True).start()
-    mount = Mount(tmp_path, tmp_path)
-    assert mount.ask("status") == {"mounted": False, "harms": [], "unsynced_bytes": 0}
-    mount.ask("be", orders=[{"harm": "full", "delay_ms": 0, "prefixes": ["orders"]}])
-    assert mount.ask("status")["harms"] == ["full"]
-    with pytest.raises(FaultError, match="unknown order 'dance'"):
-        mount.ask("dance")
-    with pytest.raises(FaultError, match=r"refused be.*KeyError"):
-        mount.ask("be")
 
 
 def test_harms_add_up(disk: Disk) -> None:

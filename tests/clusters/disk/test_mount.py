@@ -162,3 +162,12 @@ def test_an_unsuitable_machine_raises_with_the_remedy(
         monkeypatch.setattr(disk_mount, "find_spec", lambda name: None)
     with pytest.raises(SetupError, match=remedy):
         Mount(tmp_path, tmp_path).ensure()
+
+
+def test_the_library_is_installed_before_it_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    installed: list[str] = []
+    monkeypatch.setattr(disk_mount, "fuse", lambda: installed.append("libfuse3"))
+    monkeypatch.setattr(kernel, "fuse", lambda: yes("here") if installed else no("no libfuse3"))
+    monkeypatch.setattr("shutil.which", lambda name: name)
+    assert disk_mount.trouble() == "no libfuse3"
+    assert disk_mount.possible()

@@ -106,9 +106,9 @@ def test_both_kinds_have_the_same_layout(tmp_path: Path) -> None:
     docker = _choice(cluster="docker", zookeeper=True).build(tmp_path)
     for cluster in (local, docker):
         described = cluster.describe()
-        assert (described["brokers"], described["controllers"], described["zookeepers"]) == (3, 0, 3)
-        assert described["kafka_version"] == "3.9.2"
-    assert _choice(cluster="docker").build(tmp_path).describe().get("zookeepers") is None
+        assert [described.more[name] for name in ("brokers", "controllers", "zookeepers")] == [3, 0, 3]
+        assert described.kafka_version == "3.9.2"
+    assert "zookeepers" not in _choice(cluster="docker").build(tmp_path).describe().more
 
 
 IN_CONTAINERS = {"cluster": "docker", "zookeeper": True}

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.clusters.external.commanded_powers import commanded
 from harness.clusters.external.held_powers import Uses
-from harness.clusters.external.node import CommandedNode, commanded
+from harness.clusters.external.node import LIMITS, CommandedNode, Limits
 from harness.clusters.external.power_commands import Powers
 from harness.clusters.external.undo import undo_left
 from harness.clusters.links.mesh import Member
@@ -60,10 +61,10 @@ def write_powers(folder: Path, **changed: str) -> None:
     (folder / "powers.toml").write_text(text, encoding="ascii")
 
 
-def node_in(folder: Path, secrets: tuple[str, ...] = ()) -> CommandedNode:
+def node_in(folder: Path, secrets: tuple[str, ...] = (), limits: Limits = LIMITS) -> CommandedNode:
     powers = folder / "powers.toml"
     given = {"node": MEMBER.name, "id": 1}
-    node = commanded(MEMBER, None, Powers.read(powers).of(MEMBER.name, given), lambda text: None)
+    node = commanded(MEMBER, None, Powers.read(powers).of(MEMBER.name, given), lambda text: None, limits)
     node.uses = Uses("h:9092", powers, None, secrets)
     return node
 
@@ -72,9 +73,9 @@ def records(folder: Path) -> list[Path]:
     return list((folder / "cache/held").glob("*"))
 
 
-def undo() -> list[str]:
+def undo(limits: Limits = LIMITS) -> list[str]:
     said: list[str] = []
-    undo_left(said.append)
+    undo_left(said.append, settle_s=0.1, limits=limits)
     return said
 
 
@@ -108,9 +109,8 @@ def test_the_record_of_a_node_that_is_down_stays_until_it_is_back(folder: Path, 
 
 @pytest.mark.parametrize("more", [(), ("early",)], ids=["held", "early"])
 def test_the_next_start_resumes_a_node_that_a_killed_harness_paused(  # TRUST R2
-    folder: Path, more: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+    folder: Path, more: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr("harness.clusters.external.undo._SETTLE_S", 0.1)
     kill_while(folder, "pause", *more)
     if more:
         (folder / "stopped").touch()  # its command took effect after its harness was killed
@@ -144,21 +144,19 @@ def test_a_node_that_runs_is_not_started_again(folder: Path) -> None:
 
 
 def test_an_undo_counts_only_when_its_effect_is_observed(  # TRUST R2
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path,
 ) -> None:
-    monkeypatch.setattr("harness.clusters.external.node._RESUMED_LIMIT_S", 0.2)
     write_powers(folder, resume="true")
     kill_while(folder, "pause")
-    (line,) = undo()
+    (line,) = undo(Limits(resumed_s=0.2))
     assert "controller-1 is still paused 0.2 s after its resume command: true" in line
     assert line.endswith("stays, the next start tries again")
     assert "\n" not in line
     assert len(records(folder)) == 1
 
 
-def test_a_failed_undo_is_left_to_the_next_start(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.clusters.external.node._RESUMED_LIMIT_S", 0.2)
-    node = node_in(folder)
+def test_a_failed_undo_is_left_to_the_next_start(folder: Path) -> None:
+    node = node_in(folder, limits=Limits(resumed_s=0.2))
     assert isinstance(node, Pausable)
     node.pause()
     commands = node._commands

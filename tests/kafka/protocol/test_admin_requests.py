@@ -15,7 +15,6 @@ from harness.errors import ClusterError, WaitTimeout
 from harness.kafka import topics
 from harness.kafka.protocol import admin_requests
 from harness.kafka.protocol.raw_client import Address, WireError
-from harness.workers import partition_count
 from harness.workers.partition_count import PartitionCount
 from tests.fake_arena import FakeArena, make_arena
 from tests.fake_server import serve
@@ -212,8 +211,7 @@ class FakeProducer:
         return self._answer()
 
 
-def test_senders_learn_of_new_partitions_for_as_long_as_they_send(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partition_count, "ASK_EVERY_S", 0.01)
+def test_senders_learn_of_new_partitions_for_as_long_as_they_send() -> None:
     before = threading.active_count()
     answers = [3, 0, 5, 4]
     asked = threading.Event()
@@ -224,7 +222,7 @@ def test_senders_learn_of_new_partitions_for_as_long_as_they_send(monkeypatch: p
         asked.set()
         return answers[0]
 
-    known = PartitionCount(3)
+    known = PartitionCount(3, ask_every_s=0.01)
     producer = FakeProducer(answer)
     known.follow(producer)
     assert asked.wait(10)

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from harness.kafka.protocol.features import Features, features, raise_features
+from harness.kafka.protocol.features import Features, features, lower_features, raise_features
 from harness.kafka.protocol.raw_client import Address, WireError
 from tests.fake_server import serve
 
@@ -61,6 +61,12 @@ def test_levels_are_raised_by_these_bytes(monkeypatch: pytest.MonkeyPatch) -> No
     body = b"\0\0\x07\xd0" + b"\x02" + b"\x11metadata.version\0\x1e\x01\0" + b"\0" + b"\0"
     assert sent[0].endswith(body)
     assert struct.unpack_from(">hh", sent[0], 4) == (57, 1)
+
+
+def test_levels_are_lowered_by_these_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = serve(monkeypatch, {57: (0, 1)}, [RAISED])
+    lower_features(SERVER, {"metadata.version": 0}, 2.0)
+    assert sent[0].endswith(b"\x11metadata.version\0\0\x02\0" + b"\0" + b"\0"), "a safe downgrade"
 
 
 def test_a_refusal_names_the_feature_and_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:

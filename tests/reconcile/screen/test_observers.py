@@ -25,7 +25,8 @@ from harness.reconcile.seal.sealed import Sealed
 from harness.reconcile.select.doubts import Doubts, doubts
 from harness.reconcile.spark.stored_tables import read_small
 from harness.verdict import Settings, judge
-from tests.reconcile.cases import CASES, LAX, READER, STRICT, observe, plain
+from tests.reconcile.cases import CASES
+from tests.reconcile.cases.base import LAX, READER, STRICT, observe, plain
 
 OBSERVED = [name for name in CASES if "observe" in name or name == "skipped_in_the_output"]
 SOUND = ("observed", "observed_pipeline", "observed_in_part")

@@ -15,8 +15,9 @@ import pytest
 
 from harness.contracts import Mode, Verdict
 from harness.errors import LedgerError
-from harness.ledger import journal
+from harness.ledger import reading
 from harness.ledger.literal_run import LiteralRun, killed_now
+from harness.ledger.rows import ATTEMPT, DELIVERY
 from harness.ledger.rundir import RunDir
 from harness.reconcile.job import reconcile_many
 from harness.reconcile.seal.schema import SCHEMAS
@@ -160,10 +161,10 @@ def test_doubled_deliveries_are_redeliveries(tmp_path: Path) -> None:
     before = oracle(run)
     path = run.ledger / f"{OTHER}.deliveries"
     whole = path.read_bytes()
-    path.write_bytes(whole + whole[-journal.DELIVERY.itemsize :])
+    path.write_bytes(whole + whole[-DELIVERY.itemsize :])
     killed_now(run)
     seal(run)
-    last = journal.read_deliveries(path)[0][-1]
+    last = reading.read_deliveries(path)[0][-1]
     name, offset = f"producer-1.0-{last['seq']}", int(last["offset"])
     assert oracle(run) - before == {
         ("redelivered", (name,), (offset,)),
@@ -184,35 +185,35 @@ def _read_before_it_was_sent(run: RunDir) -> None:
     def a_minute_early(table: Any) -> None:
         table["t"] -= 60_000_000_000
 
-    _change(run.ledger / f"{OTHER}.deliveries", journal.DELIVERY, a_minute_early)
+    _change(run.ledger / f"{OTHER}.deliveries", DELIVERY, a_minute_early)
 
 
 def _a_reader_that_goes_back(run: RunDir) -> None:
     def last_one_early(table: Any) -> None:
         table["t"][-1] = table["t"][0] - 1
 
-    _change(run.ledger / f"{OTHER}.deliveries", journal.DELIVERY, last_one_early)
+    _change(run.ledger / f"{OTHER}.deliveries", DELIVERY, last_one_early)
 
 
 def _negative_delivery(run: RunDir) -> None:
     def first_one_negative(table: Any) -> None:
         table["t"][0] = -5
 
-    _change(run.ledger / f"{READER}.deliveries", journal.DELIVERY, first_one_negative)
+    _change(run.ledger / f"{READER}.deliveries", DELIVERY, first_one_negative)
 
 
 def _answered_before_it_was_sent(run: RunDir) -> None:
     def acked_early(table: Any) -> None:
         table["t_outcome"][3] = table["t_attempt"][3] - 1
 
-    _change(run.ledger / "producer-1.0.1.attempts", journal.ATTEMPT, acked_early)
+    _change(run.ledger / "producer-1.0.1.attempts", ATTEMPT, acked_early)
 
 
 def _negative_attempt(run: RunDir) -> None:
     def sent_early(table: Any) -> None:
         table["t_attempt"][2] = -5
 
-    _change(run.ledger / "producer-1.0.1.attempts", journal.ATTEMPT, sent_early)
+    _change(run.ledger / "producer-1.0.1.attempts", ATTEMPT, sent_early)
 
 
 def _negative_event(run: RunDir) -> None:

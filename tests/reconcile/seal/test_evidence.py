@@ -17,7 +17,7 @@ from harness.reconcile.seal.seal import seal
 from harness.reconcile.spark.stored_tables import read_small
 from harness.verdict import Settings, judge
 from tests.reconcile.cases import CASES
-from tests.reconcile.evidence_cases import DOUBTS
+from tests.reconcile.cases.evidence import DOUBTS
 from tests.reconcile.together import Outcome
 
 NOTHING_COMPARED = "nothing was there to compare"

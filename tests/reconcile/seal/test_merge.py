@@ -10,7 +10,8 @@ import numpy.typing as npt
 import pytest
 
 from harness.errors import LedgerError
-from harness.ledger.journal import DELIVERY, JournalRows
+from harness.ledger.reading import JournalRows
+from harness.ledger.rows import DELIVERY
 from harness.reconcile.seal import merge, rows
 from harness.reconcile.seal.merge import Reading, side_by_side
 

@@ -11,8 +11,8 @@ import pytest
 
 from harness.contracts import Mode
 from harness.errors import LedgerError
-from harness.ledger import journal
 from harness.ledger.literal_run import LiteralRun, killed_now
+from harness.ledger.rows import DELIVERY
 from harness.ledger.rundir import RunDir, read_json, write_json
 from harness.reconcile.seal.schema import SCHEMAS
 from harness.reconcile.seal.seal import seal
@@ -89,8 +89,8 @@ def test_a_cut_journal_of_a_killed_reader_loses_its_torn_row_only(seed: int, tmp
         path.write_bytes(whole[:size])
         killed_now(run)
         sealed = seal(run)
-        assert len(rows(run, "deliveries")) == size // journal.DELIVERY.itemsize
-        assert bool(sealed.torn) == (size % journal.DELIVERY.itemsize != 0)
+        assert len(rows(run, "deliveries")) == size // DELIVERY.itemsize
+        assert bool(sealed.torn) == (size % DELIVERY.itemsize != 0)
         assert sealed.gaps == []
 
 
@@ -103,11 +103,9 @@ def test_a_truncated_journal_of_a_reader_that_was_not_killed_is_refused(
     run = literal(tmp_path)
     path = run.ledger / name
     whole = path.read_bytes()
-    for size in {*points(len(whole), seed), len(whole) - journal.DELIVERY.itemsize}:
+    for size in {*points(len(whole), seed), len(whole) - DELIVERY.itemsize}:
         path.write_bytes(whole[:size])
-        with pytest.raises(
-            LedgerError, match=rf"{name}: {size // journal.DELIVERY.itemsize} rows .*12 promised"
-        ):
+        with pytest.raises(LedgerError, match=rf"{name}: {size // DELIVERY.itemsize} rows .*12 promised"):
             seal(run)
 
 

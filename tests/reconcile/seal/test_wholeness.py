@@ -11,8 +11,9 @@ import pytest
 
 from harness.contracts import Mode
 from harness.errors import LedgerError
-from harness.ledger import journal
+from harness.ledger import reading
 from harness.ledger.literal_run import LiteralRun
+from harness.ledger.rows import ATTEMPT, DELIVERY, EFFECT
 from harness.ledger.rundir import RunDir
 from harness.ledger.transform import Transform
 from harness.reconcile.seal.seal import seal
@@ -39,7 +40,7 @@ def refused(run: RunDir, message: str) -> None:
 
 
 def without_rows(path: Path, count: int) -> None:
-    size = journal.EFFECT.itemsize if path.suffix == ".effects" else journal.DELIVERY.itemsize
+    size = EFFECT.itemsize if path.suffix == ".effects" else DELIVERY.itemsize
     path.write_bytes(path.read_bytes()[: -count * size])
 
 
@@ -97,7 +98,7 @@ def test_truncated_effects_are_refused(isolation: str, tmp_path: Path) -> None:
 def test_a_row_too_many_is_refused(tmp_path: Path) -> None:
     run = literal(tmp_path).finish()
     path = run.ledger / "consumer-1.0.deliveries"
-    path.write_bytes(path.read_bytes() + path.read_bytes()[-journal.DELIVERY.itemsize :])
+    path.write_bytes(path.read_bytes() + path.read_bytes()[-DELIVERY.itemsize :])
     refused(run, r"consumer-1\.0\.deliveries: 51 rows found, 50 promised")
 
 
@@ -105,7 +106,7 @@ def test_attempts_that_were_wiped_out_at_the_end_are_refused(tmp_path: Path) -> 
     run = literal(tmp_path).finish()
     path = run.ledger / "producer-1.0.1.attempts"
     data = bytearray(path.read_bytes())
-    data[40 * journal.ATTEMPT.itemsize :] = bytes(len(data) - 40 * journal.ATTEMPT.itemsize)
+    data[40 * ATTEMPT.itemsize :] = bytes(len(data) - 40 * ATTEMPT.itemsize)
     path.write_bytes(data)
     refused(run, r"producer-1\.0\.1\.attempts: 40 rows found, 50 promised")
 
@@ -145,7 +146,7 @@ def test_a_killed_consumer_without_the_file_that_it_opened_is_refused(tmp_path: 
 
 def test_a_killed_consumer_whose_file_is_shorter_than_at_its_end_is_refused(tmp_path: Path) -> None:
     run = literal(tmp_path)
-    size = 50 * journal.DELIVERY.itemsize
+    size = 50 * DELIVERY.itemsize
     run.killed("consumer-1.0")
     folder = run.finish()
     assert seal(folder).gaps == []
@@ -186,7 +187,7 @@ def test_a_killed_worker_has_not_closed_its_ledger(tmp_path: Path) -> None:
     run.event("worker", name="consumer-1", state="started", pid=1, writes_as="consumer-1.0", role="consumer")
     run.killed("consumer-1.0")
     folder = run.finish()
-    kinds = [e["event"] for e in journal.read_events(folder.ledger / "consumer-1.0.events")]
+    kinds = [e["event"] for e in reading.read_events(folder.ledger / "consumer-1.0.events")]
     assert "closed" not in kinds
     assert seal(folder).gaps == []
 

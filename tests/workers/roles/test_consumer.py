@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from harness.contracts import Batch, Lane, Mode, Outcome
-from harness.ledger.journal import DELIVERY, Ledger
+from harness.ledger.journal import Ledger
+from harness.ledger.rows import DELIVERY
 from harness.waiting import wait_until
 from harness.workers.breakpoints import Moment, Moments
 from harness.workers.counters import Board

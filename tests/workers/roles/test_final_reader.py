@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 from harness.contracts import Batch, ConsumerSpec, Lane, Mode, OnAssignment, ProducerSpec, TopicToRead
-from harness.ledger import journal
-from harness.ledger.journal import DELIVERY, Ledger
+from harness.ledger import reading
+from harness.ledger.journal import Ledger
+from harness.ledger.rows import DELIVERY
 from harness.workers.counters import Board
-from harness.workers.roles import final_reader
 from harness.workers.roles.final_reader import FinalReader, FinalReaderSpec
 
 
@@ -66,24 +65,18 @@ class FakeConsumer:
     def close(self) -> None: ...
 
 
-@pytest.fixture(autouse=True)
-def _without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(final_reader, "BOUNDS_EVERY_S", 0.0)
-    monkeypatch.setattr(final_reader, "OPEN_TRANSACTIONS_LIMIT_S", 0.0)
-
-
 def read(log: FakeLog, folder: Path, limit_s: float = 5.0) -> list[Mapping[str, Any]]:
     """Return the reader's events, even if it failed."""
     spec = FinalReaderSpec(
         name="final-reader", run=1, mode=Mode.EXACTLY_ONCE, lane=Lane.CONTROL, limit_s=limit_s,
-        topics=(TopicToRead("orders", len(log.bounds)),),
+        topics=(TopicToRead("orders", len(log.bounds)),), bounds_every_s=0.0, open_limit_s=0.0,
     )  # fmt: skip
     with Ledger(folder, "final-reader") as journals:
         try:
             FinalReader(spec, Board(folder / "board")).work(log, journals, lambda: False)  # type: ignore[arg-type]
         except ConnectionError:
             assert log.dies
-    return list(journal.read_events(folder / "final-reader.events"))
+    return list(reading.read_events(folder / "final-reader.events"))
 
 
 def readings(events: list[Mapping[str, Any]]) -> dict[tuple[str, int], tuple[int, int]]:
@@ -112,7 +105,7 @@ def test_records_appended_during_the_reading_are_read_too(tmp_path: Path) -> Non
     """The end that counts was asked for after the reading began."""
     events = read(FakeLog({0: (0, 5, 5)}, later={0: (0, 8, 8)}), tmp_path)
     assert readings(events) == {("read_uncommitted", 0): (8, 8), ("read_committed", 0): (8, 8)}
-    rows, _ = journal.read_deliveries(tmp_path / "final-reader.read_uncommitted.log")
+    rows, _ = reading.read_deliveries(tmp_path / "final-reader.read_uncommitted.log")
     assert rows["offset"].tolist() == list(range(8))
 
 

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from harness.contracts import Lane, Mode, Outcome
-from harness.ledger.journal import Ledger, read_attempts, read_events
+from harness.ledger.journal import Ledger
 from harness.ledger.message import Message
+from harness.ledger.reading import read_attempts, read_events
 from harness.schedule import replayed
 from harness.waiting import wait_until
 from harness.workers.breakpoints import Moment, Moments, before, midway
@@ -125,6 +126,26 @@ def test_it_waits_midway_with_one_half_in_the_log_and_before_its_end(tmp_path: P
     rows = read_attempts(next(tmp_path.glob("*.attempts")))
     places = [(row["topic"], row["partition"]) for row in rows]
     assert len(set(places)) == 4, "each record goes to a partition of its own"
+
+
+def test_it_waits_after_an_abort_that_was_answered(tmp_path: Path) -> None:
+    one = OneTransaction(tmp_path)
+    one.harness.stop_at(Moment.AFTER_ABORT)
+    assert one.run(2, abort=False) is Outcome.ACKED
+    assert not one.harness.reached(), "a commit is none"
+    thread = threading.Thread(target=one.run, args=(2, True), daemon=True)
+    thread.start()
+    wait_until(one.harness.reached, 5.0, "it did not come there")
+    assert one.producer.calls[-1] == "abort within 30"
+    one.harness.go_on()
+    thread.join(5.0)
+
+
+@pytest.mark.parametrize(("per_session", "ids"), [(False, 1), (True, 2)])
+def test_a_producer_may_have_an_id_for_each_session(tmp_path: Path, per_session: bool, ids: int) -> None:
+    one = OneTransaction(tmp_path, id_per_session=per_session)
+    later = Session(one.spec, one.ledger, Board(tmp_path / "producer-1.1.board"), 1)
+    assert len({one.session.transactional_id, later.transactional_id}) == ids
 
 
 def test_records_are_spread_over_the_time_of_a_transaction(tmp_path: Path) -> None:

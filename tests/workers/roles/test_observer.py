@@ -10,15 +10,16 @@ import pytest
 
 from harness.clusters.memory import PARTITIONS, MemoryCluster
 from harness.contracts import Lane, Mode, TopicSettings, TopicToRead, WorkerSpec
-from harness.ledger import journal
+from harness.ledger import reading
 from harness.ledger.journal import EventLog
 from harness.ledger.message import run_number
 from harness.ledger.rundir import RunDir
 from harness.scenario import ConsumerSettings, ProducerSettings, Scenario
 from harness.waiting import wait_until
-from harness.workers.pool import Worker, Workers
+from harness.workers.pool import Workers
 from harness.workers.roles.final_reader import FinalReaderSpec
 from harness.workers.roles.observer import ObserverRoleSpec
+from harness.workers.worker import Worker
 from harness.workloads.produce_consume import ProduceConsume
 
 TOPICS = ("onceproof-observed", "onceproof-observed-too")
@@ -70,8 +71,8 @@ def test_an_observer_reads_all_topics_to_the_end(tmp_path: Path, memory: MemoryC
     reader = Worker(replace(reads, run=number, bootstrap=bootstrap), run, events)
     reader.start()
     reader.wait(45)
-    seen, _ = journal.read_deliveries(run.ledger / "observer-uncommitted.0.deliveries")
-    log, _ = journal.read_deliveries(run.ledger / "final-reader.0.read_uncommitted.log")
+    seen, _ = reading.read_deliveries(run.ledger / "observer-uncommitted.0.deliveries")
+    log, _ = reading.read_deliveries(run.ledger / "final-reader.0.read_uncommitted.log")
     columns = ["partition", "offset", "session", "seq"]
     assert sorted(map(tuple, seen[columns].tolist())) == sorted(map(tuple, log[columns].tolist()))
     assert len(seen) > 0
@@ -79,13 +80,13 @@ def test_an_observer_reads_all_topics_to_the_end(tmp_path: Path, memory: MemoryC
     assert set(seen["topic"].tolist()) == set(log["topic"].tolist()) == {0, 1}
     [event] = [
         e
-        for e in journal.read_events(run.ledger / "observer-uncommitted.0.events")
+        for e in reading.read_events(run.ledger / "observer-uncommitted.0.events")
         if e["event"] == "observer"
     ]
     assert (event["isolation"], event["topics"]) == ("read_uncommitted", list(TOPICS))
     [reached] = [
         e
-        for e in journal.read_events(run.ledger / "observer-uncommitted.0.events")
+        for e in reading.read_events(run.ledger / "observer-uncommitted.0.events")
         if e["event"] == "reached"
     ]
     assert (reached["complete"], reached["detail"]) == (True, "")

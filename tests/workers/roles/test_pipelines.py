@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from harness.contracts import Outcome
 from harness.ledger import message as msg
-from harness.ledger.journal import DELIVERY, Ledger, read_events
+from harness.ledger.journal import Ledger
+from harness.ledger.reading import read_events
+from harness.ledger.rows import DELIVERY
 from harness.ledger.transform import DEAD_LETTERS, OUTPUT, Transform
 from harness.reconcile.seal import event_rows
 from harness.reconcile.seal.sealed import Event

@@ -12,7 +12,7 @@ import pytest
 
 from harness.contracts import Lane, Mode, Outcome, Producer, ProducerLost, ProducerSpec, SenderSpec
 from harness.errors import OnceproofError
-from harness.ledger import journal
+from harness.ledger import reading
 from harness.ledger.journal import Ledger
 from harness.ledger.message import Message
 from harness.ledger.transform import Transform
@@ -71,7 +71,7 @@ def test_no_number_occurs_twice_over_many_sessions_and_restarts(tmp_path: Path) 
     numbers = [session.number for session in made]
     assert numbers == [SESSIONS_PER_WORKER + n for n in range(355)]
     started = [
-        e for path in tmp_path.glob("*.events") for e in journal.read_events(path) if e["event"] == "session"
+        e for path in tmp_path.glob("*.events") for e in reading.read_events(path) if e["event"] == "session"
     ]
     assert sorted(e["incarnation"] for e in started) == list(range(355))
 
@@ -151,7 +151,7 @@ def test_a_producer_that_never_opens_is_given_up(
         role(spec, board).work(client, book, lambda: False)
     assert client.opened == MOST_IN_A_ROW
     assert 100 < clock.now - 100.0 < 200, "pauses that grow, up to a limit"
-    lost = [e for e in journal.read_events(tmp_path / "producer-1.0.events") if e["event"] == "lost_producer"]
+    lost = [e for e in reading.read_events(tmp_path / "producer-1.0.events") if e["event"] == "lost_producer"]
     assert len({e["session"] for e in lost}) == MOST_IN_A_ROW
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.ledger.literal_run import LiteralRun
-from tests.reconcile.cases import OTHER, READER, Case, case
+from tests.reconcile.cases.base import OTHER, READER, Case, case
 
 
 def handed_over(

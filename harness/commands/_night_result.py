@@ -1,0 +1,192 @@
+"""Carry a night out and publish its result: the report, the summary, the JSON object and the exit code."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.commands import _night_cluster
+from harness.nights.coverage import PairCoverage
+from harness.nights.journal import NightJournal, earlier
+from harness.nights.night import Night, outcome
+from harness.runtime import exits
+
+if TYPE_CHECKING:
+    from harness.commands._progress import Progress
+    from harness.provision.background_archive import Making
+    from harness.scenario import Scenario
+
+_PROGRESS_EVERY_S = 60.0
+_ON_FINISH_LIMIT_S = 120.0
+_STDERR = 2
+
+
+@dataclass
+class NightResult:
+    args: argparse.Namespace
+    progress: Progress
+    journal: NightJournal
+    archive: Making | None
+    _began: float = field(default_factory=time.monotonic)
+    _started: str = field(default_factory=lambda: time.strftime("%Y-%m-%d %H:%M:%S %z"))
+    _kafka: list[str] = field(default_factory=list)
+
+    def carry_out(self) -> int:
+        """Run the night and publish its result; an interruption or an error is raised again after that."""
+        plan = self.journal.state.plan
+        self.progress.note(f"seed {plan.seed}, {plan.minutes:g} minutes; journal: {self.journal.file}")
+        ended: BaseException | None = None
+        try:
+            with _night_cluster.shared_cluster(
+                self.args, self.progress, plan.scenarios, self._replay_command, self._changed
+            ) as cluster:
+                night = Night(self.journal, cluster, self.progress.note)
+                self._kafka = cluster.kafka
+                with self._each_minute(night):
+                    night.go()
+        except (Exception, KeyboardInterrupt) as error:
+            if not self.journal.state.executed:
+                raise
+            ended = error
+        code = self._publish(ended)
+        if self.archive is not None:
+            self.archive.give_up() if ended is not None else self.archive.finish()
+        if ended is not None and (code != exits.VIOLATED or isinstance(ended, KeyboardInterrupt)):
+            raise ended
+        return code
+
+    @contextmanager
+    def _each_minute(self, night: Night) -> Iterator[None]:
+        """Print a line of progress each minute until the end of the block."""
+        over = threading.Event()
+
+        def print_lines() -> None:
+            while not over.wait(_PROGRESS_EVERY_S):
+                with suppress(RuntimeError):  # the state changed meanwhile; the next line follows in a minute
+                    self.progress.note(night.progress())
+
+        thread = threading.Thread(target=print_lines, name="progress", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+            self.progress.close()
+
+    def _changed(self, why: str, found: Sequence[str]) -> None:
+        for line in found:
+            self.progress.note(f"left by the cluster: {line}")
+        self.journal.write("cluster", why=why, leaks=list(found))
+
+    def _replay_command(self, scenario: Scenario) -> str:
+        return f"./onceproof replay {self.args.runs / scenario.name}"
+
+    # --- the result ---
+
+    def _publish(self, ended: BaseException | None) -> int:
+        """Write the report, print the result, call the command of --on-finish; return the exit code."""
+        data, text, code = self._result(ended)
+        rendered = json.dumps(data)
+        (self.journal.file.parent / "result.json").write_text(rendered + "\n", encoding="utf-8")
+        with suppress(*([OSError] if isinstance(ended, KeyboardInterrupt) else [])):
+            print(rendered if self.args.json else text, flush=True)
+        self._on_finish(rendered)
+        return code
+
+    def _result(self, ended: BaseException | None) -> tuple[dict[str, Any], str, int]:
+        from harness.ledger.rundir import RunDir
+        from harness.provision.versions import versions
+        from reports import summary
+        from reports.build import build
+        from reports.course import COMPLETE, FAILED, INTERRUPTED, Course
+        from reports.model import read_runs
+        from suites.nights.choices import possible_pairs
+
+        state, plan = self.journal.state, self.journal.state.plan
+        how = COMPLETE if ended is None else INTERRUPTED if isinstance(ended, KeyboardInterrupt) else FAILED
+        errors = (*(f"{name}: {text}" for name, text in state.troubles.items()), *state.leaks)
+        course = Course(len(state.executed), state.skipped, how, errors, state.seconds)
+        runs = [RunDir(Path(path)) for path in state.executed.values() if path]
+        report = build(
+            runs,
+            self.args.report or self.args.runs / "report.html",
+            title="onceproof nightly",
+            command=f"./onceproof nightly --minutes {plan.minutes:g} --seed {plan.seed}",
+            seed=plan.seed,
+            versions=versions(", ".join(dict.fromkeys(self._kafka))),
+            started=self._started,
+            seconds=time.monotonic() - self._began,
+            course=course,
+        )
+        read = read_runs(runs)
+        everything = PairCoverage.of(earlier(self.args.runs))
+        data = {
+            "seed": plan.seed,
+            "minutes": plan.minutes,
+            "runs": [summary.row(run) for run in read],
+            **outcome(state),
+            "coverage": {
+                "night": PairCoverage.of(state.exercised()).as_data(),
+                "all_nights": everything.as_data(possible_pairs()),
+            },
+            "report": str(report),
+            "journal": str(self.journal.file),
+            "ended": how,
+        }
+        (self.journal.file.parents[1] / "coverage.json").write_text(
+            json.dumps(data["coverage"]["all_nights"], indent=1) + "\n", encoding="utf-8"
+        )
+        code = summary.exit_code(read)
+        if not state.canary_found:
+            code = exits.VIOLATED
+        table = summary.table(read, sys.stdout.isatty(), course)
+        return data, "\n".join([table, *self._closing(data)]), code
+
+    def _closing(self, data: dict[str, Any]) -> list[str]:
+        canary, coverage = data["canary"], data["coverage"]["all_nights"]
+        found = "was found" if canary["found"] else "was NOT found: this night proves nothing"
+        lines = [f"the unsafe scenario {canary['scenario']} {found}"]
+        for each in data["findings"]:
+            lines.append(f"finding: {each['scenario']}: {', '.join(each['anomalies'])} ({each['run_dir']})")
+            if each["replayed"]:
+                lines.append(
+                    f"  replayed: {each['replayed']['shown']} of {each['replayed']['conclusive']} runs show it"
+                )
+            if each["minimised"] and each["minimised"]["shows"]:
+                lines += ["  smallest scenario:", each["minimised"]["test"]]
+        lines.append(
+            f"pairs of mode, fault, target, workload and setting: {coverage['exercised']} exercised, {coverage['bit']} "
+            f"with effect, in all nights; {coverage['uncovered_with_faults']} of "
+            f"{coverage['possible_with_faults']} pairs with a fault are left"
+        )
+        return [*lines, f"seed {data['seed']}; report: {data['report']}"]
+
+    def _on_finish(self, rendered: str) -> None:
+        """Give the result to the user's command. A command that fails is noted and changes nothing."""
+        if not self.args.on_finish:
+            return
+        try:
+            done = subprocess.run(
+                self.args.on_finish,
+                shell=True,
+                input=rendered + "\n",
+                text=True,
+                stdout=_STDERR,  # stdout has the result
+                timeout=_ON_FINISH_LIMIT_S,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            self.progress.note(f"--on-finish: {error}")
+        else:
+            if done.returncode:
+                self.progress.note(f"--on-finish: {self.args.on_finish}: exit code {done.returncode}")

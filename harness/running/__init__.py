@@ -1,0 +1,1 @@
+"""One run: the arena that faults and targets see, its twelve steps, and its manifest."""

@@ -1,0 +1,82 @@
+"""The list of a night, from its seed alone; and a seed whose list has what earlier nights have not covered."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from harness.nights.coverage import Pair, pairs, share_of_new
+from harness.nights.plan import Plan, expected_s
+from harness.scenario import Scenario
+from suites.nights.drawing import drawn
+from suites.nights.strategies import scenarios as strategy
+from suites.scenarios import hazards
+
+_CANDIDATES = 4  # drawn for each place of the list; the one with the largest share of pairs that the list has not yet is taken
+_AT_ONCE = 25  # places
+_COMPARE_S = 20.0  # then the best seed so far is taken
+
+
+def planned(seed: int, minutes: float) -> Plan:
+    """Return the night of this seed: as many scenarios as a quiet machine can run in the time, with a canary among them.
+
+    A longer night of the same seed begins with the same scenarios, up to the place of the canary.
+    """
+    made: list[Scenario] = []
+    covered: Counter[Pair] = Counter()
+    left_s = minutes * 60
+    while left_s > 0:
+        block = drawn(strategy(), f"{seed}-{len(made) // _AT_ONCE}", _CANDIDATES * _AT_ONCE)
+        for place in range(_AT_ONCE):
+            candidates = block[place * _CANDIDATES : (place + 1) * _CANDIDATES]
+            best = max(candidates, key=lambda each: share_of_new(each, covered))
+            made.append(best)
+            covered.update(pairs(best))
+            left_s -= expected_s(best)
+            if left_s <= 0:
+                break
+    chance = random.Random(f"canary {seed}")
+    place = chance.randrange(max(1, len(made) // 3))
+    made.insert(place, canary(chance.randrange(len(canaries()))))
+    named = tuple(_named(each, seed, number) for number, each in enumerate(made, 1))
+    return Plan(seed, minutes, named, named[place].name)
+
+
+def canaries() -> list[Scenario]:
+    """Return the unsafe scenarios of `prove`: each is provoked by construction, on the usual cluster."""
+    usual = hazards.Needs()
+    found = [h for h in hazards.found().values() if h.place_in_prove and h.needs == usual and h.unsafe]
+    return [h.unsafe for h in sorted(found, key=lambda h: h.place_in_prove) if h.unsafe is not None]
+
+
+def canary(number: int) -> Scenario:
+    return replace(canaries()[number], about={})
+
+
+def steered_seed(minutes: float, covered: Collection[Pair], seeds: Sequence[int]) -> int:
+    """Return the seed whose night covers the most pairs that are not in `covered`; without earlier nights the first one.
+
+    So the list of a night follows from its seed alone, and can be had again without the nights before it.
+    """
+    if not covered:
+        return seeds[0]
+    known, until = set(covered), time.monotonic() + _COMPARE_S
+    best, most = seeds[0], -1
+    for seed in seeds:
+        new = len({each for scenario in planned(seed, minutes).scenarios for each in pairs(scenario)} - known)
+        if new > most:
+            best, most = seed, new
+        if time.monotonic() > until:
+            break
+    return best
+
+
+def _named(scenario: Scenario, seed: int, number: int) -> Scenario:
+    """Return the scenario with the name and the seed of its place; a canary looks like any other by its name."""
+    faults = list(dict.fromkeys(str(window.fault.describe()["fault"]) for window in scenario.schedule))
+    words = "-".join(faults[:3]) or "none"
+    name = f"night-{seed}-{number:03}-{scenario.mode}-{words}"
+    return replace(scenario, name=name, seed=(seed * 10_000 + number) % 2**31)

@@ -1,0 +1,50 @@
+"""Commands on mock brokers: the cluster and the preparation are replaced, everything else is real."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.cluster_options import Choice
+from harness.clusters.memory import PARTITIONS, MemoryCluster
+from harness.commands import _preparation
+from harness.contracts import Mode, TopicSettings, Verdict
+from harness.scenario import ConsumerSettings, ProducerSettings, Scenario, Timings
+
+HONEST = Scenario(
+    name="honest",
+    mode=Mode.IDEMPOTENT,
+    topic=TopicSettings(partitions=PARTITIONS),
+    producers=ProducerSettings(records_per_s=500),
+    consumers=ConsumerSettings(members=1),
+    timings=Timings(warm_up_s=0.1, cool_down_s=0.1, drain_limit_s=20),
+    produce_s=0.3,
+)
+# Its final reader hides a record, so `lost` is found (ONCEPROOF_LIE=lose); the record is delivered all the same.
+LIAR = Scenario(**{**vars(HONEST), "name": "liar", "client": "lying"})
+# As small as steps of minimising make it, except for one setting.
+NEARLY_SMALLEST = Scenario(
+    **{
+        **vars(LIAR),
+        "timings": Timings(),
+        "producers": ProducerSettings(keyless=0, records_per_s=100, linger_ms=5),
+    }
+)
+CANARY = Scenario(
+    **{
+        **vars(LIAR),
+        "name": "canary",
+        "expected": Verdict.VIOLATED,
+        "requires": {"lost": 1},
+        "tolerates": ("phantom", "offset_conflict"),
+        "control": True,
+    }
+)
+
+
+def on_mock_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the commands start mock brokers, and fetch nothing."""
+    monkeypatch.setattr(_preparation, "prepare", lambda args, note: args.runs.mkdir(exist_ok=True))
+    monkeypatch.setattr(Choice, "build", lambda self, folder: MemoryCluster(Path(folder)))
+    monkeypatch.setenv("ONCEPROOF_LIE", "lose")
