@@ -195,6 +195,8 @@ class Proof:
 
         After an internal error the next one runs only if the cluster answers and no fault has left anything.
         """
+        from harness.running.recovery import why_unusable
+
         for number, scenario in enumerate(scenarios, start=len(self.runs) + 1):
             self.progress.begin(number, scenario.name)
             broken, began = len(campaign.broken), time.monotonic()
@@ -202,7 +204,7 @@ class Proof:
             self._seconds[scenario.name] = time.monotonic() - began
             future.add_done_callback(self.progress.done)
             futures[scenario.name] = future
-            if len(campaign.broken) > broken and not _usable(cluster):
+            if len(campaign.broken) > broken and why_unusable(cluster):
                 raise campaign.broken[-1].error
 
     def _await(self, futures: Mapping[str, Future[Result]]) -> None:
@@ -260,13 +262,6 @@ class Proof:
                 print(account.text)
                 print(f"report: {report}", flush=True)
         return account.code
-
-
-def _usable(cluster: Cluster) -> bool:
-    try:
-        return bool(cluster.view().registered_brokers()) and not cluster.residue()
-    except Exception:  # noqa: BLE001  with any error the cluster cannot be used
-        return False
 
 
 def _internal(error: BaseException) -> str:

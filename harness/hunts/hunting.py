@@ -21,6 +21,7 @@ from harness.hunts.evidence import EvidenceFolder
 from harness.hunts.hunt import Hunt, HuntedRun, HuntResult
 from harness.injector import why_not_applicable
 from harness.processes import ownership
+from harness.running.recovery import why_unusable
 from harness.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -196,19 +197,9 @@ def _damage(cluster: Cluster, limit_s: float) -> str:
 
     def usable() -> bool:
         nonlocal last
-        last = _trouble(cluster)
+        last = why_unusable(cluster)
         return not last
 
     with suppress(WaitTimeout):
         wait_until(usable, limit_s, "", every_s=1.0)
     return last
-
-
-def _trouble(cluster: Cluster) -> str:
-    try:
-        registered = set(cluster.view().registered_brokers())
-        if gone := sorted(set(cluster.view().broker_places()) - registered):
-            return f"{', '.join(gone)} not registered"
-        return ", ".join(cluster.residue())
-    except OnceproofError as error:
-        return str(error)

@@ -20,6 +20,7 @@ from harness.ledger.rundir import RunDir
 from harness.nights.leaks import Usage, leaks
 from harness.nights.watchdog import StuckRun, limit_s, watched
 from harness.processes import ownership
+from harness.running.recovery import why_unusable
 from harness.scenario import Scenario
 
 STARTS = 3  # of a cluster, until one comes up
@@ -53,7 +54,6 @@ class SharedCluster:
     kafka: list[str] = field(default_factory=list)  # versions, as the clusters reported them
     _stack: ExitStack = field(default_factory=ExitStack)
     _begun: tuple[Cluster, Campaign, Path] | None = None
-    _brokers: int = 0
     _runs_on_it: int = 0
     _usage: Usage | None = None
 
@@ -117,7 +117,7 @@ class SharedCluster:
     def _why_replaced(self, cluster: Cluster) -> str:
         if self._runs_on_it >= MOST_RUNS:
             return f"{MOST_RUNS} runs on one cluster"
-        return why_unhealthy(cluster, self._brokers)
+        return why_unusable(cluster)
 
     def _start(self) -> tuple[Cluster, Campaign]:
         """Start a cluster. One that does not come up is replaced, a few times: a night should not end by a busy moment."""
@@ -150,20 +150,9 @@ class SharedCluster:
             running(cluster)
         )  # is stopped before the campaign ends: Spark needs no cluster
         self._begun = cluster, campaign, folder
-        self._brokers, self._runs_on_it = len(cluster.view().registered_brokers()), 0
+        self._runs_on_it = 0
         self.kafka.append(cluster.describe().kafka_version or "unknown")
         return cluster, campaign
-
-
-def why_unhealthy(cluster: Cluster, brokers: int) -> str:
-    """Return why a cluster should not be used for the next run; empty: it answers, all brokers are there, nothing is left."""
-    try:
-        registered, residue = len(cluster.view().registered_brokers()), list(cluster.residue())
-    except Exception as error:  # noqa: BLE001  with any error the cluster cannot be used
-        return f"it does not answer: {error}"
-    if registered < brokers:
-        return f"{registered} of {brokers} brokers are registered"
-    return f"a fault left {residue[0]}" if residue else ""
 
 
 def newest_run(runs: Path, scenario: str) -> RunDir | None:

@@ -1,4 +1,4 @@
-"""Nodes that an earlier run left ended or paused run again before the next one."""
+"""Between two runs on one cluster: ended and paused nodes run again, and a cluster that cannot be used says why."""
 
 from __future__ import annotations
 
@@ -23,3 +23,17 @@ def bring_back(cluster: Cluster) -> list[str]:
     return [f"{node.name} was still paused" for node in paused] + [
         f"{node.name} did not run" for node in ended
     ]
+
+
+def why_unusable(cluster: Cluster) -> str:
+    """Return why a cluster cannot be used for the next run; empty: it answers, all brokers are there, no fault left anything."""
+    try:
+        view = cluster.view()
+        registered = set(view.registered_brokers())
+        gone = sorted(set(view.broker_places()) - registered)
+        residue = list(cluster.residue())
+    except Exception as error:  # noqa: BLE001  with any error the cluster cannot be used
+        return f"it does not answer: {error}"
+    if gone or not registered:
+        return f"{', '.join(gone) or 'every broker'} not registered"
+    return f"a fault left {residue[0]}" if residue else ""

@@ -1,11 +1,13 @@
-"""Nodes that an earlier run left ended or paused are brought back, but never those of a cluster with other users."""
+"""Between two runs: nodes are brought back, but never those of other users, and a cluster says why it cannot be used."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.contracts import Pausable, Shared
-from harness.running.recovery import bring_back
+from harness.errors import ClusterError
+from harness.running.recovery import bring_back, why_unusable
 from tests.fake_arena import FakeCluster, FakeNode
 
 
@@ -55,3 +57,37 @@ def test_nodes_of_a_cluster_with_other_users_are_left_alone() -> None:
     assert isinstance(others, Shared)
     assert bring_back(others) == []
     assert [node.calls for node in nodes] == [[], [], []]
+
+
+def _cluster() -> FakeCluster:
+    return FakeCluster([FakeNode("broker-1"), FakeNode("broker-2")], {})
+
+
+def test_a_whole_cluster_can_be_used() -> None:
+    assert why_unusable(_cluster()) == ""
+
+
+def test_a_broker_that_is_not_registered_is_named() -> None:
+    cluster = _cluster()
+    cluster.brokers[1].alive = False
+    assert "broker-2" in why_unusable(cluster)
+
+
+def test_a_cluster_without_brokers_cannot_be_used() -> None:
+    assert why_unusable(FakeCluster([], {}))
+
+
+def test_a_fault_that_was_not_undone_is_named() -> None:
+    class CutCluster(FakeCluster):
+        def residue(self) -> Sequence[str]:
+            return ["a cut of broker-1 from broker-2"]
+
+    assert "broker-1 from broker-2" in why_unusable(CutCluster([FakeNode("broker-1")], {}))
+
+
+def test_a_cluster_that_does_not_answer_cannot_be_used() -> None:
+    class SilentCluster(FakeCluster):
+        def registered_brokers(self) -> Sequence[str]:
+            raise ClusterError("no broker answers")
+
+    assert "no broker answers" in why_unusable(SilentCluster([FakeNode("broker-1")], {}))
