@@ -18,7 +18,7 @@ import pytest
 from harness.assessment import assess
 from harness.campaign import Campaign
 from harness.clusters.memory import PARTITIONS, MemoryCluster
-from harness.contracts import Mode, TopicSettings, Verdict
+from harness.contracts import TopicSettings, Verdict
 from harness.execute import BrokenRun
 from harness.expectation import Standing
 from harness.ledger.rundir import find_runs, read_json
@@ -29,23 +29,13 @@ from harness.scenario import (
     ConsumerSettings,
     PipelineSettings,
     ProducerSettings,
-    Scenario,
-    Timings,
 )
 from harness.waiting import wait_until
 from harness.workers.worker import Worker
 from reports.model import read_runs
+from tests.short_run import HONEST
 
 pytestmark = pytest.mark.spark
-HONEST = Scenario(
-    name="honest",
-    mode=Mode.IDEMPOTENT,
-    topic=TopicSettings(partitions=PARTITIONS),
-    producers=ProducerSettings(records_per_s=1000),
-    consumers=ConsumerSettings(members=1),
-    timings=Timings(warm_up_s=0.1, cool_down_s=0.1, drain_limit_s=20),
-    produce_s=0.3,
-)
 
 
 @pytest.fixture(scope="module")

@@ -7,20 +7,12 @@ from pathlib import Path
 import pytest
 
 from harness.cluster_options import Choice
-from harness.clusters.memory import PARTITIONS, MemoryCluster
+from harness.clusters.memory import MemoryCluster
 from harness.commands import _preparation
-from harness.contracts import Mode, TopicSettings, Verdict
-from harness.scenario import ConsumerSettings, ProducerSettings, Scenario, Timings
+from harness.contracts import Verdict
+from harness.scenario import ProducerSettings, Scenario, Timings
+from tests.short_run import HONEST
 
-HONEST = Scenario(
-    name="honest",
-    mode=Mode.IDEMPOTENT,
-    topic=TopicSettings(partitions=PARTITIONS),
-    producers=ProducerSettings(records_per_s=500),
-    consumers=ConsumerSettings(members=1),
-    timings=Timings(warm_up_s=0.1, cool_down_s=0.1, drain_limit_s=20),
-    produce_s=0.3,
-)
 # Its final reader hides a record, so `lost` is found (ONCEPROOF_LIE=lose); the record is delivered all the same.
 LIAR = Scenario(**{**vars(HONEST), "name": "liar", "client": "lying"})
 # As small as steps of minimising make it, except for one setting.

@@ -9,24 +9,16 @@ import pytest
 
 from faults.kill import Kill
 from harness.cluster_options import Choice
-from harness.clusters.memory import PARTITIONS, MemoryCluster
-from harness.contracts import Mode, TopicSettings
+from harness.clusters.memory import MemoryCluster
 from harness.errors import UsageError
 from harness.hunts.hunt import Hunt, HuntResult
 from harness.hunts.hunting import Budget, HuntingGround, hunt_all
-from harness.scenario import ConsumerSettings, ProducerSettings, Scenario, Timings
+from harness.scenario import Scenario
 from harness.schedule import once
 from harness.targets import leader_of
+from tests.short_run import HONEST as SHORT_RUN
 
-HONEST = Scenario(
-    name="hunt-a",
-    mode=Mode.IDEMPOTENT,
-    topic=TopicSettings(partitions=PARTITIONS),
-    producers=ProducerSettings(records_per_s=1000),
-    consumers=ConsumerSettings(members=1),
-    timings=Timings(warm_up_s=0.1, cool_down_s=0.1, drain_limit_s=20),
-    produce_s=0.3,
-)
+HONEST = replace(SHORT_RUN, name="hunt-a")
 
 
 def hunt(scenario: Scenario, runs: int = 2) -> Hunt:

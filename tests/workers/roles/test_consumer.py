@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,10 @@ import pytest
 from harness.contracts import Batch, Lane, Mode, Outcome
 from harness.ledger.journal import Ledger
 from harness.ledger.rows import DELIVERY
-from harness.waiting import wait_until
-from harness.workers.breakpoints import Moment, Moments
+from harness.workers.breakpoints import Moments
 from harness.workers.counters import Board
 from harness.workers.roles.consumer import ConsumerRole, ConsumerRoleSpec
+from tests.workers.roles.before_work import stopped_before_work
 
 
 class OneBatch:
@@ -67,13 +66,6 @@ def test_a_member_stopped_before_its_work_has_committed_only_in_at_most_once(
 ) -> None:
     library = OneBatch()
     harness, work, worked_on = member(tmp_path, mode, library)
-    harness.stop_at(Moment.BEFORE_WORK)
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    wait_until(harness.reached, 5.0, "it did not come there")
-    assert worked_on.stat().st_size == 0, "it waits before its work"
-    assert len(library.committed) == committed
-    harness.go_on()
-    thread.join(5.0)
-    assert worked_on.stat().st_size == 3 * DELIVERY.itemsize
+    with stopped_before_work(harness, work, worked_on):
+        assert len(library.committed) == committed
     assert library.committed == [{0: 3}]

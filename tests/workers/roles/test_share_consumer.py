@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,11 @@ from harness.errors import UsageError
 from harness.ledger.journal import Ledger
 from harness.ledger.rows import DELIVERY
 from harness.scenario import Scenario
-from harness.waiting import wait_until
-from harness.workers.breakpoints import Moment, Moments
+from harness.workers.breakpoints import Moments
 from harness.workers.counters import Board
 from harness.workers.roles.share_consumer import ShareConsumerRole, ShareConsumerRoleSpec
 from harness.workloads.share_group import ShareGroup
+from tests.workers.roles.before_work import stopped_before_work
 
 
 class OneBatch:
@@ -72,15 +71,8 @@ def test_a_member_stopped_before_its_work_has_accepted_only_in_at_most_once(
 ) -> None:
     library = OneBatch()
     harness, work, worked_on = member(tmp_path, mode, library)
-    harness.stop_at(Moment.BEFORE_WORK)
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    wait_until(harness.reached, 5.0, "it did not come there")
-    assert worked_on.stat().st_size == 0, "it waits before its work"
-    assert library.accepted == accepted
-    harness.go_on()
-    thread.join(5.0)
-    assert worked_on.stat().st_size == 3 * DELIVERY.itemsize
+    with stopped_before_work(harness, work, worked_on):
+        assert library.accepted == accepted
     assert library.accepted == 1
 
 
