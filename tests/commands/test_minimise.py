@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from tests.commands.mock_brokers import HONEST, NEARLY_SMALLEST, on_mock_brokers
+from tests.commands.mock_brokers import NEARLY_SMALLEST, on_mock_brokers
+from tests.short_run import HONEST
 
 pytestmark = pytest.mark.spark
 

@@ -23,7 +23,8 @@ from harness.nights.plan import Plan
 from harness.nights.shared_cluster import SharedCluster
 from harness.scenario import Scenario
 from suites.nights import planning
-from tests.commands.mock_brokers import CANARY, HONEST, NEARLY_SMALLEST, on_mock_brokers
+from tests.commands.mock_brokers import CANARY, NEARLY_SMALLEST, on_mock_brokers
+from tests.short_run import HONEST
 
 ROOT = Path(__file__).parents[2]
 HONEST_ONES = tuple(replace(HONEST, name=f"honest-{number}", seed=number) for number in (1, 2, 3))

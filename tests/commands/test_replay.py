@@ -9,7 +9,8 @@ import pytest
 
 from harness.cli import main
 from harness.ledger.rundir import find_runs
-from tests.commands.mock_brokers import HONEST, LIAR, on_mock_brokers
+from tests.commands.mock_brokers import LIAR, on_mock_brokers
+from tests.short_run import HONEST
 
 
 def stored(folder: Path, scenario: object = LIAR) -> Path:
