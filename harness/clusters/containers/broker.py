@@ -16,7 +16,7 @@ from harness.clusters.containers.container import KafkaContainer
 from harness.clusters.containers.links import ContainerLinks
 from harness.clusters.powers.links import Linked
 from harness.contracts import FolderBreakable, Skewable, Upgradable
-from harness.errors import ClusterError, FaultError
+from harness.errors import ClusterError, FaultError, WaitTimeout
 from harness.kafka.protocol.fetch import fetch
 
 KB = 1024
@@ -47,12 +47,13 @@ class ContainerBroker(Broker, ContainerNode):
 
         A restarted container has a new control group, where the page cache from before does not count: without this
         there would be no cache to limit, and only Java would wait for memory.
+        A broker that is short of memory may be too slow for the limits of these requests: a FaultError says so.
         """
         try:
             while len(self._read_again) < _RECORDS:
                 self._read_again.append(self.append_kb(_RECORD_KB)[0])
             self.fetch_from_disk(self._read_again)
-        except ClusterError as error:
+        except (ClusterError, WaitTimeout) as error:
             raise FaultError(str(error)) from error
         super().ask_for_memory(for_s)
 

@@ -10,10 +10,11 @@ import pytest
 from harness.cluster_options import Choice
 from harness.clusters.base.options import Options
 from harness.clusters.containers import labels
+from harness.clusters.containers.broker import ContainerBroker
 from harness.clusters.containers.mesh import ContainerMesh
 from harness.clusters.links.mesh import Port, members
 from harness.contracts import Lane, Link
-from harness.errors import UsageError
+from harness.errors import FaultError, UsageError, WaitTimeout
 
 MESH = ContainerMesh(77, members(3, 3, combined=False), "10.200.3")
 
@@ -84,3 +85,18 @@ def test_options_that_a_kind_does_not_have_are_refused(tmp_path: Path) -> None:
         Choice(image="some/kafka:1").build(tmp_path)
     with pytest.raises(UsageError, match="clocks of containers cannot be set"):
         Choice(cluster="docker", options=Options(clocks=True)).build(tmp_path)
+
+
+class SilentBroker(ContainerBroker):
+    """A broker without a container that serves nothing within the limits, as one that is short of memory on a busy machine."""
+
+    def __init__(self) -> None:
+        pass
+
+    def append_kb(self, size_kb: int) -> tuple[int, float]:
+        raise WaitTimeout(f"timed out after 20 s: no place for {size_kb} KB")
+
+
+def test_a_broker_too_short_of_memory_to_answer_is_an_error_of_its_fault() -> None:
+    with pytest.raises(FaultError, match="timed out after 20 s"):
+        SilentBroker().ask_for_memory(0.1)
