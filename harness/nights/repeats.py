@@ -11,7 +11,7 @@ from harness.contracts import Verdict
 from harness.errors import OnceproofError
 from harness.execute import BrokenRun
 from harness.expectation import Standing
-from harness.hunts.rates import Rate
+from harness.statistics.rates import Rate
 from harness.ledger.rundir import RunDir
 from harness.nights.shared_cluster import Execution, SharedCluster
 from harness.scenario import Scenario
