@@ -3,67 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from enum import StrEnum
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from harness.statistics.rates import Rate
+from harness.trends.changes import Change, changes_of
+from harness.trends.groups import FindingGroup, GroupHistory, State, histories
 from harness.trends.row import Row
+from harness.trends.sessions import SessionPoint, sides_of
 
-
-class State(StrEnum):
-    """A group of findings tonight, compared with the sessions before."""
-
-    NEW = "new"  # in none of them
-    KNOWN = "known"
-    GONE = "gone"  # only before, although tonight ran its faults in its mode
-    NOT_ASKED = "not_asked"  # only before, and tonight ran nothing that could show it
-
-
-@dataclass(frozen=True)
-class FindingGroup:
-    """Findings with one cause, as far as names tell: no other run of the same night is another finding."""
-
-    anomaly: str
-    fault: str  # names without targets: "kill", "kill + pause", "none"
-    client: str
-
-
-@dataclass(frozen=True)
-class GroupHistory:
-    """A group tonight and before. A rate counts the conclusive runs that could have shown the group."""
-
-    group: FindingGroup
-    tonight: Rate
-    before: Rate
-    state: State
-    first_seen: str  # date of the first session with the group, as ISO text
-    run_dirs: tuple[str, ...]  # runs that show it, relative to the folder of the runs, the newest first
-
-
-@dataclass(frozen=True)
-class Change:
-    """A number that changed beyond noise."""
-
-    what: str  # "rate", or the name of a column: "recovery_s", "throughput_per_s" …
-    of: str  # the group, or the fault and the mode
-    before: float  # a share from 0 to 1, or a median
-    tonight: float
-    text: str  # one line for people
-    p: float  # corrected for the number of comparisons
-
-
-@dataclass(frozen=True)
-class SessionPoint:
-    """One session in a line of a trend."""
-
-    session: str
-    date: str
-    runs: int
-    violated: int  # runs with a finding: planted anomalies do not count
-    inconclusive: int
-    recovery_s: float | None  # median
-    throughput_per_s: float | None  # median
-    run_dir: str  # the run to open: the first violated one, otherwise an inconclusive one, otherwise the first
+__all__ = [
+    "DAYS", "Change", "Differences", "FindingGroup", "GroupHistory", "SessionPoint", "State", "differences"
+]  # fmt: skip
+DAYS = 14.0
 
 
 @dataclass(frozen=True)
@@ -71,18 +22,58 @@ class Differences:
     """A session compared with its baseline."""
 
     session: str
+    kind: str
+    date: str
+    runs: int
     baseline_sessions: tuple[str, ...]  # oldest first
     groups: tuple[GroupHistory, ...]  # new ones first, then known, gone, not asked
     changes: tuple[Change, ...]
     unchanged: int  # comparisons without a change beyond noise
     series: tuple[SessionPoint, ...]  # baseline and session, oldest first
 
+    def in_state(self, state: State) -> tuple[GroupHistory, ...]:
+        return tuple(each for each in self.groups if each.state is state)
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the differences as JSON values."""
+        groups = [
+            {
+                **asdict(each.group),
+                "state": each.state.value,
+                "tonight": each.tonight.as_data(),
+                "before": each.before.as_data(),
+                "first_seen": each.first_seen,
+                "run_dirs": list(each.run_dirs),
+            }
+            for each in self.groups
+        ]
+        return {
+            "session": self.session,
+            "kind": self.kind,
+            "date": self.date,
+            "runs": self.runs,
+            "baseline_sessions": list(self.baseline_sessions),
+            "groups": groups,
+            "changes": [asdict(each) for each in self.changes],
+            "unchanged": self.unchanged,
+            "series": [asdict(each) for each in self.series],
+        }
+
 
 def differences(
-    rows: Iterable[Row], session: str | None = None, against: str | None = None, days: float = 14.0
+    rows: Iterable[Row], session: str | None = None, against: str | None = None, days: float = DAYS
 ) -> Differences:
-    """Compare a session, by default the newest night or else the newest session, with those of the days before it.
+    """Compare a session with the sessions of its kind in the days before it.
 
-    `against`: the date or id of one session, or a version of Kafka or of the client; then rows are split by version.
+    `session`: an id or a date; by default the newest night, or else the newest session.
+    `against`: the id or date of other sessions, or a version of Kafka or of the client. Then the runs of the session that do
+    not have this version are compared with those of the session and of the days before it that do.
+    Raises a UsageError if there is nothing of that name.
     """
-    raise NotImplementedError
+    sides = sides_of(rows, session, against, days)
+    groups = histories(sides.tonight, sides.before)
+    changes, unchanged = changes_of(groups, sides.tonight, sides.before)
+    chosen = sides.session
+    return Differences(
+        chosen.id, chosen.kind, chosen.date, len(sides.tonight), sides.baseline, groups, changes, unchanged, sides.series
+    )  # fmt: skip

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+from harness.contracts import Verdict
 
 SCHEMA = 1  # is raised when a column changes its meaning; new columns do not raise it
 NIGHTLY = "nightly"
+NO_FAULT = "none"
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,9 @@ class Row:
     seed: int
     anomalies: tuple[str, ...]  # that the guarantee forbids
     anomaly_counts: tuple[int, ...]
-    anomaly_faults: tuple[str, ...]  # the faults in whose windows they were found, otherwise all of the run: kill + pause
+    anomaly_faults: tuple[
+        str, ...
+    ]  # the faults in whose windows they were found, otherwise all of the run: kill + pause
     planted: tuple[str, ...]  # anomalies that the scenario requires or tolerates: they are no finding
     allowed: tuple[str, ...]  # anomalies that were found and that the guarantee allows
     allowed_counts: tuple[int, ...]
@@ -59,3 +65,28 @@ class Row:
     @property
     def date(self) -> str:
         return self.started[:10]
+
+    @property
+    def conclusive(self) -> bool:
+        return self.verdict != Verdict.INCONCLUSIVE
+
+    @property
+    def findings(self) -> dict[str, str]:
+        """The forbidden anomalies that nothing planted, with their faults. A canary and an inconclusive run have none."""
+        if self.canary or self.verdict != Verdict.VIOLATED:
+            return {}
+        found = zip(self.anomalies, self.anomaly_faults, strict=True)
+        return {anomaly: faults for anomaly, faults in found if anomaly not in self.planted}
+
+
+def fault_text(faults: Iterable[str]) -> str:
+    """Return the names of faults as one text that does not depend on their order: `kill + pause`, or `none`."""
+    return _AND.join(sorted(set(faults))) or NO_FAULT
+
+
+def faults_in(text: str) -> frozenset[str]:
+    """Return the names that `fault_text` joined."""
+    return frozenset() if text == NO_FAULT else frozenset(text.split(_AND))
+
+
+_AND = " + "

@@ -1,0 +1,115 @@
+"""Which rates and times changed beyond noise. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+
+from harness.statistics.comparisons import adjusted
+from harness.statistics.proportions import proportion_test
+from harness.statistics.rank_test import Stratum, rank_test
+from harness.trends.groups import GroupHistory
+from harness.trends.row import Row, fault_text
+
+LEVEL = 0.01  # if nothing changed, one night of a hundred reports a change
+RATE = "rate"
+_LEAST = 5  # values on each side: with fewer the normal approximation is wrong, and no difference could be beyond noise
+_UNITS = {
+    "recovery_s": "s",
+    "unavailable_s": "s",
+    "latency_p50_ms": "ms",
+    "latency_p99_ms": "ms",
+    "throughput_per_s": "/s",
+}
+_NAMES = {
+    "recovery_s": "recovery",
+    "unavailable_s": "longest unavailability",
+    "latency_p50_ms": "median latency",
+    "latency_p99_ms": "latency (99 %)",
+    "throughput_per_s": "throughput",
+}
+EVERYTHING = "all faults and modes"
+
+
+@dataclass(frozen=True)
+class Change:
+    """A number that changed beyond noise."""
+
+    what: str  # "rate", or the name of a column: "recovery_s", "throughput_per_s" …
+    of: str  # the group, or the fault and the mode
+    before: float  # a share from 0 to 1, or a median
+    tonight: float
+    text: str  # one line for people
+    p: float  # corrected for the number of comparisons
+
+
+def changes_of(
+    histories: Iterable[GroupHistory], tonight: Sequence[Row], before: Sequence[Row]
+) -> tuple[tuple[Change, ...], int]:
+    """Return what changed, the surest first, and the number of comparisons without a change."""
+    compared = [*_rates(histories), *_times(tonight, before)]
+    corrected = [
+        replace(each, p=p) for each, p in zip(compared, adjusted([each.p for each in compared]), strict=True)
+    ]
+    changed = sorted((each for each in corrected if each.p < LEVEL), key=lambda each: each.p)
+    return tuple(changed), len(compared) - len(changed)
+
+
+def _rates(histories: Iterable[GroupHistory]) -> Iterator[Change]:
+    """Compare the rates of each group that both sides asked for."""
+    for each in histories:
+        before, now = each.before, each.tonight
+        if before.share is not None and now.share is not None:
+            text = f"{each.group}: {before} before, {now} now"
+            yield Change(RATE, str(each.group), before.share, now.share, text, proportion_test(before, now))
+
+
+def _times(tonight: Sequence[Row], before: Sequence[Row]) -> Iterator[Change]:
+    """Compare each number by fault and mode, and over all of them. Other machines are other numbers."""
+    machines = {row.machine for row in tonight}
+    now, then = _by_cell(tonight), _by_cell(row for row in before if row.machine in machines)
+    cells = sorted(now.keys() & then.keys())
+    by_name: dict[str, list[_Cell]] = defaultdict(list)
+    for cell in cells:
+        by_name[f"fault {cell[0]}, {cell[1]}"].append(cell)
+    sets = {EVERYTHING: cells, **by_name} if len(by_name) > 1 else by_name
+    for what in _UNITS:
+        for name, members in sets.items():
+            strata = [(_values(then[cell], what), _values(now[cell], what)) for cell in members]
+            if found := _compared(what, name, strata):
+                yield found
+
+
+def _compared(what: str, of: str, strata: Sequence[Stratum]) -> Change | None:
+    """Return the comparison, with its uncorrected p value; None if there are too few values."""
+    both = [(before, now) for before, now in strata if before and now]
+    before, now = ([value for each in both for value in each[side]] for side in (0, 1))
+    if min(len(before), len(now)) < _LEAST or (test := rank_test(both)) is None:
+        return None
+    first, second = median(before), median(now)
+    direction, share = ("higher", test.higher) if test.higher >= 0.5 else ("lower", 1 - test.higher)
+    text = (
+        f"{_NAMES[what]}, {of}: {direction} in {share:.0%} of comparisons; median {first:.4g} {_UNITS[what]} before "
+        f"({len(before)} values), {second:.4g} {_UNITS[what]} now ({len(now)})"
+    )
+    return Change(what, of, first, second, text, test.p)
+
+
+_Cell = tuple[str, str, str]  # fault, mode, workload: only runs that are alike in these are compared
+
+
+def _by_cell(rows: Iterable[Row]) -> Mapping[_Cell, list[Row]]:
+    """Return the runs that prove something, without canaries."""
+    found: dict[_Cell, list[Row]] = defaultdict(list)
+    for row in rows:
+        if row.conclusive and not row.canary:
+            found[fault_text(row.faults), row.judged_as, row.workload].append(row)
+    return found
+
+
+def _values(rows: Iterable[Row], what: str) -> list[float]:
+    if what == "recovery_s":
+        return [value for row in rows for value in row.recovery_s]
+    return [value for row in rows if (value := getattr(row, what)) is not None]
