@@ -67,9 +67,8 @@ def _rates(histories: Iterable[GroupHistory]) -> Iterator[Change]:
 
 
 def _times(tonight: Sequence[Row], before: Sequence[Row]) -> Iterator[Change]:
-    """Compare each number by fault and mode, and over all of them. Other machines are other numbers."""
-    machines = {row.machine for row in tonight}
-    now, then = _by_cell(tonight), _by_cell(row for row in before if row.machine in machines)
+    """Compare each number by fault and mode, and over all of them."""
+    now, then = _by_cell(tonight), _by_cell(before)
     cells = sorted(now.keys() & then.keys())
     by_name: dict[str, list[_Cell]] = defaultdict(list)
     for cell in cells:
@@ -77,24 +76,39 @@ def _times(tonight: Sequence[Row], before: Sequence[Row]) -> Iterator[Change]:
     sets = {EVERYTHING: cells, **by_name} if len(by_name) > 1 else by_name
     for what in _UNITS:
         for name, members in sets.items():
-            strata = [(_values(then[cell], what), _values(now[cell], what)) for cell in members]
-            if found := _compared(what, name, strata):
+            if found := _compared(what, name, [(then[cell], now[cell]) for cell in members]):
                 yield found
 
 
-def _compared(what: str, of: str, strata: Sequence[Stratum]) -> Change | None:
+def _compared(what: str, of: str, cells: Sequence[tuple[list[Row], list[Row]]]) -> Change | None:
     """Return the comparison, with its uncorrected p value; None if there are too few values."""
-    both = [(before, now) for before, now in strata if before and now]
+    both = [one for one in _strata(what, cells) if one[0] and one[1]]
     before, now = ([value for each in both for value in each[side]] for side in (0, 1))
     if min(len(before), len(now)) < _LEAST or (test := rank_test(both)) is None:
         return None
     first, second = median(before), median(now)
     direction, share = ("higher", test.higher) if test.higher >= 0.5 else ("lower", 1 - test.higher)
+    alike, sessions = _sessions(what, cells, test.higher >= 0.5)
     text = (
-        f"{_NAMES[what]}, {of}: {direction} in {share:.0%} of comparisons; median {first:.4g} {_UNITS[what]} before "
-        f"({len(before)} values), {second:.4g} {_UNITS[what]} now ({len(now)})"
+        f"{_NAMES[what]}, {of}: median {first:.4g} {_UNITS[what]} before ({len(before)} runs), {second:.4g} {_UNITS[what]} "
+        f"now ({len(now)}); {direction} in {share:.0%} of pairs of runs, and against {alike} of {sessions} sessions"
     )
     return Change(what, of, first, second, text, test.p)
+
+
+def _sessions(what: str, cells: Sequence[tuple[list[Row], list[Row]]], higher: bool) -> tuple[int, int]:
+    """Return against how many single sessions the difference has this direction, and how many have values at all.
+
+    The test knows the noise between runs. Whole nights differ as well, by what else the machine does.
+    """
+    names = {row.session for before, _ in cells for row in before}
+    alone = [[([row for row in b if row.session == name], now) for b, now in cells] for name in names]
+    tests = [test for each in alone if (test := rank_test(_strata(what, each)))]
+    return sum(test.higher != 0.5 and (test.higher > 0.5) == higher for test in tests), len(tests)
+
+
+def _strata(what: str, cells: Iterable[tuple[list[Row], list[Row]]]) -> list[Stratum]:
+    return [(_values(before, what), _values(now, what)) for before, now in cells]
 
 
 _Cell = tuple[str, str, str]  # fault, mode, workload: only runs that are alike in these are compared
@@ -110,6 +124,7 @@ def _by_cell(rows: Iterable[Row]) -> Mapping[_Cell, list[Row]]:
 
 
 def _values(rows: Iterable[Row], what: str) -> list[float]:
+    """Return one value for each run: windows of one run are not independent of each other."""
     if what == "recovery_s":
-        return [value for row in rows for value in row.recovery_s]
+        return [median(row.recovery_s) for row in rows if row.recovery_s]
     return [value for row in rows if (value := getattr(row, what)) is not None]

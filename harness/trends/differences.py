@@ -29,6 +29,7 @@ class Differences:
     groups: tuple[GroupHistory, ...]  # new ones first, then known, gone, not asked
     changes: tuple[Change, ...]
     unchanged: int  # comparisons without a change beyond noise
+    other_machines: int  # runs before whose times are not compared, because no run now was on their machine
     series: tuple[SessionPoint, ...]  # baseline and session, oldest first
 
     def in_state(self, state: State) -> tuple[GroupHistory, ...]:
@@ -56,6 +57,7 @@ class Differences:
             "groups": groups,
             "changes": [asdict(each) for each in self.changes],
             "unchanged": self.unchanged,
+            "other_machines": self.other_machines,
             "series": [asdict(each) for each in self.series],
         }
 
@@ -72,8 +74,18 @@ def differences(
     """
     sides = sides_of(rows, session, against, days)
     groups = histories(sides.tonight, sides.before)
-    changes, unchanged = changes_of(groups, sides.tonight, sides.before)
-    chosen = sides.session
+    machines = {row.machine for row in sides.tonight}
+    timed = [row for row in sides.before if row.machine in machines]
+    changes, unchanged = changes_of(groups, sides.tonight, timed)
     return Differences(
-        chosen.id, chosen.kind, chosen.date, len(sides.tonight), sides.baseline, groups, changes, unchanged, sides.series
-    )  # fmt: skip
+        session=sides.session.id,
+        kind=sides.session.kind,
+        date=sides.session.date,
+        runs=len(sides.tonight),
+        baseline_sessions=sides.baseline,
+        groups=groups,
+        changes=changes,
+        unchanged=unchanged,
+        other_machines=len(sides.before) - len(timed),
+        series=sides.series,
+    )

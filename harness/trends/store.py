@@ -133,8 +133,12 @@ def row_of(data: Any) -> Row:
     for names in _TOGETHER:
         if len({len(data[name]) for name in names}) > 1:
             raise Wrong(f"as many values as in {names[0]}", data[names[-1]], names[-1])
-    known: dict[str, Any] = {name: data[name] for name in _COLUMNS if name in data}
-    return Row(**{name: tuple(value) if isinstance(value, list) else value for name, value in known.items()})
+    known: dict[str, Any] = {
+        name: tuple(data[name]) if isinstance(data[name], list) else data[name]
+        for name in _COLUMNS
+        if name in data
+    }
+    return Row(**known)
 
 
 def _host() -> str:
