@@ -67,18 +67,18 @@ def run(args: argparse.Namespace) -> int:
 
 def lines(found: Differences, runs: Path) -> list[str]:
     """Return the comparison as lines; one line if nothing is new, gone or changed."""
-    from harness.trends.differences import State
+    from harness.trends.differences import GroupState
 
     if not found.baseline_sessions:
         first = f"{_session(found)}: no session before it to compare with"
-        return [first, *_groups(found, State.NEW, runs)]
-    news = [*_groups(found, State.NEW, runs), *_groups(found, State.GONE, runs), *_changes(found)]
+        return [first, *_groups(found, GroupState.NEW, runs)]
+    news = [*_groups(found, GroupState.NEW, runs), *_groups(found, GroupState.GONE, runs), *_changes(found)]
     if not news:
         return [f"Nothing new tonight: {_session(found)}, {_rest(found)}"]
     return [
         f"{_session(found)}, compared with {_baseline(found)}",
         *news,
-        *_groups(found, State.KNOWN, runs),
+        *_groups(found, GroupState.KNOWN, runs),
         _rest(found),
     ]
 
@@ -112,11 +112,11 @@ def _baseline(found: Differences) -> str:
 
 def _rest(found: Differences) -> str:
     """Return what is only counted."""
-    from harness.trends.differences import State
+    from harness.trends.differences import GroupState
 
-    known, not_asked = (len(found.in_state(state)) for state in (State.KNOWN, State.NOT_ASKED))
+    known, not_asked = (len(found.in_state(state)) for state in (GroupState.KNOWN, GroupState.NOT_ASKED))
     parts = [
-        f"{_count(known, 'known finding')}, {not_asked} earlier ones not asked for",
+        f"{_count(known, 'known finding')}, {not_asked} earlier not asked for",
         f"{_count(found.unchanged, 'comparison')} within noise",
         f"against {_baseline(found)}",
     ]

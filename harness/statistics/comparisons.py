@@ -15,6 +15,6 @@ def adjusted(p_values: Sequence[float]) -> list[float]:
     order = sorted(range(len(p_values)), key=lambda place: p_values[place], reverse=True)
     found, least = [1.0] * len(p_values), 1.0
     for rank, place in zip(range(len(p_values), 0, -1), order, strict=True):
-        least = min(least, p_values[place] * len(p_values) / rank)
+        least = min(least, p_values[place] * (len(p_values) / rank))
         found[place] = least
     return found

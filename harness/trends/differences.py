@@ -7,12 +7,19 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from harness.trends.changes import Change, changes_of
-from harness.trends.groups import FindingGroup, GroupHistory, State, histories
+from harness.trends.groups import FindingGroup, GroupHistory, GroupState, histories
 from harness.trends.row import Row
 from harness.trends.sessions import SessionPoint, sides_of
 
 __all__ = [
-    "DAYS", "Change", "Differences", "FindingGroup", "GroupHistory", "SessionPoint", "State", "differences"
+    "DAYS",
+    "Change",
+    "Differences",
+    "FindingGroup",
+    "GroupHistory",
+    "GroupState",
+    "SessionPoint",
+    "differences"
 ]  # fmt: skip
 DAYS = 14.0
 
@@ -32,7 +39,7 @@ class Differences:
     other_machines: int  # runs before whose times are not compared, because no run now was on their machine
     series: tuple[SessionPoint, ...]  # baseline and session, oldest first
 
-    def in_state(self, state: State) -> tuple[GroupHistory, ...]:
+    def in_state(self, state: GroupState) -> tuple[GroupHistory, ...]:
         return tuple(each for each in self.groups if each.state is state)
 
     def as_data(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from harness.statistics.rates import Rate
 from harness.trends.row import Row, faults_in
 
 
-class State(StrEnum):
+class GroupState(StrEnum):
     """A group of findings tonight, compared with the sessions before."""
 
     NEW = "new"  # in none of them
@@ -39,7 +39,7 @@ class GroupHistory:
     group: FindingGroup
     tonight: Rate
     before: Rate
-    state: State
+    state: GroupState
     first_seen: str  # date of the first run with the group, as ISO text
     run_dirs: tuple[str, ...]  # runs that show it, relative to the folder of the runs, the newest first
 
@@ -51,7 +51,7 @@ def histories(tonight: Sequence[Row], before: Sequence[Row]) -> tuple[GroupHisto
         for anomaly, fault in row.findings.items():
             modes[FindingGroup(anomaly, fault, row.client)].add(row.judged_as)
     found = [_history(group, modes[group], tonight, before) for group in modes]
-    order = list(State)
+    order = list(GroupState)
     return tuple(
         sorted(found, key=lambda each: (order.index(each.state), -each.tonight.found, str(each.group)))
     )
@@ -62,9 +62,9 @@ def _history(
 ) -> GroupHistory:
     now, then = _rate(group, modes, tonight), _rate(group, modes, before)
     if now.found:
-        state = State.KNOWN if then.found else State.NEW
+        state = GroupState.KNOWN if then.found else GroupState.NEW
     else:
-        state = State.GONE if now.runs else State.NOT_ASKED
+        state = GroupState.GONE if now.runs else GroupState.NOT_ASKED
     shown = sorted(_shown(group, (*before, *tonight)), key=lambda row: row.started_s)
     runs = tuple(dict.fromkeys(row.run for row in reversed(shown)))
     return GroupHistory(group, now, then, state, shown[0].date, runs)

@@ -16,7 +16,7 @@ _MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
-class Session:
+class RunSession:
     """The runs of one call of a command, without those that only repeat what it found."""
 
     rows: tuple[Row, ...]  # in order of their start
@@ -59,7 +59,7 @@ class SessionPoint:
 class Sides:
     """The two sets of runs that are compared."""
 
-    session: Session
+    session: RunSession
     tonight: tuple[Row, ...]
     before: tuple[Row, ...]
     baseline: tuple[str, ...]  # sessions of `before`, oldest first
@@ -91,17 +91,17 @@ def sides_of(rows: Iterable[Row], session: str | None, against: str | None, days
     return Sides(chosen, tonight, before, tuple(each.id for each in sessions_of(before)))
 
 
-def sessions_of(rows: Iterable[Row]) -> list[Session]:
+def sessions_of(rows: Iterable[Row]) -> list[RunSession]:
     """Return the sessions, oldest first. Runs of another kind than the first one repeat a finding and are left out."""
     found: dict[str, list[Row]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: (row.started_s, row.run)):
         kept = found[row.session]
         if not kept or kept[0].kind == row.kind:
             kept.append(row)
-    return sorted((Session(tuple(kept)) for kept in found.values()), key=lambda each: each.started_s)
+    return sorted((RunSession(tuple(kept)) for kept in found.values()), key=lambda each: each.started_s)
 
 
-def _chosen(every: Sequence[Session], name: str | None) -> Session:
+def _chosen(every: Sequence[RunSession], name: str | None) -> RunSession:
     if not every:
         raise UsageError("no runs are in the store; run ./onceproof nightly or prove first")
     if name is None:
@@ -111,7 +111,7 @@ def _chosen(every: Sequence[Session], name: str | None) -> Session:
     return named[-1]
 
 
-def _sides(chosen: Session, before: Sequence[Session]) -> Sides:
+def _sides(chosen: RunSession, before: Sequence[RunSession]) -> Sides:
     rows = tuple(row for each in before for row in each.rows)
     return Sides(chosen, chosen.rows, rows, tuple(each.id for each in before))
 
@@ -120,7 +120,7 @@ def _has_version(row: Row, version: str) -> bool:
     return version in (row.kafka_version, row.client_version)
 
 
-def _known(alike: Sequence[Session], recent: Sequence[Session], chosen: Session) -> str:
+def _known(alike: Sequence[RunSession], recent: Sequence[RunSession], chosen: RunSession) -> str:
     rows = [row for each in (*recent, chosen) for row in each.rows]
     versions = sorted(
         {version for row in rows for version in (row.kafka_version, row.client_version) if version}
@@ -130,11 +130,11 @@ def _known(alike: Sequence[Session], recent: Sequence[Session], chosen: Session)
     )  # fmt: skip
 
 
-def _names(sessions: Sequence[Session]) -> str:
+def _names(sessions: Sequence[RunSession]) -> str:
     return ", ".join(f"{each.id} ({each.date})" for each in reversed(sessions[-_MOST_NAMED:])) or "none"
 
 
-def _point(session: Session) -> SessionPoint:
+def _point(session: RunSession) -> SessionPoint:
     rows = session.rows
     violated = [row for row in rows if row.findings]
     unproven = [row for row in rows if row.verdict == Verdict.INCONCLUSIVE]
