@@ -104,6 +104,7 @@ def test_a_row_has_what_the_run_measured(tmp_path: Path) -> None:
         "throughput_per_s": 812.5, "latency_p50_ms": 2.0, "latency_p99_ms": 40.5, "attempted": 1000, "acked": 990,
     }  # fmt: skip
     assert row.findings == {"lost": "kill + pause"}
+    assert {type(each) for each in (row.unavailable_s, row.latency_p50_ms, *row.recovery_s)} == {float}
 
 
 @pytest.mark.parametrize(
