@@ -14,7 +14,10 @@ Stratum = tuple[
 
 @dataclass(frozen=True)
 class RankTest:
-    """`higher`: the share of pairs of one value now and one before in which the one now is higher; ties count half."""
+    """`higher`: the share of pairs of one value now and one before in which the one now is higher; ties count half.
+
+    Strata have the same weights in it as in the test.
+    """
 
     p: float
     higher: float
@@ -30,16 +33,15 @@ def rank_test(strata: Iterable[Stratum]) -> RankTest | None:
     both = [(before, now) for before, now in strata if before and now]
     if not both:
         return None
-    found, pairs, distance, variance = 0.0, 0, 0.0, 0.0
+    found, pairs, variance = 0.0, 0.0, 0.0
     for before, now in both:
         u, n, m = _wins(before, now), len(before), len(now)
         total = n + m
         ties = sum(times**3 - times for times in Counter([*before, *now]).values())
         weight = 1 / (total + 1)
-        distance += weight * (u - n * m / 2)
         variance += weight**2 * n * m / 12 * (total + 1 - ties / (total * (total - 1)))
-        found, pairs = found + u, pairs + n * m
-    p = math.erfc(abs(distance) / math.sqrt(2 * variance)) if variance > 0 else 1.0
+        found, pairs = found + weight * u, pairs + weight * n * m
+    p = math.erfc(abs(found - pairs / 2) / math.sqrt(2 * variance)) if variance > 0 else 1.0
     return RankTest(p, found / pairs)
 
 

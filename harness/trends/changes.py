@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from statistics import median
 
 from harness.statistics.comparisons import adjusted
@@ -45,28 +46,33 @@ class Change:
     p: float  # corrected for the number of comparisons
 
 
+_Pairs = Sequence[tuple[Sequence[Row], Sequence[Row]]]  # runs before and now that are alike
+_Comparison = tuple[float, Callable[[float], Change]]  # p value, and the change with a corrected one
+
+
 def changes_of(
     histories: Iterable[GroupHistory], tonight: Sequence[Row], before: Sequence[Row]
 ) -> tuple[tuple[Change, ...], int]:
     """Return what changed, the surest first, and the number of comparisons without a change."""
     compared = [*_rates(histories), *_times(tonight, before)]
-    corrected = [
-        replace(each, p=p) for each, p in zip(compared, adjusted([each.p for each in compared]), strict=True)
-    ]
-    changed = sorted((each for each in corrected if each.p < LEVEL), key=lambda each: each.p)
-    return tuple(changed), len(compared) - len(changed)
+    corrected = adjusted([p for p, _ in compared])
+    changed = [change(p) for p, (_, change) in zip(corrected, compared, strict=True) if p < LEVEL]
+    return tuple(sorted(changed, key=lambda each: each.p)), len(compared) - len(changed)
 
 
-def _rates(histories: Iterable[GroupHistory]) -> Iterator[Change]:
+def _rates(histories: Iterable[GroupHistory]) -> Iterator[_Comparison]:
     """Compare the rates of each group that both sides asked for."""
     for each in histories:
-        before, now = each.before, each.tonight
-        if before.share is not None and now.share is not None:
-            text = f"{each.group}: {before} before, {now} now"
-            yield Change(RATE, str(each.group), before.share, now.share, text, proportion_test(before, now))
+        if each.before.runs and each.tonight.runs:
+            yield proportion_test(each.before, each.tonight), partial(_rate_change, each)
 
 
-def _times(tonight: Sequence[Row], before: Sequence[Row]) -> Iterator[Change]:
+def _rate_change(each: GroupHistory, p: float) -> Change:
+    text = f"{each.group}: {each.before} before, {each.tonight} now"
+    return Change(RATE, str(each.group), each.before.share or 0.0, each.tonight.share or 0.0, text, p)
+
+
+def _times(tonight: Sequence[Row], before: Sequence[Row]) -> Iterator[_Comparison]:
     """Compare each number by fault and mode, and over all of them."""
     now, then = _by_cell(tonight), _by_cell(before)
     cells = sorted(now.keys() & then.keys())
@@ -76,39 +82,40 @@ def _times(tonight: Sequence[Row], before: Sequence[Row]) -> Iterator[Change]:
     sets = {EVERYTHING: cells, **by_name} if len(by_name) > 1 else by_name
     for what in _UNITS:
         for name, members in sets.items():
-            if found := _compared(what, name, [(then[cell], now[cell]) for cell in members]):
-                yield found
+            runs = [(then[cell], now[cell]) for cell in members]
+            strata = [each for each in _strata(what, runs) if each[0] and each[1]]
+            enough = all(sum(len(each[side]) for each in strata) >= _LEAST for side in (0, 1))
+            if enough and (test := rank_test(strata)):
+                yield test.p, partial(_time_change, what, name, runs, test.higher)
 
 
-def _compared(what: str, of: str, cells: Sequence[tuple[list[Row], list[Row]]]) -> Change | None:
-    """Return the comparison, with its uncorrected p value; None if there are too few values."""
-    both = [one for one in _strata(what, cells) if one[0] and one[1]]
-    before, now = ([value for each in both for value in each[side]] for side in (0, 1))
-    if min(len(before), len(now)) < _LEAST or (test := rank_test(both)) is None:
-        return None
-    first, second = median(before), median(now)
-    direction, share = ("higher", test.higher) if test.higher >= 0.5 else ("lower", 1 - test.higher)
-    alike, sessions = _sessions(what, cells, test.higher >= 0.5)
+def _time_change(what: str, of: str, runs: _Pairs, share_higher: float, p: float) -> Change:
+    strata = [each for each in _strata(what, runs) if each[0] and each[1]]
+    before, now = ([value for each in strata for value in each[side]] for side in (0, 1))
+    first, second, unit = median(before), median(now), _UNITS[what]
+    higher = share_higher > 0.5
+    alike, sessions = _sessions(what, runs, higher)
     text = (
-        f"{_NAMES[what]}, {of}: median {first:.4g} {_UNITS[what]} before ({len(before)} runs), {second:.4g} {_UNITS[what]} "
-        f"now ({len(now)}); {direction} in {share:.0%} of pairs of runs, and against {alike} of {sessions} sessions"
+        f"{_NAMES[what]}, {of}: median {first:.4g} {unit} before ({len(before)} runs), {second:.4g} {unit} now ({len(now)}); "
+        f"{'higher' if higher else 'lower'} in {max(share_higher, 1 - share_higher):.0%} of pairs of runs, "
+        f"and against {alike} of {sessions} sessions"
     )
-    return Change(what, of, first, second, text, test.p)
+    return Change(what, of, first, second, text, p)
 
 
-def _sessions(what: str, cells: Sequence[tuple[list[Row], list[Row]]], higher: bool) -> tuple[int, int]:
+def _sessions(what: str, runs: _Pairs, higher: bool) -> tuple[int, int]:
     """Return against how many single sessions the difference has this direction, and how many have values at all.
 
     The test knows the noise between runs. Whole nights differ as well, by what else the machine does.
     """
-    names = {row.session for before, _ in cells for row in before}
-    alone = [[([row for row in b if row.session == name], now) for b, now in cells] for name in names]
+    names = {row.session for before, _ in runs for row in before}
+    alone = [[([row for row in b if row.session == name], now) for b, now in runs] for name in names]
     tests = [test for each in alone if (test := rank_test(_strata(what, each)))]
     return sum(test.higher != 0.5 and (test.higher > 0.5) == higher for test in tests), len(tests)
 
 
-def _strata(what: str, cells: Iterable[tuple[list[Row], list[Row]]]) -> list[Stratum]:
-    return [(_values(before, what), _values(now, what)) for before, now in cells]
+def _strata(what: str, runs: _Pairs) -> list[Stratum]:
+    return [(_values(before, what), _values(now, what)) for before, now in runs]
 
 
 _Cell = tuple[str, str, str]  # fault, mode, workload: only runs that are alike in these are compared

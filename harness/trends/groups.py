@@ -81,7 +81,7 @@ def _rate(group: FindingGroup, modes: set[str], rows: Iterable[Row]) -> Rate:
         and row.client == group.client
         and row.judged_as in modes
         and group.anomaly not in row.planted
-        and (faults <= set(row.faults) if faults else not row.faults)
+        and (faults.issubset(row.faults) if faults else not row.faults)
     ]
     return Rate(sum(1 for _ in _shown(group, asked)), len(asked))
 
@@ -91,7 +91,7 @@ def _shown(group: FindingGroup, rows: Iterable[Row]) -> Iterable[Row]:
     faults = faults_in(group.fault)
     for row in rows:
         found = row.findings.get(group.anomaly)
-        if row.client == group.client and found is not None:
+        if found is not None and row.client == group.client:
             its = faults_in(found)
             if faults <= its if faults else not its:
                 yield row

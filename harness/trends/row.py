@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 from harness.contracts import Verdict
 
@@ -70,7 +71,7 @@ class Row:
     def conclusive(self) -> bool:
         return self.verdict != Verdict.INCONCLUSIVE
 
-    @property
+    @cached_property
     def findings(self) -> dict[str, str]:
         """The forbidden anomalies that nothing planted, with their faults. A canary and an inconclusive run have none."""
         if self.canary or self.verdict != Verdict.VIOLATED:

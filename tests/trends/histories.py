@@ -39,7 +39,8 @@ def run_of(night: int, number: int = 0, **changes: Any) -> Row:
         run=f"{name}/{night:04}",
         **changes,
     )
-    return replace(made, fault="+".join(made.faults) or "none", windows=len(made.faults))
+    targets = ("leader",) * len(made.faults)
+    return replace(made, fault="+".join(made.faults) or "none", windows=len(made.faults), targets=targets)
 
 
 def violated(row: Row, anomaly: str = "lost", times: int = 3, faults: tuple[str, ...] | None = None) -> Row:
