@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING
 from harness.cluster_options import Choice, running
 from harness.errors import OnceproofError, SetupError, UsageError
 from harness.ledger.packing import add_keep_option
-from harness.trends.recorder import SessionRecorder
 
 if TYPE_CHECKING:
     from harness.campaign import Campaign, Result
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from harness.ledger.rundir import RunDir
     from harness.provision.background_archive import Making
     from harness.scenario import Scenario
+    from harness.trends.recorder import SessionRecorder
     from reports.summary import Accounting
 
 CommandFor = Callable[["Scenario"], str]  # the command line that repeats one scenario's run
@@ -81,6 +81,8 @@ class Proof:
 
         An interruption or an error is raised again after the report on the completed runs is written.
         """
+        from harness.trends.recorder import SessionRecorder
+
         self._planned = sum(len(scenarios) for _choice, scenarios, _command_for in jobs)
         self._trends = SessionRecorder(self.args.runs, self.args.command, self.progress.note)
         ended: BaseException | None = None

@@ -7,9 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-Stratum = tuple[
-    Sequence[float], Sequence[float]
-]  # values before, values now: only these are compared with each other
+# Values before, and values now: only these are compared with each other.
+Stratum = tuple[Sequence[float], Sequence[float]]
 
 
 @dataclass(frozen=True)
@@ -47,10 +46,10 @@ def rank_test(strata: Iterable[Stratum]) -> RankTest | None:
 
 def _wins(before: Sequence[float], now: Sequence[float]) -> float:
     """Return U: the number of pairs in which the value now is higher, ties counted half."""
-    ordered = sorted([(value, False) for value in before] + [(value, True) for value in now])
-    counts = Counter(value for value, _ in ordered)
     ranks, place = {}, 0
-    for value, times in counts.items():  # in ascending order; equal values share the mean of their ranks
+    for value, times in Counter(
+        sorted([*before, *now])
+    ).items():  # in ascending order; equal values share the mean of their ranks
         ranks[value] = place + (times + 1) / 2
         place += times
     return sum(ranks[value] for value in now) - len(now) * (len(now) + 1) / 2

@@ -80,7 +80,7 @@ class SessionRecorder:
             judged_as=judgement.guarantee.value,
             expected=judgement.expected.value,
             verdict=judgement.verdict.value,
-            standing=judgement.standing.value,
+            standing=judgement.standing.name.lower(),
             canary=bool(self._canary) and scenario.get("name") == self._canary,
             control=bool(scenario.get("control")),
             fault=str(scenario.get("fault") or "none"),

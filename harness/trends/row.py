@@ -10,6 +10,7 @@ from harness.contracts import Verdict
 
 SCHEMA = 1  # is raised when a column changes its meaning; new columns do not raise it
 NIGHTLY = "nightly"
+REPEATS = ("replay", "minimise")  # kinds of runs that repeat what others found
 NO_FAULT = "none"
 
 
@@ -33,7 +34,7 @@ class Row:
     judged_as: str  # the mode whose promise was judged
     expected: str  # verdict
     verdict: str
-    standing: str  # the verdict compared with the expected one (harness.expectation.Standing)
+    standing: str  # the verdict compared with the expected one: as_promised, broken, missed, unproven
     canary: bool  # the unsafe scenario of a night
     control: bool
     fault: str  # as in tables: kill-leader+pause-follower

@@ -9,7 +9,7 @@ from statistics import median
 
 from harness.contracts import Verdict
 from harness.errors import UsageError
-from harness.trends.row import NIGHTLY, Row
+from harness.trends.row import NIGHTLY, REPEATS, Row
 
 _DAY_S = 86_400.0
 _MOST_NAMED = 5
@@ -105,7 +105,7 @@ def _chosen(every: Sequence[RunSession], name: str | None) -> RunSession:
     if not every:
         raise UsageError("no runs are in the store; run ./onceproof nightly or prove first")
     if name is None:
-        return next((each for each in reversed(every) if each.kind == NIGHTLY), every[-1])
+        return max(every, key=lambda each: (each.kind == NIGHTLY, each.kind not in REPEATS, each.started_s))
     if not (named := [each for each in every if each.is_named(name)]):
         raise UsageError(f"{name}: no such session; the newest are {_names(every)}")
     return named[-1]
@@ -117,7 +117,7 @@ def _sides(chosen: RunSession, before: Sequence[RunSession]) -> Sides:
 
 
 def _has_version(row: Row, version: str) -> bool:
-    return version in (row.kafka_version, row.client_version)
+    return bool(version) and version in (row.kafka_version, row.client_version)
 
 
 def _known(alike: Sequence[RunSession], recent: Sequence[RunSession], chosen: RunSession) -> str:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 from harness.contracts import Mode, Verdict
-from harness.expectation import Standing
 from harness.trends.row import SCHEMA, Row, fault_text
 
 DAY_S = 86_400.0
@@ -18,7 +17,7 @@ TONIGHT = 10  # number of the newest night
 PLAIN = Row(
     schema=SCHEMA, session="", kind="nightly", started_s=0.0, started="", run="", scenario="", mode=str(Mode.AT_LEAST_ONCE),
     workload="produce_consume", judged_as=str(Mode.AT_LEAST_ONCE), expected=str(Verdict.HELD), verdict=str(Verdict.HELD),
-    standing=str(Standing.AS_PROMISED), canary=False, control=False, fault="kill-leader", faults=("kill",),
+    standing="as_promised", canary=False, control=False, fault="kill-leader", faults=("kill",),
     targets=("leader",), client="confluent", client_version="2.12.1", kafka_version="4.3.1", cluster="local",
     machine="Linux, 2 cores, 8 GiB", seed=1, anomalies=(), anomaly_counts=(), anomaly_faults=(), planted=(), allowed=(),
     allowed_counts=(), windows=1, windows_bitten=1, unavailable_s=3.5, recovery_s=(4.0,), throughput_per_s=900.0,
@@ -48,7 +47,7 @@ def violated(row: Row, anomaly: str = "lost", times: int = 3, faults: tuple[str,
     return replace(
         row,
         verdict=str(Verdict.VIOLATED),
-        standing=str(Standing.BROKEN),
+        standing="broken",
         anomalies=(anomaly,),
         anomaly_counts=(times,),
         anomaly_faults=(fault_text(row.faults if faults is None else faults),),

@@ -13,7 +13,6 @@ import pytest
 from faults.kill import Kill
 from faults.pause import Pause
 from harness.contracts import Mode, Verdict
-from harness.expectation import Standing
 from harness.ledger.journal import VERSION
 from harness.ledger.rundir import RunDir, write_json
 from harness.scenario import Scenario
@@ -95,7 +94,7 @@ def test_a_row_has_what_the_run_measured(tmp_path: Path) -> None:
     assert asdict(row) == {
         "schema": 1, "session": "a-night", "kind": "nightly", "started_s": STARTED_S, "started": "2025-12-31T23:00:00Z",
         "run": f"{DRAWN.name}/{run.name}", "scenario": DRAWN.name, "mode": "at_least_once", "workload": "produce_consume",
-        "judged_as": "at_least_once", "expected": "HELD", "verdict": "VIOLATED", "standing": str(Standing.BROKEN),
+        "judged_as": "at_least_once", "expected": "HELD", "verdict": "VIOLATED", "standing": "broken",
         "canary": False, "control": False, "fault": "kill-leader+pause-group_coordinator", "faults": ("kill", "pause"),
         "targets": ("leader", "group_coordinator"), "client": "confluent", "client_version": "2.16.1", "kafka_version": "4.3.1",
         "cluster": "local", "machine": "Linux, 2 cores, 7.7 GiB", "seed": 4711, "anomalies": ("lost",),

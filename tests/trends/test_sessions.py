@@ -42,6 +42,9 @@ def test_the_newest_night_is_compared_also_if_another_session_is_newer() -> None
     later = [replace(run_of(TONIGHT + 1), session="prove-1", kind="prove")]
     assert differences([*quiet_nights(), *later]).session == "n10"
     assert differences(later).session == "prove-1"
+    replay = replace(run_of(TONIGHT + 2), session="replay-1", kind="replay")
+    assert differences([*later, replay]).session == "prove-1"
+    assert differences([replay]).session == "replay-1"
 
 
 def test_a_session_can_be_named_by_its_id_or_date() -> None:
