@@ -148,42 +148,50 @@ def test_every_row_has_every_column(tmp_path: Path) -> None:
 # --- other readers ------------------------------------------------------------------------------
 
 
+def documented(language: str, runs: Path) -> str:
+    """Return the first example in this language of docs/trends.md, for another folder of runs."""
+    text = (ROOT / "docs/trends.md").read_text(encoding="utf-8")
+    return (
+        text.partition(f"```{language}\n")[2].partition("```")[0].replace("runs/.trends", f"{runs}/.trends")
+    )
+
+
+def two_writers(runs: Path) -> None:
+    """Write quiet nights in one file, a canary and two violated runs in another."""
+    first, second = StoreFile(runs / ".trends"), StoreFile(runs / ".trends")
+    for row in quiet_nights(3):
+        first.append(row)
+    for row in (violated(run_of(4)), violated(run_of(5)), replace(violated(run_of(6)), canary=True)):
+        second.append(row)
+
+
 def test_duckdb_reads_it(tmp_path: Path) -> None:
     duckdb = pytest.importorskip("duckdb")
-    for night in (0, 1):
-        StoreFile(tmp_path / ".trends").append(violated(run_of(night)))
-    stored(tmp_path / "other", *quiet_nights(2))
-    query = f"""
-        SELECT anomaly, sum(times) FROM (
-            SELECT unnest(anomalies) AS anomaly, unnest(anomaly_counts) AS times
-            FROM read_json_auto('{tmp_path}/.trends/*.jsonl')
-        ) GROUP BY anomaly"""
-    assert duckdb.sql(query).fetchall() == [("lost", 6)]
-    types = dict(
-        duckdb.sql(f"SELECT column_name, column_type FROM (DESCRIBE FROM read_json_auto('{tmp_path}/.trends/*.jsonl'))")
-        .fetchall()
-    )  # fmt: skip
+    two_writers(tmp_path)
+    assert duckdb.sql(documented("sql", tmp_path)).fetchall() == [("4.3.1", "kill", "lost", 2)]
+    described = duckdb.sql(f"DESCRIBE FROM read_json_auto('{tmp_path}/.trends/*.jsonl')").fetchall()
+    types = {name: kind for name, kind, *_ in described}
     assert {types[name] for name in ("started_s", "unavailable_s", "throughput_per_s")} == {"DOUBLE"}
     assert types["recovery_s"] == "DOUBLE[]"
     assert (types["canary"], types["seed"], types["verdict"]) == ("BOOLEAN", "BIGINT", "VARCHAR")
-    (count,) = duckdb.sql(f"SELECT count(*) FROM read_json_auto('{tmp_path}/**/*.jsonl')").fetchall()
-    assert count == (20,)
 
 
 def test_pandas_reads_it(tmp_path: Path) -> None:
     import pandas
 
-    path = stored(tmp_path, *quiet_nights(3), violated(run_of(4)))
-    frame = pandas.read_json(path, lines=True)
-    assert len(frame) == 25
-    assert frame.groupby("session").verdict.apply(lambda all_: (all_ == "VIOLATED").mean())["n4"] == 1.0
+    two_writers(tmp_path)
+    names: dict[str, Any] = {"pandas": pandas, "Path": Path}
+    exec(documented("python", tmp_path), names)
+    frame = names["frame"]
+    assert len(frame) == 27
+    assert set(frame[frame.verdict == "VIOLATED"].session) == {"n4", "n5", "n6"}
     assert (str(frame.throughput_per_s.dtype), str(frame.canary.dtype)) == ("float64", "bool")
 
 
 @pytest.mark.spark
 def test_spark_reads_it(tmp_path: Path, spark: Any) -> None:
-    stored(tmp_path / ".trends", *quiet_nights(3), violated(run_of(4)))
+    two_writers(tmp_path)
     frame = spark.read.json(str(tmp_path / ".trends"))
-    assert frame.count() == 25
+    assert frame.count() == 27
     assert dict(frame.dtypes)["recovery_s"] == "array<double>"
-    assert [tuple(row) for row in frame.selectExpr("explode(anomalies)").collect()] == [("lost",)]
+    assert [tuple(row) for row in frame.selectExpr("explode(anomalies)").collect()] == [("lost",)] * 3
