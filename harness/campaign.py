@@ -19,6 +19,7 @@ from harness.expectation import requirement_text
 from harness.ledger import packing
 from harness.ledger.rundir import RunDir
 from harness.scenario import Scenario
+from harness.trends.recorder import SessionRecorder
 from harness.verdict import Judgement
 from harness.workers.standby import Standby
 from harness.workers.worker import environment
@@ -74,6 +75,7 @@ class Campaign:
     A job of ten runs costs little more than a job of one, so reconciliation keeps up however slow the machine is.
     The caller starts and stops the cluster. `keep` chooses the files of run folders that stay (harness.ledger.packing); with
     `pack_at_once` the others are removed as soon as a run is judged, else when `pack` is called or the campaign ends.
+    `trends` gets every run that is judged.
     """
 
     def __init__(
@@ -86,10 +88,11 @@ class Campaign:
         versions: Mapping[str, str] | None = None,
         keep: str = "all",
         pack_at_once: bool = False,
+        trends: SessionRecorder | None = None,
     ) -> None:
         self._cluster, self._runs, self._say = cluster, runs, say
         self._command_for, self._versions = command_for, versions
-        self._keep, self._pack_at_once = keep, pack_at_once
+        self._keep, self._pack_at_once, self._trends = keep, pack_at_once, trends
         self._to_pack: dict[Path, Result] = {}
         self.runs: list[RunDir] = []  # the executed runs, in order, broken ones included
         self.broken: list[BrokenRun] = []
@@ -171,6 +174,8 @@ class Campaign:
         except Exception as error:  # noqa: BLE001  Spark itself failed
             answers = [error for _ in batch]
         for one, answer in zip(batch, answers, strict=True):
+            if self._trends is not None and not isinstance(answer, Exception):
+                self._trends.add(one.run, *answer)
             if one.broken is not None or isinstance(answer, Exception):
                 one.future.set_exception(one.broken or cast(Exception, answer))
                 continue

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from harness.nights.shared_cluster import SharedCluster
     from harness.provision.background_archive import Making
     from harness.scenario import Scenario
+    from harness.trends.recorder import SessionRecorder
 
 
 def add_arguments(parser: argparse.ArgumentParser, *also: str) -> None:
@@ -43,6 +44,7 @@ def shared_cluster(
     progress: Progress,
     scenarios: Sequence[Scenario],
     command_for: Callable[[Scenario], str],
+    trends: SessionRecorder,
     changed: Callable[[str, Sequence[str]], None] | None = None,
 ) -> SharedCluster:
     """Return the cluster that the options name, with the powers that the scenarios need; it is not started yet."""
@@ -62,6 +64,7 @@ def shared_cluster(
         versions(),
         progress.show,
         command_for,
+        trends,
         changed or note,
     )
 

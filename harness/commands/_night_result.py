@@ -19,6 +19,8 @@ from harness.nights.coverage import PairCoverage
 from harness.nights.journal import NightJournal, earlier
 from harness.nights.night import Night, outcome
 from harness.runtime import exits
+from harness.trends.recorder import SessionRecorder
+from harness.trends.row import NIGHTLY
 
 if TYPE_CHECKING:
     from harness.commands._progress import Progress
@@ -45,9 +47,11 @@ class NightResult:
         plan = self.journal.state.plan
         self.progress.note(f"seed {plan.seed}, {plan.minutes:g} minutes; journal: {self.journal.file}")
         ended: BaseException | None = None
+        name = self.journal.file.parent.name
+        trends = SessionRecorder(self.args.runs, NIGHTLY, self.progress.note, name, plan.canary)
         try:
             with _night_cluster.shared_cluster(
-                self.args, self.progress, plan.scenarios, self._replay_command, self._changed
+                self.args, self.progress, plan.scenarios, self._replay_command, trends, self._changed
             ) as cluster:
                 night = Night(self.journal, cluster, self.progress.note)
                 self._kafka = cluster.kafka

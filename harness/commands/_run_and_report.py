@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from harness.ledger.rundir import RunDir
     from harness.provision.background_archive import Making
     from harness.scenario import Scenario
+    from harness.trends.recorder import SessionRecorder
     from reports.summary import Accounting
 
 CommandFor = Callable[["Scenario"], str]  # the command line that repeats one scenario's run
@@ -65,6 +66,7 @@ class Proof:
     _errors: list[str] = field(default_factory=list)
     _unforeseen: list[BaseException] = field(default_factory=list)
     _archive: Making | None = None
+    _trends: SessionRecorder | None = None
     _began: float = field(default_factory=time.monotonic)
     _started: str = field(default_factory=lambda: time.strftime("%Y-%m-%d %H:%M:%S %z"))
 
@@ -79,7 +81,10 @@ class Proof:
 
         An interruption or an error is raised again after the report on the completed runs is written.
         """
+        from harness.trends.recorder import SessionRecorder
+
         self._planned = sum(len(scenarios) for _choice, scenarios, _command_for in jobs)
+        self._trends = SessionRecorder(self.args.runs, self.args.command, self.progress.note)
         ended: BaseException | None = None
         try:
             for job in jobs:
@@ -120,15 +125,10 @@ class Proof:
                 return
             campaign = stack.enter_context(
                 Campaign(
-                    cluster,
-                    self.args.runs,
-                    say=self.progress.show,
-                    command_for=command_for,
-                    versions=versions(),
-                    keep=self.args.keep,
-                    pack_at_once=True,
+                    cluster, self.args.runs, say=self.progress.show, command_for=command_for, versions=versions(),
+                    keep=self.args.keep, pack_at_once=True, trends=self._trends,
                 )
-            )
+            )  # fmt: skip
             futures: dict[str, Future[Result]] = {}
             self.progress.show("cluster", f"starting {choice}")
             ready = False

@@ -33,6 +33,7 @@ def run(args: argparse.Namespace) -> int:
     from harness.commands._progress import Progress
     from harness.nights.minimising import minimised
     from harness.running.scenario_data import scenario_at
+    from harness.trends.recorder import SessionRecorder
 
     if not args.minutes > 0:
         raise UsageError(f"--minutes {args.minutes:g}: give a number greater than 0")
@@ -42,7 +43,8 @@ def run(args: argparse.Namespace) -> int:
     archive = _night_cluster.prepare(args, progress)
     until = time.monotonic() + args.minutes * 60
     command = f"./onceproof minimise {args.scenario}"
-    with _night_cluster.shared_cluster(args, progress, [scenario], lambda _: command) as cluster:
+    trends = SessionRecorder(args.runs, "minimise", progress.note)
+    with _night_cluster.shared_cluster(args, progress, [scenario], lambda _: command, trends) as cluster:
         found = minimised(cluster, scenario, wanted, lambda: time.monotonic() < until, progress.note)
     progress.close()
     if archive is not None:

@@ -34,6 +34,7 @@ def run(args: argparse.Namespace) -> int:
     from harness.commands._progress import Progress
     from harness.nights.repeats import repeated
     from harness.running.scenario_data import scenario_at
+    from harness.trends.recorder import SessionRecorder
 
     if args.times < 1:
         raise UsageError(f"--times {args.times}: give a number of at least 1")
@@ -41,7 +42,8 @@ def run(args: argparse.Namespace) -> int:
     progress = Progress(args.times)
     archive = _night_cluster.prepare(args, progress)
     command = f"./onceproof replay {args.scenario}"
-    with _night_cluster.shared_cluster(args, progress, [scenario], lambda _: command) as cluster:
+    trends = SessionRecorder(args.runs, "replay", progress.note)
+    with _night_cluster.shared_cluster(args, progress, [scenario], lambda _: command, trends) as cluster:
         rate = repeated(cluster, scenario, args.times, _night_cluster.shown_by(args.scenario, scenario))
     progress.close()
     if archive is not None:

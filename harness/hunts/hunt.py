@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.claims.claim import ClusterNeeds
 from harness.contracts import Verdict
-from harness.hunts.rates import Rate
+from harness.statistics.rates import Rate
 
 if TYPE_CHECKING:
     from harness.campaign import Result

@@ -15,6 +15,7 @@ from harness.nights.minimising import minimised
 from harness.nights.repeats import Repeat, judged, repeated
 from harness.nights.shared_cluster import Execution, SharedCluster
 from harness.scenario import Scenario
+from harness.trends.recorder import SessionRecorder
 
 REPLAYS = 2  # of a finding, at once
 _FOR_FINDINGS = 0.3  # of the time of a night that has a finding stays for minimising
@@ -40,8 +41,10 @@ class Night:
             self._run(scenario)
             self._harvest(wait=False)
         self._harvest(wait=True)
-        self._replay_findings()
-        self._minimise_findings()
+        with self.cluster.trends.as_kind("replay"):
+            self._replay_findings()
+        with self.cluster.trends.as_kind("minimise"):
+            self._minimise_findings()
         self.cluster.close("the end of the night")
         self.journal.write("ended")
 
@@ -122,7 +125,7 @@ class Night:
         """Reconcile from the disk what was executed and not judged when the program was killed."""
         by_name = {each.name: each for each in self.state.plan.scenarios}
         for name, path in dict(self.state.to_judge).items():
-            self._judged(by_name[name], judged_from_disk(RunDir(Path(path))))
+            self._judged(by_name[name], judged_from_disk(RunDir(Path(path)), self.cluster.trends))
 
     # --- findings ---
 
@@ -155,7 +158,7 @@ class Night:
         ]
 
 
-def judged_from_disk(run: RunDir) -> Repeat:
+def judged_from_disk(run: RunDir, trends: SessionRecorder) -> Repeat:
     """Reconcile and judge an executed run from its files; its cluster is gone."""
     from harness.assessment import assess
     from harness.reconcile.spark.session import spark
@@ -164,6 +167,7 @@ def judged_from_disk(run: RunDir) -> Repeat:
         reconciled, judgement = assess(run, spark())
     except OnceproofError as error:
         return Repeat.unproven(run, f"not reconciled: {error}")
+    trends.add(run, reconciled, judgement)
     return Repeat.of(run, reconciled, judgement)
 
 

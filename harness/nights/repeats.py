@@ -11,10 +11,10 @@ from harness.contracts import Verdict
 from harness.errors import OnceproofError
 from harness.execute import BrokenRun
 from harness.expectation import Standing
-from harness.hunts.rates import Rate
 from harness.ledger.rundir import RunDir
 from harness.nights.shared_cluster import Execution, SharedCluster
 from harness.scenario import Scenario
+from harness.statistics.rates import Rate
 from harness.verdict import Judgement
 
 JUDGED_WITHIN_S = 900.0  # reconciling one run takes seconds; other programs may use the processors

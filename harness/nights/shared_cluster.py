@@ -22,6 +22,7 @@ from harness.nights.watchdog import StuckRun, limit_s, watched
 from harness.processes import ownership
 from harness.running.recovery import why_unusable
 from harness.scenario import Scenario
+from harness.trends.recorder import SessionRecorder
 
 STARTS = 3  # of a cluster, until one comes up
 MOST_RUNS = 40  # on one cluster: then it is replaced, so that leaks show
@@ -49,6 +50,7 @@ class SharedCluster:
     versions: Mapping[str, str]
     say: Say
     command_for: Callable[[Scenario], str]
+    trends: SessionRecorder
     changed: Callable[[str, Sequence[str]], None] = lambda why, found: None
     limit_of: Callable[[Scenario], float] = limit_s
     kafka: list[str] = field(default_factory=list)  # versions, as the clusters reported them
@@ -144,6 +146,7 @@ class SharedCluster:
                 versions=self.versions,
                 keep=self.keep,
                 pack_at_once=True,
+                trends=self.trends,
             )
         )
         self._stack.enter_context(

@@ -11,17 +11,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 import onceproof
 from harness.pytest_plugin import settings
 
 if TYPE_CHECKING:
-    import pytest
-
     from harness.campaign import Campaign
     from harness.cluster_options import Choice
     from harness.clusters.base.options import Options
     from harness.contracts import Cluster
     from harness.scenario import Scenario
+    from harness.trends.recorder import SessionRecorder
 
 
 def chosen(
@@ -106,8 +107,27 @@ def started_campaign(
         command_for=command_for,
         versions=versions(),
         keep=settings.value(config, "keep"),
+        trends=_recorder(config),
     ) as campaign:
         yield campaign
+
+
+_RECORDER = pytest.StashKey["SessionRecorder"]()
+
+
+def _recorder(config: pytest.Config) -> SessionRecorder:
+    """The one recorder of this process; the workers of xdist are one session."""
+    from harness.trends.recorder import SessionRecorder
+
+    if _RECORDER not in config.stash:
+        together = getattr(config, "workerinput", {}).get("testrunuid", "")
+        config.stash[_RECORDER] = SessionRecorder(
+            runs_of(config),
+            "pytest",
+            lambda text: print(text, file=sys.stderr),
+            f"pytest-{together}" if together else "",
+        )
+    return config.stash[_RECORDER]
 
 
 def repeat_command(config: pytest.Config, scenario: Scenario) -> str:

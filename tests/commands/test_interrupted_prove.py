@@ -82,6 +82,7 @@ def prove(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]
         parser = argparse.ArgumentParser()
         _run_and_report.add_arguments(parser)
         args = parser.parse_args(["--runs", str(tmp_path / "runs"), *words])
+        args.command = "prove"
         proof = _run_and_report.Proof(args, Progress(len(scenarios)), _archive=archive)
         args.runs.mkdir()
         return proof.carry_out([(Choice(), scenarios, lambda s: s.name)], "prove", "./onceproof prove")

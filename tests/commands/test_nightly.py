@@ -22,6 +22,8 @@ from harness.nights.journal import FILE, NIGHTS, read
 from harness.nights.plan import Plan
 from harness.nights.shared_cluster import SharedCluster
 from harness.scenario import Scenario
+from harness.trends.row import Row
+from harness.trends.store import FOLDER, read_rows
 from suites.nights import planning
 from tests.commands.mock_brokers import CANARY, NEARLY_SMALLEST, on_mock_brokers
 from tests.short_run import HONEST
@@ -85,6 +87,17 @@ def test_a_violation_is_a_finding_and_is_replayed_and_minimised(
     assert finding["minimised"]["shows"]
     assert finding["minimised"]["taken"] == ["producers: linger_ms=default"]
     assert "client='lying'" in finding["minimised"]["test"]
+    drawn: list[Row] = []
+    repeats: list[Row] = []
+    for row in read_rows(tmp_path / "runs" / FOLDER):
+        assert row.session == Path(data["journal"]).parent.name
+        (drawn if row.kind == "nightly" else repeats).append(row)
+    assert [(row.scenario, row.canary, list(row.findings)) for row in drawn] == [
+        ("canary", True, []),
+        ("liar", False, ["lost"]),
+    ]
+    assert [row.kind for row in repeats][:3] == ["replay", "replay", "minimise"]
+    assert len(repeats) == 2 + len(list((tmp_path / "runs" / "liar-smaller").iterdir()))
 
 
 @pytest.mark.spark
@@ -154,6 +167,9 @@ def test_a_killed_night_is_resumed_without_losing_or_repeating_a_run(
     whole = [run for run in find_runs([runs]) if run.read_manifest()["complete"]]
     assert len(whole) == 4, "nothing ran twice"
     assert len(data["cut"]) <= 1
+    rows = read_rows(runs / FOLDER)
+    assert sorted(row.scenario for row in rows) == sorted(names), "each judged run is in the trends, once"
+    assert len({row.session for row in rows}) == 1
 
 
 def _executed(runs: Path) -> int:

@@ -14,10 +14,12 @@ from harness import campaign
 from harness.cluster_options import Choice
 from harness.commands import _run_and_report
 from harness.commands._progress import Progress
-from harness.contracts import Cluster, ClusterDescription, Mode
+from harness.contracts import Cluster, ClusterDescription, Mode, Verdict
 from harness.errors import OnceproofError, SetupError
 from harness.ledger.rundir import RunDir
 from harness.scenario import Scenario
+from harness.trends.store import FOLDER, read_rows
+from harness.verdict import Judgement
 from reports.course import Course
 from reports.model import RunReport
 from reports.summary import Account
@@ -58,7 +60,8 @@ def carry_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
     monkeypatch.setattr(campaign, "execute", lambda *_, **__: next(held))
 
     def assess(runs: Sequence[RunDir], *_: object) -> list[Any]:
-        return [({"counts": {}}, argparse.Namespace(as_expected=True, verdict="HELD")) for _ in runs]
+        held = Judgement(Verdict.HELD, Verdict.HELD, Mode.AT_LEAST_ONCE)
+        return [({"counts": {}, "coverage": {"windows": []}}, held) for _ in runs]
 
     monkeypatch.setattr(campaign, "assess_each", assess)
 
@@ -67,6 +70,7 @@ def carry_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
         parser = argparse.ArgumentParser()
         _run_and_report.add_arguments(parser)
         args = parser.parse_args(["--runs", str(tmp_path / "runs"), "--json"])
+        args.command = "catalogue"
         args.runs.mkdir()
         whole = [(choice, scenarios, lambda s: str(s.name)) for choice, scenarios in jobs]
         return _run_and_report.Proof(args, Progress(3), **proof).carry_out(whole, "t", "./onceproof")
@@ -136,3 +140,26 @@ def test_a_command_may_give_its_own_account(
         "runs": 3,
         "timed": ["on-4.0.0", "on-4.1.0", "on-4.2.0"],
     }
+
+
+def test_the_runs_of_all_clusters_are_one_session_of_the_trends(
+    carry_out: Callable[..., int], tmp_path: Path
+) -> None:
+    assert carry_out(lambda _: cluster_of(Described)) == 0
+    rows = read_rows(tmp_path / "runs" / FOLDER)
+    assert [row.kind for row in rows] == ["catalogue"] * 3
+    assert len({row.session for row in rows}) == 1
+
+
+def test_a_store_that_cannot_be_written_is_one_line_and_changes_no_result(
+    carry_out: Callable[..., int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("harness.trends.recorder.FOLDER", "../file/trends")
+    (tmp_path / "file").touch()
+    assert carry_out(lambda _: cluster_of(Described)) == 0
+    captured = capsys.readouterr()
+    assert captured.err.count("not added") == 1
+    assert len(json.loads(captured.out)["runs"]) == 3

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.hunts.rates import Rate, wilson
+from harness.statistics.rates import Rate, wilson
 
 
 @pytest.mark.parametrize(
