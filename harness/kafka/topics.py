@@ -85,16 +85,22 @@ def delete_topic(cluster: Cluster, name: str) -> None:
 
 
 def _change(
-    ask: _Ask, *, done: int, otherwise: str, asked_before: bool = False, limit_s: float = CHANGE_LIMIT_S
+    ask: _Ask,
+    *,
+    done: int,
+    otherwise: str,
+    asked_before: bool = False,
+    limit_s: float = CHANGE_LIMIT_S,
+    answer_s: float = ASK_S * 2,
 ) -> None:
     """Ask until there is an answer: a busy controller may answer late although it has made the change.
 
-    `done`: the error of a second request after the change was made.
+    `done`: the error of a second request after the change was made. `answer_s`: the limit of one request.
     """
     deadline = time.monotonic() + limit_s
     while True:
         try:
-            ask().result(ASK_S * 2)
+            ask().result(answer_s)
             return
         except KafkaException as problem:
             error = problem.args[0]
