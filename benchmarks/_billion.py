@@ -6,9 +6,9 @@ import shutil
 import time
 from pathlib import Path
 
-from benchmarks._generate import Made
 from benchmarks._measure import Row, measured, say
 from benchmarks._tables import generate_tables
+from benchmarks.generated.run_folders import Made
 
 SAMPLE = 1_000_000  # attempts
 SPARE = 1.1  # for pieces that Spark writes, and findings

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from benchmarks import _billion, reconcile
-from benchmarks._doubtful import generate_doubtful
-from benchmarks._generate import generate
 from benchmarks._summary import summary
+from benchmarks.generated.doubtful import generate_doubtful
 from benchmarks.generated.history import ANOMALIES, PARTITIONS
+from benchmarks.generated.run_folders import generate
 from benchmarks.reconcile import differences, main
 from harness.ledger.reading import read_attempts, read_deliveries
 from harness.reconcile.seal.seal import seal

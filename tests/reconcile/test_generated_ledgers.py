@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
-from benchmarks._doubtful import generate_doubtful
-from benchmarks._generate import Made, generate
+from benchmarks.generated.doubtful import generate_doubtful
+from benchmarks.generated.run_folders import Made, generate
 from benchmarks.reconcile import differences
 from harness.reconcile.job import reconcile_many
 from harness.reconcile.screen import screen, summaries
