@@ -23,7 +23,7 @@ from confluent_kafka import Message as Record
 
 from harness.clients.librdkafka.abandoned_call import call_or_give_up
 from harness.clients.librdkafka.listeners import listeners
-from harness.clients.librdkafka.records import FULL_BATCH, delivery_rows, each, effects_in
+from harness.clients.librdkafka.records import GETTERS
 from harness.clients.librdkafka.share_member import LibrdkafkaShareMember
 from harness.clients.librdkafka.translation import (
     commit_outcome,
@@ -34,6 +34,7 @@ from harness.clients.librdkafka.translation import (
     transaction_outcome,
     unmixed,
 )
+from harness.clients.shared.records import FULL_BATCH, delivery_rows, each, effects_in
 from harness.contracts import (
     Batch,
     ConsumerSpec,
@@ -198,7 +199,7 @@ class ConfluentConsumer:
                     refused.append((record.partition(), record.offset()))
             records = [record for record, error in zip(records, reported, strict=True) if error is None]
         values = each(Record.value, records)
-        rows = delivery_rows(records, values, self._spec, self._damaged)
+        rows = delivery_rows(records, values, self._spec, GETTERS, self._damaged)
         positions = {}
         if len(rows):
             for partition in np.unique(rows["partition"]).tolist():
