@@ -68,7 +68,7 @@ def repeat(
 
 @pytest.mark.control
 @pytest.mark.parametrize("late", LATE, ids=lambda late: late.uncured.name)
-def test_a_late_end_breaks_the_next_transaction_and_nobody_is_told(repeat: Repeat, late: Late) -> None:
+def test_a_late_end_breaks_the_next_transaction_without_an_error(repeat: Repeat, late: Late) -> None:
     results = repeat(late.uncured)
     assert [result.as_expected for result in results] == [True] * TIMES, explained(results)
     for result in results:
