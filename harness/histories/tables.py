@@ -1,7 +1,7 @@
 """Histories as the tables that finders ask: the same tables as of a ledger, each history as a run.
 
-Their rows are made in harness.histories.rows. There is no final reading: the log is reconstructed from trustworthy acks and from what polls returned (E1-E3), and a
-message is visible if an ok poll got it.
+harness.histories.rows makes their rows. There is no final reading: the log is reconstructed from trustworthy acks and from
+what polls returned (E1-E3), and a message is visible if an ok poll got it.
 """
 
 from __future__ import annotations

@@ -22,6 +22,8 @@ _ANOTHER_LEADER = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AV
 
 
 class ConfluentConsumer:
+    """A member of a group, or a reader that is assigned by hand."""
+
     def __init__(self, spec: ConsumerSpec, on_assignment: OnAssignment) -> None:
         self._spec, self._topic, self._effects = spec, spec.topic, spec.effects
         self._commits: list[tuple[Mapping[int, int], Outcome, str]] = []

@@ -19,7 +19,7 @@ from harness.ledger.journal import now_ns
 from harness.ledger.rows import DELIVERY, EFFECT
 
 FULL_BATCH = 1000  # records; a reader that gets so many at once is behind, and compares a sample only
-CREATED = 1  # the kind of a timestamp that the producer chose; any other: the broker's time of the append
+CREATED = 1  # the kind of a timestamp that the producer chose; all others are the broker's
 
 
 @dataclass(frozen=True)
