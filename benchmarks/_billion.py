@@ -6,11 +6,11 @@ import shutil
 import time
 from pathlib import Path
 
-from benchmarks._generate import Made
 from benchmarks._measure import Row, measured, say
 from benchmarks._tables import generate_tables
+from benchmarks.generated.run_folders import Made
 
-SAMPLE = 1_000_000  # attempts of the ledger that bytes per attempt are measured on
+SAMPLE = 1_000_000  # attempts
 SPARE = 1.1  # for pieces that Spark writes, and findings
 LEFT_FREE = 2 << 30
 PLANTS = 70
@@ -20,11 +20,11 @@ class NoRoom(SystemExit):
     """The ledger does not fit on the disk."""
 
 
-def billion(folder: Path, records: int) -> Row:
-    """Generate, reconcile and remove a ledger of this many attempts."""
+def billion(folder: Path, records: int, sample: int = SAMPLE) -> Row:
+    """Generate, reconcile and remove a ledger of this many attempts; bytes per attempt are measured on `sample` of them."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    need_room(folder, records)
+    need_room(folder, records, sample)
     began = time.perf_counter()
     made = generate_tables(folder, records, plants=PLANTS)
     generated_s, size = time.perf_counter() - began, bytes_in(made.run.tables)
@@ -44,15 +44,15 @@ def _reconciled(made: Made) -> Row:
     return {"reconcile": one, "as_planted": not one["differs"]}
 
 
-def need_room(folder: Path, records: int) -> None:
+def need_room(folder: Path, records: int, sample: int) -> None:
     """Print the arithmetic of the disk; raise NoRoom, with the number that would fit, if this many do not."""
-    sample = generate_tables(folder / "sample", min(records, SAMPLE), plants=0)
-    each = bytes_in(sample.run.tables) / sample.records
+    made = generate_tables(folder / "sample", min(records, sample), plants=0)
+    each = bytes_in(made.run.tables) / made.records
     shutil.rmtree(folder / "sample")
     free = shutil.disk_usage(folder).free
     needed, fits = records * each * SPARE, most_that_fit(free, each)
     say(
-        f"{records:,} attempts x {each:.1f} bytes (measured on {sample.records:,}) x {SPARE} = {_gb(needed)}; "
+        f"{records:,} attempts x {each:.1f} bytes (measured on {made.records:,}) x {SPARE} = {_gb(needed)}; "
         f"free: {_gb(free)}, of which {_gb(LEFT_FREE)} stay free; at most {fits:,} attempts fit"
     )
     if records > fits:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks import _process
-from benchmarks._generate import Made
+from benchmarks.generated.run_folders import Made
 
 ENGINES = {"seal": "sealing", "reconcile": "reconcile (sealed)", "duckdb": "DuckDB"}
 

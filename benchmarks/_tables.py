@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks._generate import Generation, Made, new_run
 from benchmarks.generated.history import PARTITIONS, READERS, Rows
+from benchmarks.generated.run_folders import Generation, Made, new_run
 from harness.ledger.message import run_number
 from harness.ledger.rundir import write_json
 from harness.reconcile.seal import event_rows

@@ -6,8 +6,8 @@ import shutil
 from pathlib import Path
 
 from benchmarks import _process
-from benchmarks._generate import generate
 from benchmarks._measure import Row, differences, say
+from benchmarks.generated.run_folders import generate
 
 TOGETHER_RECORDS = 10_000
 TOGETHER_SAMPLE = 20  # of the runs that are reconciled together, one by one

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from benchmarks import _process
-from benchmarks._generate import Made
 from benchmarks._measure import Row, differences, say
+from benchmarks.generated.run_folders import Made
 
 RUNS = 4  # in one session; the first one is cold
 

@@ -17,7 +17,8 @@ from typing import Any
 
 from confluent_kafka import Consumer, TopicPartition
 
-from harness.clients.confluent import ConfluentConsumer, ConfluentProducer
+from harness.clients.confluent import ConfluentProducer
+from harness.clients.librdkafka.consumer import ConfluentConsumer
 from harness.clients.librdkafka.translation import consumer_settings
 from harness.clusters.local import LocalCluster
 from harness.contracts import ConsumerSpec, Lane, Mode, ProducerSpec, SenderSpec, TopicSettings

@@ -22,12 +22,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks._billion import billion, describe_billion
-from benchmarks._doubtful import generate_doubtful
-from benchmarks._generate import SMALLEST, Made, generate
 from benchmarks._measure import Row, differences, measure, say, table
 from benchmarks._summary import summary
 from benchmarks._together import many, together_text
 from benchmarks._warm import warm
+from benchmarks.generated.doubtful import generate_doubtful
+from benchmarks.generated.run_folders import SMALLEST, Made, generate
 
 __all__ = ["differences", "main"]
 

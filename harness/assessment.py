@@ -11,6 +11,7 @@ from harness.contracts import Mode
 from harness.errors import OnceproofError
 from harness.ledger import packing
 from harness.ledger.rundir import RunDir, write_json
+from harness.reconcile.spark.sizes import USUAL, Sizes
 from harness.runtime.disk_space import names_full_disks
 from harness.verdict import Judgement, Settings, judge
 
@@ -67,7 +68,10 @@ def assess_each(
 
 @names_full_disks
 def assess_many(
-    runs: Sequence[RunDir], spark: SparkSession, sealed: Sequence[Sealed] | None = None
+    runs: Sequence[RunDir],
+    spark: SparkSession,
+    sealed: Sequence[Sealed] | None = None,
+    sizes: Sizes = USUAL,
 ) -> list[tuple[dict[str, Any], Judgement]]:
     """Assess many runs, reconciled in one job; `sealed`: the results of sealing, if the runs are sealed already."""
     from harness.reconcile.job import reconcile_many  # a client worker never loads Spark
@@ -77,9 +81,9 @@ def assess_many(
         # packed meanwhile, the job fails; no run is ever judged by a part of its tables.
         for run in runs[: resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4]:
             reading.enter_context(packing.in_use(run))
+        results = reconcile_many(runs, spark, sealed=sealed, sizes=sizes)
         assessed = [
-            (reconciled, _judged(run, reconciled))
-            for run, reconciled in zip(runs, reconcile_many(runs, spark, sealed=sealed), strict=True)
+            (reconciled, _judged(run, reconciled)) for run, reconciled in zip(runs, results, strict=True)
         ]
     for run in runs:
         packing.drop_tables(run)

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import pkgutil
 import sys
 from collections.abc import Sequence
 from types import ModuleType
 
 import harness
-import harness.commands
+from harness import registry
 from harness.runtime import environment, exits, signals
+
+COMMANDS = "harness.commands"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -74,10 +75,8 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def command_modules() -> list[ModuleType]:
-    """Return the command modules by name; folders and names with a leading underscore are not commands."""
-    modules = pkgutil.iter_modules(harness.commands.__path__)
-    found = sorted(m.name for m in modules if not m.ispkg and not m.name.startswith("_"))
-    return [importlib.import_module(f"harness.commands.{name}") for name in found]
+    """Return the command modules in the order of their names."""
+    return [importlib.import_module(f"{COMMANDS}.{name}") for name in registry.listed(COMMANDS)]
 
 
 if __name__ == "__main__":

@@ -24,10 +24,16 @@ PACKAGES = {
 
 def names(kind: str) -> list[str]:
     """Return the names of all plug-ins of a kind, without importing them."""
-    package = importlib.import_module(PACKAGES[kind])
-    found = pkgutil.iter_modules(package.__path__)
-    # A folder beside plug-ins contains modules that several of them share.
-    return sorted(m.name for m in found if not m.ispkg and not m.name.startswith("_"))
+    return listed(PACKAGES[kind])
+
+
+def listed(package: str) -> list[str]:
+    """Return the names of the plug-in files in the folder of a package, without importing them.
+
+    Folders, and modules with an underscore, are shared by plug-ins. Modules that begin with `test_` belong to pytest.
+    """
+    found = pkgutil.iter_modules(importlib.import_module(package).__path__)
+    return sorted(m.name for m in found if not m.ispkg and not m.name.startswith(("_", "test_")))
 
 
 def load(kind: str, name: str) -> Any:

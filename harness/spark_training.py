@@ -72,13 +72,11 @@ def judged_in_driver(spark: SparkSession, scratch: Path) -> None:
 def judged_in_tasks(spark: SparkSession, scratch: Path) -> None:
     """Reconcile enough runs for tasks to seal them, and let tasks merge summaries and judge rows, however few there are."""
     from harness.assessment import assess_many
-    from harness.reconcile import closer_look
     from harness.reconcile.run_locations import MANY
-    from harness.reconcile.screen import screen
+    from harness.reconcile.spark.sizes import ALL_IN_TASKS
 
     runs = [_unsound(scratch), *(_sound(scratch, f"sound-{number}") for number in range(MANY))]
-    closer_look.FEW_BLOCKS = screen.MERGED_HERE = -1
-    assess_many(runs, spark)
+    assess_many(runs, spark, sizes=ALL_IN_TASKS)
 
 
 def _sound(scratch: Path, name: str) -> RunDir:

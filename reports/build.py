@@ -6,7 +6,6 @@ import base64
 import hashlib
 import json
 import os
-import pkgutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -18,6 +17,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from harness import registry
 from harness.errors import UsageError
 from harness.ledger.rundir import RunDir
 from harness.runtime.disk_space import is_no_room, needed_in
@@ -106,8 +106,8 @@ def _run_as_data(run: RunReport) -> dict[str, Any]:
 @cache
 def _sections() -> dict[str, Any]:
     """Return the modules of `reports/sections/` by name, in the order of their places in the page."""
-    names = [m.name for m in pkgutil.iter_modules(sections.__path__) if not m.name.startswith("_")]
-    modules = {name: import_module(f"{sections.__name__}.{name}") for name in names}
+    package = sections.__name__
+    modules = {name: import_module(f"{package}.{name}") for name in registry.listed(package)}
     return dict(sorted(modules.items(), key=lambda each: each[1].PLACE))
 
 

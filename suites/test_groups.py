@@ -27,10 +27,9 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def campaign(request: pytest.FixtureRequest, cluster: Cluster) -> Iterator[Campaign]:
-    with started_campaign(
-        request.config, cluster, f"pytest {__name__.replace('.', '/')}.py -k {{name}}"
-    ) as begun:
-        yield begun
+    command = "pytest suites/test_groups.py -k {name} --seed {seed}"
+    with started_campaign(request.config, cluster, command) as campaign:
+        yield campaign
 
 
 @pytest.mark.parametrize("scenario", GROUP_RUNS, ids=lambda s: s.name)

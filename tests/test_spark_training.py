@@ -10,7 +10,6 @@ import pytest
 from harness import spark_training
 from harness.ledger.rundir import RunDir, read_json
 from harness.reconcile import closer_look
-from harness.reconcile.screen import screen
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,9 +27,6 @@ def ways(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             return real(*args)  # type: ignore[operator]
 
         monkeypatch.setattr(closer_look, name, noted)
-    # So that they are put back.
-    monkeypatch.setattr(closer_look, "FEW_BLOCKS", closer_look.FEW_BLOCKS)
-    monkeypatch.setattr(screen, "MERGED_HERE", screen.MERGED_HERE)
     return taken
 
 

@@ -1,1 +1,1 @@
-"""The parts of a generated run folder: its history, what is planted in it, its group, and its journals."""
+"""Generated run folders: their history, what is planted in it, their group, journals and sound or doubtful rows."""

@@ -29,7 +29,7 @@ READ_LIMIT_S = 60.0
 
 
 class NotApplicable(Exception):
-    """The cluster cannot do what the claim's case needs; the text is the reason."""
+    """The cluster lacks something that the case of a claim needs; the text is the reason."""
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,9 @@ class Bench:
         *,
         holds_if: Verdict = Verdict.HELD,
     ) -> PendingObservation:
-        """Run a scenario: the statement holds if the verdict is `holds_if`, and as the scenario requires.
+        """Run a scenario. The statement holds if the verdict is `holds_if` and the run shows what the scenario requires.
 
-        It is reconciled beside the next runs, so the observation is not there yet.
+        The run is reconciled during the next runs, so the observation is pending.
         """
         return PendingObservation(
             self._begun(scenario), lambda result: observation(result, situation, part, holds_if=holds_if)
@@ -104,7 +104,7 @@ class Bench:
 
     @contextmanager
     def consumer(self, lane: Lane = Lane.CONTROL, **more: Any) -> Iterator[Consumer]:
-        """A consumer, by default of a group of its own that begins with the first record and does not commit."""
+        """Open a consumer, by default of a new group that begins with the first record and does not commit."""
         from confluent_kafka import Consumer
 
         usual = {"group_id": self.name("group"), "auto_offset_reset": "earliest", "enable_auto_commit": False}
@@ -120,7 +120,7 @@ class Bench:
         return AdminClient(self.settings(socket_timeout_ms=5000))
 
     def send(self, topic: str, values: Sequence[Mapping[str, Any]], **more: Any) -> list[ReadRecord]:
-        """Send records in order and return them as acked; raise ClusterError's WaitTimeout if one is not acked in time."""
+        """Send records in order and return them as they were acked; raise WaitTimeout if one is not acked in time."""
         producer, acked = self.producer(**{"acks": "all", **more}), {}
 
         def keep(number: int) -> Callable[[Any, Message], None]:
@@ -165,7 +165,7 @@ class Bench:
 def observation(
     result: Result, situation: str, part: Part = Part.STATED, *, holds_if: Verdict = Verdict.HELD
 ) -> Observation:
-    """Return what a run shows. A run that proves nothing, or lacks what it requires, shows nothing."""
+    """Return the observation of a run. It is None, without a proof, if the run is INCONCLUSIVE or lacks what it requires."""
     judged = result.judgement
     counts = ", ".join(
         f"{result.count(name):,} {name}" for name in ("acked", "lost", "duplicated", "reordered")

@@ -24,9 +24,9 @@ from harness.provision.kafka import LAST_WITH_ZOOKEEPER
 Say = Callable[[str], None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Workplace:
-    """The clusters and folders with which claims are checked."""
+    """The clusters and folders with which claims are checked, or hunts are run."""
 
     choice: Choice
     runs: Path
@@ -38,7 +38,7 @@ class Workplace:
 
 
 def check(claims: Sequence[Claim], place: Workplace) -> Iterator[ClaimAnswer]:
-    """Check the claims and yield each answer when it is there. Claims that need the same cluster share it."""
+    """Check the claims and yield each answer as soon as it is known. Claims that need the same cluster share it."""
 
     def cluster_of(pair: tuple[ClusterNeeds, Claim]) -> str:
         return f"{pair[0].apart} {chosen_for(pair[0], place.choice)!r}"
@@ -80,7 +80,7 @@ def _together(claim: Claim, parts: Sequence[_Part]) -> ClaimAnswer:
 
 
 def _each(pairs: Sequence[tuple[ClusterNeeds, Claim]], place: Workplace) -> Iterator[_Part]:
-    """Measure each of these claims; a cluster that does not start leaves its claims unproven, and the others are checked."""
+    """Measure each of these claims. If their cluster does not start, they are unproven; claims on other clusters are still checked."""
     left = {claim.id: (needs, claim) for needs, claim in pairs}
     try:
         for part in _on_one_cluster(pairs, place):
@@ -125,7 +125,7 @@ def chosen_for(needs: ClusterNeeds, choice: Choice) -> Choice:
     if choice.cluster == "existing":
         return choice
     kind = needs.kind or choice.cluster
-    # The default release is no release with ZooKeeper.
+    # The default release has no ZooKeeper.
     default = LAST_WITH_ZOOKEEPER if kind == "zookeeper" and kind != choice.cluster else choice.kafka
     return replace(
         choice,
@@ -155,7 +155,7 @@ def _guarded(measure: Callable[[], Measurements]) -> Measurements:
 
 
 def _tidied(bench: Bench, say: Say) -> None:
-    """Delete the topics of a case. What cannot be deleted is no answer to its claim, and ends with the cluster."""
+    """Delete the topics of a case. A topic that cannot be deleted does not change the answer, and ends with the cluster."""
     try:
         bench.close()
     except OnceproofError as error:

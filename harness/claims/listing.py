@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import difflib
-import pkgutil
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 
+from harness import registry
 from harness.claims.claim import Claim
 from harness.errors import UsageError
 
@@ -15,9 +15,7 @@ PACKAGE = "suites.claims"
 
 def found() -> dict[str, Claim]:
     """Return the claims by their ids, in the order of files and, within a file, of its list."""
-    package = import_module(PACKAGE)
-    names = sorted(m.name for m in pkgutil.iter_modules(package.__path__))
-    modules = [import_module(f"{PACKAGE}.{n}") for n in names if not n.startswith(("_", "test_"))]
+    modules = [import_module(f"{PACKAGE}.{name}") for name in registry.listed(PACKAGE)]
     return by_id(claim for module in modules for claim in module.claims)
 
 

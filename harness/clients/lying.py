@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from harness.clients.confluent import Confluent, ConfluentConsumer, ConfluentProducer
+from harness.clients.confluent import Confluent, ConfluentProducer
+from harness.clients.librdkafka.consumer import ConfluentConsumer
 from harness.contracts import Batch, Consumer, ConsumerSpec, OnAssignment, Outcome, ProducerSpec
 from harness.errors import UsageError
 from harness.ledger.message import BAD_PAYLOAD, EFFECT

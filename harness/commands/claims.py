@@ -109,12 +109,12 @@ def _checked(claims: Sequence[Claim], args: argparse.Namespace) -> Iterator[Clai
     args.report = None
     _run_and_report.Proof(args, progress).prepare()
     place = Workplace(
-        Choice.of(lambda name: getattr(args, name)),
-        args.runs,
-        args.seed,
-        args.keep,
-        versions(),
-        progress.note,
+        choice=Choice.of(lambda name: getattr(args, name)),
+        runs=args.runs,
+        seed=args.seed,
+        keep=args.keep,
+        versions=versions(),
+        say=progress.note,
     )
     for answer in check(claims, place):
         progress.note(f"{answer.claim.id}: {answer.text}, {answer.seconds:.0f} s")

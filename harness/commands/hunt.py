@@ -73,7 +73,13 @@ def run(args: argparse.Namespace) -> int:
     args.report = None
     _run_and_report.Proof(args, progress).prepare()
     ground = HuntingGround(
-        choice, args.runs, args.evidence, args.seed, args.keep, versions(choice.kafka), progress.note
+        choice=choice,
+        runs=args.runs,
+        evidence=args.evidence,
+        seed=args.seed,
+        keep=args.keep,
+        versions=versions(choice.kafka),
+        say=progress.note,
     )
     results: list[HuntResult] = []
     try:

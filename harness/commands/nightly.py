@@ -23,10 +23,16 @@ _SEEDS = 12  # that are compared, if none is given
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--minutes", metavar="N", type=float, default=60.0, help="length of the night (default: 60)"
+        "--minutes",
+        metavar="N",
+        type=float,
+        default=60.0,
+        help="length of the night in minutes (default: 60)",
     )
     parser.add_argument(
-        "--seed", type=int, help="seed of the list (default: one whose list has what earlier nights have not)"
+        "--seed",
+        type=int,
+        help="seed of the list (default: one whose list covers what earlier nights have not)",
     )
     parser.add_argument("--list", action="store_true", help="print the scenarios and exit")
     parser.add_argument(

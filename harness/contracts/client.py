@@ -28,7 +28,10 @@ class ProducerLost(Exception):
 
 
 class Producer(Protocol):
-    """A producer. Any call raises ProducerLost once it can no longer be used."""
+    """A producer. Any call raises ProducerLost once it can no longer be used.
+
+    Outcomes are reported in the thread of the caller, during `send`, `poll` and `flush`.
+    """
 
     def send(self, message: Message, on_outcome: OnOutcome) -> None: ...
     def poll(self, timeout_s: float) -> None: ...  # serves outcomes

@@ -13,7 +13,8 @@ from pyspark.sql import SparkSession
 from harness.contracts import Finder, Mode, Outcome, Verdict
 from harness.guarantees import TABLE
 from harness.histories.parse import History
-from harness.histories.tables import Numbered, number, tables
+from harness.histories.rows import Numbered, number
+from harness.histories.tables import tables
 from harness.reconcile.find.findings import HISTORY
 from harness.reconcile.find.rounds import CRASHED, FINDINGS, ask, packed, questions
 from harness.reconcile.job import all_finders

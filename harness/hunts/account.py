@@ -9,7 +9,7 @@ from harness.runtime import exits
 
 
 def exit_code(results: Sequence[HuntResult]) -> int:
-    """1: something was found. 3: else, a hunt has no run that proves anything. 0: every hunt looked and found nothing."""
+    """Return 1 if something was found, 3 if a hunt has no run that proves anything, else 0."""
     if any(each.findings for each in results):
         return exits.VIOLATED
     return exits.AS_PROMISED if all(each.rate.runs for each in results) else exits.INCONCLUSIVE

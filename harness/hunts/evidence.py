@@ -1,8 +1,8 @@
 """The evidence of a hunt: one folder to attach to a bug report, with one README.
 
 It has the README, `result.json`, and a folder for each of the first findings: a run folder that `explain` and `reconcile` read,
-with the explained findings, the logs of the nodes during the run, and the lines of these logs that the hunt asks for. A hunt
-that found nothing has such lines of its first run, so that a reader sees what was tried.
+with the explained findings, the logs of the nodes during the run, and the lines of these logs that match the pattern of the
+hunt. A hunt that found nothing has such lines of its first run, so that a reader sees what was tried.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class EvidenceFolder:
         self._kept: list[str] = []
 
     def keep(self, run: HuntedRun, result: Result) -> None:
-        """Copy what matters of a run before it is packed."""
+        """Copy the files of a finding, or the log lines of the first other run, before the run is packed."""
         if run.is_finding and len(self._kept) < MOST_FINDINGS:
             name = f"finding-{len(self._kept) + 1}"
             copy_run(result.run, self.path / name, self._hunt.log_lines)

@@ -51,7 +51,7 @@ class HuntedRun:
     seed: int
     scenario: str
     path: Path | None
-    verdict: str  # a verdict, or an empty text if the run broke off
+    verdict: str  # empty if the run broke off
     found: Mapping[str, int] = field(default_factory=dict)  # forbidden anomalies with their counts, and STUCK
     doubts: tuple[str, ...] = ()  # why it proves nothing, or why it broke off
     attempted: int = 0
@@ -122,7 +122,7 @@ class HuntResult:
 
     @property
     def anomalies(self) -> dict[str, int]:
-        """In how many runs each forbidden anomaly was found."""
+        """The number of runs in which each forbidden anomaly was found."""
         names = sorted({name for run in self.findings for name in run.found})
         return {name: sum(name in run.found for run in self.findings) for name in names}
 

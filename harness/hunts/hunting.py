@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.campaign import Campaign, Result
-from harness.claims.checking import chosen_for
-from harness.cluster_options import Choice, laid_out_for, running
+from harness.claims.checking import Workplace, chosen_for
+from harness.cluster_options import laid_out_for, running
 from harness.contracts import Cluster
 from harness.errors import ClusterError, OnceproofError, SetupError, UsageError, WaitTimeout
 from harness.execute import BrokenRun
@@ -26,8 +26,6 @@ from harness.waiting import wait_until
 
 if TYPE_CHECKING:
     from harness.scenario import Scenario
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -46,18 +44,11 @@ class Budget:
             raise UsageError(f"--minutes {self.minutes:g}: more than 0")
 
 
-@dataclass(frozen=True)
-class HuntingGround:
-    """The clusters and folders with which hunts run."""
+@dataclass(frozen=True, kw_only=True)
+class HuntingGround(Workplace):
+    """The clusters and folders with which hunts are run."""
 
-    choice: Choice
-    runs: Path
     evidence: Path
-    seed: int
-    keep: str
-    versions: Mapping[str, str]
-    say: Say
-    build: Callable[[Choice, Path], Cluster] = Choice.build  # not started yet
     patience_s: float = 60.0  # for a cluster to be whole again after a run
 
     def command(self, name: str, seed: int, runs_each: int) -> str:
@@ -68,7 +59,7 @@ class HuntingGround:
 
 @dataclass
 class Hunting:
-    """One hunt in the making. A cluster that a run left damaged is replaced by a new one."""
+    """A hunt that is being run, with its result so far. A cluster that a run left damaged is replaced by a new one."""
 
     result: HuntResult
     ground: HuntingGround
@@ -85,9 +76,8 @@ class Hunting:
                 begun = self.begun
                 try:
                     self._on_one_cluster(folder)
-                except (
-                    ClusterError
-                ) as error:  # it did not come up, or it ended: this attempt counts as a run that broke off
+                except ClusterError as error:
+                    # The cluster did not start, or it ended: this attempt counts as a run that broke off.
                     self.begun = max(self.begun, begun + 1)
                     self._add(self._broken(self.result.hunt.scenario(self._seed(begun)), error, 0.0))
         except (SetupError, UsageError) as error:
@@ -140,7 +130,7 @@ class Hunting:
                     return
 
     def _take(self, campaign: Campaign, folder: EvidenceFolder, *, wait: bool) -> None:
-        """Take the results that are there, or all of them."""
+        """Record the results that are ready; with `wait`, wait for all of them."""
         while self._pending and (wait or self._pending[0][2].done()):
             scenario, seconds, future = self._pending.popleft()
             try:
@@ -158,7 +148,7 @@ class Hunting:
 
     @staticmethod
     def _broken(scenario: Scenario, error: Exception, seconds: float) -> HuntedRun:
-        """Return a run that broke off."""
+        """Return the account of a run that broke off."""
         return HuntedRun(seed=scenario.seed, scenario=scenario.name, path=None, verdict="", doubts=(str(error),),
                          seconds=round(seconds, 1))  # fmt: skip
 

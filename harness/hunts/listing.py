@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import difflib
-import pkgutil
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 
+from harness import registry
 from harness.errors import UsageError
 from harness.hunts.hunt import Hunt
 
@@ -15,10 +15,7 @@ PACKAGE = "suites.hunts"
 
 def found() -> dict[str, Hunt]:
     """Return all hunts by their ids, which are the names of their files."""
-    package = import_module(PACKAGE)
-    names = sorted(m.name for m in pkgutil.iter_modules(package.__path__))
-    ids = [name for name in names if not name.startswith(("_", "test_"))]
-    return {name: import_module(f"{PACKAGE}.{name}").hunt for name in ids}
+    return {name: import_module(f"{PACKAGE}.{name}").hunt for name in registry.listed(PACKAGE)}
 
 
 def chosen(hunts: Mapping[str, Hunt], names: Sequence[str]) -> dict[str, Hunt]:

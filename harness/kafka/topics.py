@@ -1,13 +1,13 @@
-"""Topics and groups of a run, on the control lane, which no fault touches."""
+"""Topics of a run, on the control lane, which no fault touches."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its types leave some out
     AdminClient,
     ConfigResource,
@@ -85,16 +85,22 @@ def delete_topic(cluster: Cluster, name: str) -> None:
 
 
 def _change(
-    ask: _Ask, *, done: int, otherwise: str, asked_before: bool = False, limit_s: float = CHANGE_LIMIT_S
+    ask: _Ask,
+    *,
+    done: int,
+    otherwise: str,
+    asked_before: bool = False,
+    limit_s: float = CHANGE_LIMIT_S,
+    answer_s: float = ASK_S * 2,
 ) -> None:
     """Ask until there is an answer: a busy controller may answer late although it has made the change.
 
-    `done`: the error of a second request after the change was made.
+    `done`: the error of a second request after the change was made. `answer_s`: the limit of one request.
     """
     deadline = time.monotonic() + limit_s
     while True:
         try:
-            ask().result(ASK_S * 2)
+            ask().result(answer_s)
             return
         except KafkaException as problem:
             error = problem.args[0]
@@ -179,72 +185,3 @@ def leaders(states: Sequence[PartitionState]) -> dict[str, list[int]]:
         if state.leader is not None:
             led.setdefault(state.leader, []).append(state.partition)
     return led
-
-
-class GroupWatch:
-    """The progress of a group, seen from outside: its committed offsets and the ends of the partitions.
-
-    `partitions` is their number at the start; partitions that are added later are watched too.
-    """
-
-    def __init__(self, cluster: Cluster, topic: str, partitions: int, group: str, isolation: str) -> None:
-        self._cluster, self._topic, self._partitions = cluster, topic, partitions
-        self._consumer = Consumer(
-            connection.settings(
-                cluster,
-                group_id=group,  # never subscribes, so it is not a member
-                isolation_level=isolation,
-                enable_auto_commit=False,
-            )
-        )
-
-    def lag(self) -> Mapping[int, int]:
-        """Return the records (and markers) between committed offset and end, for partitions that are behind."""
-        return self._lag()[0]
-
-    def _lag(self) -> tuple[dict[int, int], dict[int, int]]:
-        """Return the lag, and the ends that it was computed with, by partition."""
-        self._partitions = partitions_now(self._cluster, self._topic, self._partitions)
-        places = [TopicPartition(self._topic, p) for p in range(self._partitions)]
-        committed = self._committed(places)
-        behind, ends = {}, {}
-        for place in places:
-            start, end = self._consumer.get_watermark_offsets(place, timeout=ASK_S)
-            if (lag := end - max(committed.get(place.partition, -1), start)) > 0:
-                behind[place.partition] = lag
-            ends[place.partition] = end
-        return behind, ends
-
-    def _committed(self, places: list[TopicPartition]) -> Mapping[int, int]:
-        """Return the committed offsets by partition. Some brokers do not know a group that has committed nothing."""
-        try:
-            return {t.partition: t.offset for t in self._consumer.committed(places, timeout=ASK_S)}
-        except KafkaException as problem:
-            if problem.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
-                return {}
-            raise
-
-    def wait_until_drained(
-        self, timeout_s: float, watch: Callable[[], None] = lambda: None
-    ) -> Mapping[int, int]:
-        """Wait until the group has committed the end of every partition; return these ends.
-
-        The ends belong into the ledger: records that are appended later were not drained.
-        """
-        last: dict[str, object] = {}
-        ends: dict[int, int] = {}
-
-        def drained() -> bool:
-            watch()
-            try:
-                last["lag"], found = self._lag()
-                ends.update(found)
-            except (KafkaException, ClusterError) as problem:
-                last["lag"] = problem.args[0].str() if isinstance(problem, KafkaException) else str(problem)
-            return not last["lag"]
-
-        wait_until(drained, timeout_s, lambda: f"the group is behind by {last.get('lag')}", every_s=0.1)
-        return ends
-
-    def close(self) -> None:
-        self._consumer.close()

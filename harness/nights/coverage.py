@@ -1,4 +1,4 @@
-"""Which pairs of mode, fault, target, workload and setting runs have exercised, and in which of them the fault took effect."""
+"""Count the pairs of mode, fault, target, workload and setting that runs exercised, and those in which the fault took effect."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class PairCoverage:
         return cls(exercised, bit)
 
     def as_data(self, possible: Collection[Pair] = ()) -> dict[str, Any]:
-        """Return the counts as JSON values. `possible`: the pairs that can be drawn, to name those that no run has bitten."""
+        """Return the counts as JSON values. `possible`: the pairs that can be drawn, to name those that took effect in no run."""
         uncovered = sorted(set(possible) - set(self.bit))
         return {
             "exercised": len(self.exercised),
@@ -107,7 +107,7 @@ def settings(scenario: Scenario) -> list[Feature]:
 
 
 def _plain(scenario: Scenario) -> set[Pair]:
-    """Return the pairs without a fault. Two settings are no pair: there would be too many."""
+    """Return the pairs without a fault. Two settings do not make a pair: there would be too many."""
     found = {pair(*_of_run(scenario))}
     return found | {pair(one, setting) for one in _of_run(scenario) for setting in settings(scenario)}
 

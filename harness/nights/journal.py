@@ -1,6 +1,6 @@
-"""The journal of a night: one line for each thing that happened, on the disk before the next one begins.
+"""The journal of a night: one line per event, on the disk before the next event.
 
-After a SIGKILL the state of the night is exactly what its lines say; a torn last line never happened.
+After a SIGKILL the state of the night is exactly what its whole lines say; a torn last line is ignored.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class NightState:
     """The events of a night, by scenario where they are about one."""
 
     plan: Plan
-    used_s: float = 0.0  # of its minutes, in all its sessions
+    used_s: float = 0.0  # of the time of the night, in all its sessions
     begun: list[str] = field(default_factory=list)
     executed: dict[str, str] = field(default_factory=dict)  # run folders
     seconds: dict[str, float] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class NightState:
     ended: bool = False
 
     def apply(self, event: Mapping[str, Any]) -> None:
-        """Take one line of the journal into account."""
+        """Update the state by one event of the journal."""
         name = str(event.get("scenario", ""))
         self.used_s = max(self.used_s, float(event.get("used_s", 0.0)))
         match event["event"]:
@@ -98,7 +98,7 @@ class NightState:
 
     @property
     def findings(self) -> list[str]:
-        """The scenarios that showed what their mode forbids and no canary planted, in order."""
+        """The scenarios that showed an anomaly that their mode forbids, in order; the canary is not among them."""
         return [name for name, event in self.judged.items() if event["standing"] == Standing.BROKEN]
 
     @property
@@ -183,7 +183,7 @@ def state_of(events: Iterable[Mapping[str, Any]]) -> NightState:
 
 
 def earlier(runs: Path) -> list[Exercised]:
-    """Return the judged runs of all nights in a folder of runs; journals that cannot be read count as none."""
+    """Return the judged runs of all nights in a folder of runs; skip journals that cannot be read."""
     found: list[Exercised] = []
     for file in sorted((runs / NIGHTS).glob(f"*/{FILE}")):
         try:

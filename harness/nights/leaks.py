@@ -33,14 +33,14 @@ class Usage:
 
 
 def leaks(before: Usage | None, now: Usage) -> list[str]:
-    """Return what was left behind, one line each. `before`: the usage at the change before; None: this is the first."""
+    """Return what was left behind, one line each. `before`: the usage at the previous change; None at the first change."""
     found = [f"process still running: {line[:200]}" for line in now.processes]
     found += [f"still mounted: {line[:200]}" for line in now.mounts]
     if before is not None:
         if (files := now.open_files - before.open_files) > _MORE_FILES:
-            found.append(f"{files} more open files than at the change before: {now.open_files}")
+            found.append(f"{files} more open files than at the previous change: {now.open_files}")
         if (memory := now.memory_mb - before.memory_mb) > _MORE_MEMORY_MB:
-            found.append(f"{memory} MB more memory than at the change before: {now.memory_mb} MB")
+            found.append(f"{memory} MB more memory than at the previous change: {now.memory_mb} MB")
     return found
 
 

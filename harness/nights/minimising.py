@@ -1,4 +1,4 @@
-"""Minimise a scenario: take the steps after which it still shows its anomaly, judged by repeats."""
+"""Minimise a scenario: keep the steps after which it still shows its anomaly, judged by repeats."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def minimum(
     in_time: Callable[[], bool],
     note: Callable[[str], None],
 ) -> Minimum:
-    """Take steps until none keeps the anomaly or the time is up. `runs` repeats a scenario."""
+    """Try steps until none keeps the anomaly or the time is up. `runs` repeats a scenario."""
     plain = _as_promise(scenario)
     first = runs(plain, FIRST_REPEATS, lambda _: False)
     found = Minimum(plain, tuple(wanted), first, first, runs=len(first.repeats))
@@ -131,7 +131,7 @@ def minimum(
 
 
 def _as_promise(scenario: Scenario) -> Scenario:
-    """Return the scenario as one that has to be HELD: what it requires depends on faults that may go."""
+    """Return the scenario as one that has to be HELD: required anomalies may depend on faults that a step removes."""
     return replace(
         scenario,
         name=f"{scenario.name[:140]}-smaller",

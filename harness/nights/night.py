@@ -25,6 +25,8 @@ _LEAST_TO_MINIMISE = 4  # runs
 
 @dataclass
 class Night:
+    """Runs the plan of a journal on a shared cluster, and records every event in the journal."""
+
     journal: NightJournal
     cluster: SharedCluster
     note: Callable[[str], None]
@@ -35,7 +37,7 @@ class Night:
         return self.journal.state
 
     def go(self) -> None:
-        """Run what the journal does not have yet; returns when the time or the list is used up."""
+        """Run the scenarios that the journal does not contain yet, until the time or the list is used up."""
         self._judge_left()
         while (scenario := self._next()) is not None:
             self._run(scenario)
@@ -63,7 +65,7 @@ class Night:
         return self.state.plan.minutes * 60 - self.journal.used_s
 
     def _run_s(self) -> float:
-        """Return how long a run takes, from those of this night."""
+        """Return the mean duration of a run of this night."""
         seconds = self.state.seconds.values()
         return sum(seconds) / len(seconds) if seconds else _GUESS_S
 
@@ -100,7 +102,7 @@ class Night:
         self.journal.write("trouble", scenario=name, text=text, run_dir=str(run.path) if run else "")
 
     def _harvest(self, wait: bool) -> None:
-        """Record the verdicts that are there; with `wait` all of them."""
+        """Record the verdicts that are ready; with `wait`, wait for all of them."""
         ready = [each for each in self._pending if wait or (each.future is not None and each.future.done())]
         self._pending = [each for each in self._pending if each not in ready]
         for execution in ready:
@@ -122,7 +124,7 @@ class Night:
         )
 
     def _judge_left(self) -> None:
-        """Reconcile from the disk what was executed and not judged when the program was killed."""
+        """Reconcile the runs that were executed and not judged when the program was killed, from their files."""
         by_name = {each.name: each for each in self.state.plan.scenarios}
         for name, path in dict(self.state.to_judge).items():
             self._judged(by_name[name], judged_from_disk(RunDir(Path(path)), self.cluster.trends))

@@ -16,6 +16,8 @@ _FAULT_S = 4.0  # beginning, undoing and proving one
 
 @dataclass(frozen=True)
 class Plan:
+    """The scenarios of a night in order; one of them is unsafe, the canary."""
+
     seed: int
     minutes: float
     scenarios: tuple[Scenario, ...]

@@ -22,7 +22,7 @@ JUDGED_WITHIN_S = 900.0  # reconciling one run takes seconds; other programs may
 
 @dataclass(frozen=True)
 class Repeat:
-    """One of the runs: its verdict and the forbidden anomalies that it shows."""
+    """One run of the scenario: its verdict and the forbidden anomalies that it shows."""
 
     verdict: Verdict
     anomalies: Mapping[str, int] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class Repeat:
         )
 
     def shows(self, wanted: Collection[str]) -> bool:
-        """Return True if the run is VIOLATED by one of these anomalies; without a name: by any."""
+        """Return True if the run is VIOLATED by one of these anomalies, or by any if `wanted` is empty."""
         return self.verdict is Verdict.VIOLATED and (not wanted or bool(set(wanted) & set(self.anomalies)))
 
 
@@ -126,7 +126,7 @@ def repeated(
     wanted: Sequence[str] = (),
     enough: Callable[[Repeats], bool] = lambda rate: False,
 ) -> Repeats:
-    """Run the scenario up to so many times; stop when `enough` is True of the repeats so far."""
+    """Run the scenario up to `times` times; stop as soon as `enough` returns True for the repeats so far."""
     rate = Repeats(scenario, tuple(wanted), ())
     while len(rate.repeats) < times and not enough(rate):
         one = judged(cluster.run(scenario))

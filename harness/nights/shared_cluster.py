@@ -42,7 +42,10 @@ class Execution:
 
 @dataclass
 class SharedCluster:
-    """A context manager. `changed` is called after each stop of a cluster, with the leaks that were found."""
+    """Runs scenarios on one cluster after the other, as a context manager.
+
+    `changed` is called after each stop of a cluster, with the leaks that were found.
+    """
 
     choice: Choice
     runs: Path
@@ -122,7 +125,7 @@ class SharedCluster:
         return why_unusable(cluster)
 
     def _start(self) -> tuple[Cluster, Campaign]:
-        """Start a cluster. One that does not come up is replaced, a few times: a night should not end by a busy moment."""
+        """Start a cluster; retry a few times, because one busy moment should not end a night."""
         for attempt in range(1, STARTS + 1):
             try:
                 return self._started()

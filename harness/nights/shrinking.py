@@ -1,4 +1,4 @@
-"""Smaller scenarios: which steps can make one smaller, in the order in which they are tried. Pure.
+"""The steps that can make a scenario smaller, in the order in which they are tried. Pure.
 
 A step is only a proposal. Whether the smaller scenario still shows the anomaly is decided by running it
 (harness/nights/minimising.py).
@@ -61,7 +61,7 @@ def size(scenario: Scenario) -> int:
 
 
 def _fewer_faults(scenario: Scenario) -> Iterator[Step]:
-    """Half of many faults, then each fault less."""
+    """Yield each half of many faults, then the schedule without each fault."""
     schedule = scenario.schedule
     if len(schedule) > _MANY_FAULTS:
         middle = len(schedule) // 2
@@ -145,7 +145,7 @@ def _clients(scenario: Scenario) -> int:
 
 
 def _default_settings(scenario: Scenario) -> Iterator[Step]:
-    """All settings of a part at their defaults, then each of them."""
+    """Yield each part with all its settings at their defaults, then each setting by itself at its default."""
     found = _set(scenario)
     for part in _SETTINGS:
         names = [name for owner, name in found if owner == part]

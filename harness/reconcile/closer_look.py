@@ -33,14 +33,13 @@ from harness.reconcile.select.doubts import Doubts
 from harness.reconcile.select.pick import Picker, visible
 from harness.reconcile.select.related import related
 from harness.reconcile.spark.pieces import ALL_TOGETHER, PIECE, Bag, Shares, Subject, unpacked
+from harness.reconcile.spark.sizes import USUAL, Sizes
 from harness.reconcile.spark.source import Source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-FEW_BLOCKS = 1 << 13  # of 64 messages or positions: their rows are judged in the driver
 ROWS_A_SHARE = 1 << 17  # messages and positions, about
-STRETCH_BITS = 14  # 2 ** 14 neighbouring messages or positions are in one share
 MOST_SHARES = 1 << 10
 SHARES_AT_ONCE = 4  # their findings come to the driver together
 
@@ -63,12 +62,13 @@ def look(
     facts: Sequence[Facts],
     doubts: Doubts,
     finders: Sequence[Finder],
+    sizes: Sizes = USUAL,
 ) -> Looked:
     """Find what belongs to the blocks in doubt, pick its rows, and ask the finders about them."""
     source = source.of(doubts.runs)
     wanted = related(source, doubts)
-    few = wanted.blocks <= FEW_BLOCKS
-    shares = ALL_TOGETHER if few else _shares_for(wanted.blocks, spark)
+    few = wanted.blocks <= sizes.judged_in_driver
+    shares = ALL_TOGETHER if few else _shares_for(wanted.blocks, spark, sizes)
     picker = Picker.of(wanted, doubts, facts, shares)
 
     def prepared(first: Bag) -> tuple[Rounds, list[pa.RecordBatch]]:
@@ -89,9 +89,9 @@ def look(
     return _in_tasks(source, rounds, picked, shares)
 
 
-def _shares_for(blocks: int, spark: SparkSession) -> Shares:
+def _shares_for(blocks: int, spark: SparkSession, sizes: Sizes) -> Shares:
     at_least = 2 * spark.sparkContext.defaultParallelism
-    return Shares(min(MOST_SHARES, max(at_least, 64 * blocks // ROWS_A_SHARE)), STRETCH_BITS)
+    return Shares(min(MOST_SHARES, max(at_least, 64 * blocks // ROWS_A_SHARE)), sizes.stretch_bits)
 
 
 def _in_driver(source: Source, rounds: Rounds, pieces: Sequence[pa.RecordBatch]) -> Looked:

@@ -31,6 +31,7 @@ from harness.reconcile.screen.screen import screen
 from harness.reconcile.seal.schema import LARGE
 from harness.reconcile.seal.sealed import Sealed
 from harness.reconcile.select.doubts import Doubts, doubts
+from harness.reconcile.spark.sizes import USUAL, Sizes
 from harness.reconcile.spark.source import Files, Source, SparkTables
 from harness.reconcile.spark.stored_tables import read, read_small
 
@@ -51,6 +52,7 @@ def reconcile_many(
     spark: SparkSession,
     finders: Sequence[Finder] | None = None,
     sealed: Sequence[Sealed] | None = None,
+    sizes: Sizes = USUAL,
 ) -> list[dict[str, Any]]:
     """Reconcile many runs at once and return their results in order; a pass of Spark costs the same for one run or many.
 
@@ -63,11 +65,12 @@ def reconcile_many(
     source = _source(runs, sealed, spark)
     small = read_small({run.tables: one for run, one in zip(runs, sealed, strict=True)})
     known = facts(small, sealed)
-    screened = screen(source, known, records=sum(one.rows[name] for one in sealed for name in LARGE))
+    records = sum(one.rows[name] for one in sealed for name in LARGE)
+    screened = screen(source, known, records=records, sizes=sizes)
     doubtful = doubts(screened, known, sealed)
     looked = Looked()
     if doubtful.any:
-        looked = look(spark, source, small, sealed, known, doubtful, woken(chosen, doubtful))
+        looked = look(spark, source, small, sealed, known, doubtful, woken(chosen, doubtful), sizes)
     rows = write_findings(by_number, sealed, looked.findings)
     sound = [finder for finder in chosen if finder.anomaly not in looked.crashed]
     results = []

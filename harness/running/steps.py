@@ -13,9 +13,10 @@ from harness.errors import OnceproofError, RunRefusedError, WaitTimeout
 from harness.injector import Injector
 from harness.kafka import lost_record_search
 from harness.kafka.coordinator_watch import CoordinatorWatch
+from harness.kafka.group_watch import GroupWatch
 from harness.kafka.hanging_transactions import report_hanging_transactions
 from harness.kafka.share_groups import ShareGroupWatch
-from harness.kafka.topics import GroupWatch, partitions_now, refuse_compaction
+from harness.kafka.topics import partitions_now, refuse_compaction
 from harness.ledger import journal
 from harness.ledger.message import run_number
 from harness.ledger.rundir import RunDir

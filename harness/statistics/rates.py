@@ -1,4 +1,4 @@
-"""How often something happens: a count of runs, and the interval in which the true rate lies. Pure."""
+"""A rate: a count of runs in which something happened, and the interval in which the true rate lies. Pure."""
 
 from __future__ import annotations
 

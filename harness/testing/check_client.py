@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -162,14 +163,17 @@ class ClientCheck:
     def _sent(self, producer: Producer, made: Sequence[Message]) -> dict[int, list[tuple[int, Place]]]:
         """Send the messages and return all their outcomes, by sequence number."""
         outcomes: dict[int, list[tuple[int, Place]]] = {one.seq: [] for one in made}
+        threads = set[int]()
 
         def on_outcome(seq: int, outcome: int, partition: int, offset: int, _error: int) -> None:
             outcomes[seq].append((outcome, (partition, offset)))
+            threads.add(threading.get_ident())
 
         for one in made:
             producer.send(one, on_outcome)
         assert producer.flush(self.limit_s) == 0, "a flush serves every outcome"
         producer.poll(0)
+        assert threads == {threading.get_ident()}, "outcomes are reported in the thread of the caller"
         return outcomes
 
     def _read(self, reader: Consumer, count: int) -> Seen:

@@ -99,7 +99,7 @@ def java_producer(bench: Bench, version: str = KAFKA_VERSION, **more: object) ->
             raise ClusterError(f"Java client {version}: {str(error).splitlines()[0]}") from error
         finally:
             if gateway is not None:
-                gateway.shutdown()  # or its objects would report later that there is no Java any longer
+                gateway.shutdown()  # otherwise its objects would report later that Java has ended
             child_process.end(process)
 
 

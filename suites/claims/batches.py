@@ -73,7 +73,7 @@ def by_size_or_time(bench: Bench) -> Measurements:
 
 
 def full_buffer(bench: Bench) -> Measurements:
-    """The broker is dead, so nothing leaves the buffer: send until it is full, with both clients."""
+    """Send with both clients until their buffers are full; the broker is dead, so nothing leaves them."""
     topic = bench.topic(partitions=1, replication_factor=1, min_insync_replicas=1)
     bench.send(topic, [{"value": VALUE}])
     leader = bench.cluster.view().partitions(topic)[0].leader
@@ -128,7 +128,7 @@ def _until_it_raises(producer: Producer, topic: str) -> tuple[str, float, int]:
 
 
 def linger_curve(bench: Bench) -> Measurements:
-    """Latency of a record sent alone, and records per request under load, at several lingers, in turns.
+    """Measure the latency of a record sent alone, and the records per request under load, at several lingers, in turns.
 
     The best of all rounds counts: other work on the machine makes records later and batches larger, never the opposite.
     """
@@ -175,7 +175,7 @@ def _filled(bench: Bench, linger_ms: int) -> float:
 
 
 def buffer_dies_with_the_process(bench: Bench) -> Measurements:
-    """A process fills its buffer, reports how much, and is killed before anything can leave it."""
+    """Kill a process that has filled its buffer and reported how much, before anything can leave it."""
     topic = bench.topic(partitions=1)
     # librdkafka refuses records whose linger is longer than they may live.
     settings = bench.settings(

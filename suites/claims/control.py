@@ -138,7 +138,7 @@ def followers_take_over(bench: Bench) -> Measurements:
 
 
 def cost_of_partitions(bench: Bench) -> Measurements:
-    """Seconds from the kill of a broker until each partition that it led has another leader, by number of partitions."""
+    """Measure the seconds from the kill of a broker until each partition that it led has another leader, by number of partitions."""
     points = []
     for size in SIZES:
         topic = bench.topic(partitions=size)

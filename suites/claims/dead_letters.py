@@ -9,7 +9,7 @@ from suites.scenarios import pipelines
 
 
 def apart_and_never_both(bench: Bench) -> Measurements:
-    """Every input has its effects once: in the output, or as a dead letter. Two or none are findings."""
+    """Check that every input has one effect, in the output or as a dead letter; two or none are findings."""
     return Measurements.of(
         bench.observed(
             pipelines.pipeline("kill-after_produce", workload="dead_letters"),

@@ -17,7 +17,7 @@ LIMIT_S = 60.0
 
 
 def at_most_once(bench: Bench) -> Measurements:
-    """Losses have to be found, and no duplicate: at-most-once forbids those."""
+    """Check that losses are found and counted, and no duplicates, which at-most-once forbids."""
     return Measurements.of(
         bench.observed(
             matrix.crossed(Mode.AT_MOST_ONCE, "kill-leader"),
@@ -52,14 +52,14 @@ def exactly_once(bench: Bench) -> Measurements:
 
 
 def _effect_outside(bench: Bench) -> Observation:
-    """A member writes to a file for each input and dies before its commit: the next one begins with the same inputs."""
+    """Write a line to a file for each input and end before the commit: the next member begins with the same inputs."""
     source, output = bench.topic(partitions=1), bench.topic(partitions=1)
     group, identity = bench.name("group"), bench.name("transactional")
     bench.send(source, [{"value": b"%d" % number} for number in range(INPUTS)])
     with TemporaryFile() as file:
         for commits in (False, True):
             producer = bench.producer(transactional_id=identity)
-            producer.init_transactions(LIMIT_S)  # ends the transaction of the member before
+            producer.init_transactions(LIMIT_S)  # ends the transaction of the previous member
             with bench.consumer(group_id=group, isolation_level="read_committed") as consumer:
                 consumer.subscribe([source])
                 inputs = bench.take(consumer, INPUTS)

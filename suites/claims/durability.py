@@ -39,7 +39,7 @@ def acks_all(bench: Bench) -> Measurements:
 
 
 def one_replica(bench: Bench) -> Measurements:
-    """RF 1: while its broker is down the partition cannot be read or written; it is back with the broker."""
+    """Kill the only replica: the partition cannot be read or written until its broker is back."""
     topic = bench.topic(partitions=1, replication_factor=1, min_insync_replicas=1)
     acked = bench.send(topic, [{"value": b"%d" % n} for n in range(100)])
     leader = bench.cluster.view().partitions(topic)[0].leader

@@ -42,8 +42,8 @@ def members(bench: Bench, topics: Sequence[str], count: int, **settings: Any) ->
 def assignments(joined: Sequence[Consumer], partitions: int) -> list[Assignment]:
     """Poll all members until every partition has an owner for two seconds, and return who has what.
 
-    On a slow machine a member that has not joined yet looks like an idle one. So it is waited until as many members have
-    partitions as there can be; a group that never gets there is returned as it is in the end.
+    On a slow machine a member that has not joined yet looks like an idle one. So wait until as many members have partitions as
+    there can be; if that never happens, return the last steady state.
     """
     steady_since, last = time.monotonic(), list[Assignment]()
 
@@ -117,7 +117,7 @@ def crash_of_a_member(bench: Bench) -> Measurements:
 
 
 def strategies(bench: Bench) -> Measurements:
-    """Two topics of 3 partitions, two members. By the sizes of shares and by where the topics' partitions lie together."""
+    """Let two members share two topics of 3 partitions, and compare the numbers of partitions that each gets."""
     topics = [bench.topic(partitions=3), bench.topic(partitions=3)]
     place = {name: number for number, name in enumerate(topics)}
     found: dict[str, list[list[tuple[int, int]]]] = {}

@@ -1,4 +1,4 @@
-"""Shared by hunts that wipe disks: the cluster, the load, and the lines of logs that tell about registrations and in-sync sets."""
+"""Shared by hunts that wipe disks: the cluster, the load, and the pattern of log lines about registrations and in-sync sets."""
 
 from __future__ import annotations
 

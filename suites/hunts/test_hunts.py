@@ -27,7 +27,9 @@ def test_nothing_is_found(name: str, request: pytest.FixtureRequest, tmp_path: P
     config: Any = request.config
     runs, choice = sessions.runs_of(config), sessions.chosen(config)
     seed, keep = settings.value(config, "seed"), settings.value(config, "keep")
-    ground = HuntingGround(choice, runs, runs / ".evidence", seed, keep, versions(choice.kafka), say)
+    ground = HuntingGround(
+        choice=choice, runs=runs, evidence=runs / ".evidence", seed=seed, keep=keep, versions=versions(choice.kafka), say=say
+    )  # fmt: skip
     results: list[HuntResult] = []
     hunt_all({name: FOUND[name]}, ground, Budget(), results)
     (result,) = results

@@ -1,8 +1,8 @@
 """The faults and targets that each mode and workload promises to survive, and which of them may overlap.
 
-The cases of the faults (`cases` in each file of `faults/`) are held in their modes on the plain workload. Other workloads have
-the faults that destroy nothing, and those of their own workers. `why_not_applicable` (harness/injector.py) decides on the
-cluster whether a drawn scenario can be run there.
+The plain workload gets the cases of all faults (`cases` in each file of `faults/`), each in its modes. Other workloads get
+the faults that destroy nothing, and those of their own workers. `why_not_applicable` (harness/injector.py) decides
+whether a drawn scenario can be run on a cluster.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ WORKLOADS: dict[str, tuple[Mode, ...]] = {
 }
 PIPELINES = ("transactional_copy", "dead_letters")
 
-# Only slow or delay: any number of them may overlap, and any other fault may come along.
+# These only slow or delay: they may overlap with each other and with most other faults.
 MILD = frozenset({"slow_disk", "slow_link", "starve", "skew_clock"})
 # They end the process of a broker, and with it the way in which some slow it down; a slow link is outside of it.
 ENDS_A_BROKER = frozenset({"kill", "restart", "rolling_restart", "broken_disk", "full_disk"})
@@ -60,13 +60,13 @@ WORKERS = frozenset({"kill_worker", "pause_worker", "stall_worker", "rebalance"}
 ALONE = frozenset(
     {"wipe_disk", "lower_feature", "rolling_upgrade", "truncate_log", "flip_bits", "power_loss"}
 )
-# With acks=0 and without retries these lose records, which is allowed; nothing of the rest is promised either.
+# With acks=0 and without retries these lose records, which the mode allows; it promises nothing about other faults.
 AT_MOST_ONCE = frozenset({"kill", "pause", "restart", "sever", "transfer_leadership", "kill_worker"}) | MILD
 
 
 @dataclass(frozen=True)
 class Blow:
-    """A fault on a target, and how long it is held at least."""
+    """A fault on a target, and the shortest time for which it is held."""
 
     fault: Fault
     on: Target
@@ -135,7 +135,7 @@ def _more(mode: Mode, workload: str) -> Iterator[Blow]:
 
 
 def may_overlap(first: Blow, second: Blow) -> bool:
-    """Return True if a mode promises to survive both at once: at most one of them takes a broker away.
+    """Return True if a mode promises to survive both at once: at most one of them makes a broker unavailable.
 
     Two worker faults on one worker would undo each other, and so would two faults of one kind on one target.
     """

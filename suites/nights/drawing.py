@@ -21,7 +21,7 @@ _seed: ContextVar[str] = ContextVar("seed of the drawing")
 
 
 class SeededProvider(PrimitiveProvider):
-    """Chooses uniformly, by Python's generator with the seed of the drawing. It has what the strategies of nights need."""
+    """Chooses uniformly, by Python's generator with the seed of the drawing. It supports the strategies of nights, no others."""
 
     lifetime: ClassVar[Any] = "test_function"
 

@@ -1,4 +1,4 @@
-"""The list of a night, from its seed alone; and a seed whose list has what earlier nights have not covered."""
+"""Make the list of a night from its seed alone, and choose a seed whose list covers what earlier nights have not."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def canary(number: int) -> Scenario:
 def steered_seed(minutes: float, covered: Collection[Pair], seeds: Sequence[int]) -> int:
     """Return the seed whose night covers the most pairs that are not in `covered`; without earlier nights the first one.
 
-    So the list of a night follows from its seed alone, and can be had again without the nights before it.
+    The list still follows from the seed alone, and can be made again without the nights before it.
     """
     if not covered:
         return seeds[0]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from importlib import import_module
 from typing import Any
 
-import suites.hazards
+from harness import registry
 from harness.clusters.base.options import PLAIN, Options
 from harness.contracts import Verdict
 from harness.scenario import Scenario
+
+PACKAGE = "suites.hazards"
 
 
 class Kind(StrEnum):
@@ -102,9 +103,7 @@ def safe_way(unsafe: Scenario, **changes: Any) -> Scenario:
 
 def found() -> dict[str, Hazard]:
     """Return all hazards by their ids, which are the names of their files."""
-    modules = sorted(m.name for m in pkgutil.iter_modules(suites.hazards.__path__))
-    ids = [name for name in modules if not name.startswith(("_", "test_"))]
-    return {name: import_module(f"suites.hazards.{name}").hazard for name in ids}
+    return {name: import_module(f"{PACKAGE}.{name}").hazard for name in registry.listed(PACKAGE)}
 
 
 def of_prove() -> tuple[Scenario, ...]:

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from benchmarks import _billion, reconcile
-from benchmarks._doubtful import generate_doubtful
-from benchmarks._generate import generate
 from benchmarks._summary import summary
+from benchmarks.generated.doubtful import generate_doubtful
 from benchmarks.generated.history import ANOMALIES, PARTITIONS
+from benchmarks.generated.run_folders import generate
 from benchmarks.reconcile import differences, main
 from harness.ledger.reading import read_attempts, read_deliveries
 from harness.reconcile.seal.seal import seal
@@ -115,11 +115,10 @@ def test_the_summary_has_a_line_for_each_part_and_ratios_within_the_run() -> Non
 
 
 def test_a_ledger_that_does_not_fit_on_the_disk_is_refused_with_the_number_that_fits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(_billion, "SAMPLE", 10_000)
     with pytest.raises(_billion.NoRoom, match=r"at most [0-9]+ attempts do"):
-        _billion.billion(tmp_path / "ledger", 10**13)
+        _billion.billion(tmp_path / "ledger", 10**13, sample=10_000)
     assert list((tmp_path / "ledger").iterdir()) == []
     assert _billion.most_that_fit(_billion.LEFT_FREE + 1101, 1.0) == 1000
     assert _billion.most_that_fit(_billion.LEFT_FREE - 1, 1.0) == 0

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks import _tables
-from benchmarks._generate import generate
+from benchmarks.generated.run_folders import generate
 from harness.ledger.rundir import read_json
 from harness.reconcile.seal.schema import SCHEMAS
 from harness.reconcile.seal.seal import seal

@@ -103,8 +103,9 @@ def claim(name: str, case: object, *clusters: ClusterNeeds, expected: Truth = Tr
 def place(tmp_path: Path) -> Workplace:
     said: list[str] = []
     return Workplace(
-        Choice(), tmp_path, 1, "all", {}, said.append, lambda choice, folder: MemoryCluster(folder)
-    )
+        choice=Choice(), runs=tmp_path, seed=1, keep="all", versions={}, say=said.append,
+        build=lambda choice, folder: MemoryCluster(folder),
+    )  # fmt: skip
 
 
 def test_trouble_leaves_a_claim_unproven_and_the_others_are_checked(place: Workplace) -> None:

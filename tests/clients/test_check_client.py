@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from threading import Thread
 
 import pytest
 
 from harness import registry
+from harness.clients.confluent import Confluent, ConfluentProducer
 from harness.clients.lying import LIES
 from harness.clusters.memory import PARTITIONS, MemoryCluster
-from harness.contracts import TopicSettings
+from harness.contracts import OnOutcome, ProducerSpec, TopicSettings
 from harness.errors import WaitTimeout
+from harness.ledger.message import Message
 from harness.testing.check_client import check_client
 
 
@@ -32,3 +35,26 @@ def test_a_reader_that_lies_fails(cluster: MemoryCluster, lie: str, monkeypatch:
     cluster.create_topic(f"lie-{lie}", TopicSettings(partitions=PARTITIONS))
     with pytest.raises((AssertionError, WaitTimeout)):
         check_client(registry.load("client", "lying")(), cluster, f"lie-{lie}", PARTITIONS, limit_s=5.0)
+
+
+class OtherThread(ConfluentProducer):
+    """Reports each outcome in a thread of its own."""
+
+    def send(self, message: Message, on_outcome: OnOutcome) -> None:
+        def report(*outcome: int) -> None:
+            thread = Thread(target=on_outcome, args=outcome)
+            thread.start()
+            thread.join()
+
+        super().send(message, report)
+
+
+class OtherThreadClient(Confluent):
+    def open_producer(self, settings: ProducerSpec) -> ConfluentProducer:
+        return OtherThread(settings)
+
+
+def test_outcomes_in_another_thread_fail(cluster: MemoryCluster) -> None:
+    cluster.create_topic("other-thread", TopicSettings(partitions=PARTITIONS))
+    with pytest.raises(AssertionError, match="in the thread of the caller"):
+        check_client(OtherThreadClient(), cluster, "other-thread", PARTITIONS)

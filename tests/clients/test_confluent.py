@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError
 
 from harness.clients import confluent
 from harness.clients.librdkafka import translation
@@ -147,36 +147,6 @@ def test_the_final_reader_opens_readers_that_compare_them(tmp_path: Path) -> Non
         reading._open("read_committed", {0: 0})
     assert opened
     assert all(one.check_crcs for one in opened)
-
-
-class _Moved:
-    """A library that asks the old leader the first few times."""
-
-    def __init__(self, times: int, code: int = KafkaError.NOT_LEADER_FOR_PARTITION) -> None:
-        self.left, self.code = times, code
-
-    def get_watermark_offsets(self, place: Any, timeout: float) -> tuple[int, int]:
-        self.left -= 1
-        if self.left >= 0:
-            raise KafkaException(KafkaError(self.code))
-        return 3, 9
-
-
-def _consumer_of(library: Any) -> confluent.ConfluentConsumer:
-    consumer = object.__new__(confluent.ConfluentConsumer)
-    consumer._consumer, consumer._topic = library, "t"
-    return consumer
-
-
-def test_bounds_are_asked_again_after_a_failover() -> None:
-    """A final reader that gave up here left its run without a verdict."""
-    assert _consumer_of(_Moved(2)).bounds(0, 5.0) == (3, 9)
-
-
-@pytest.mark.parametrize("library", [_Moved(1, KafkaError.TOPIC_AUTHORIZATION_FAILED), _Moved(1000)])
-def test_bounds_that_are_not_answered_raise(library: _Moved) -> None:
-    with pytest.raises(KafkaException):
-        _consumer_of(library).bounds(0, 0.3)
 
 
 def test_a_record_that_never_got_a_partition_has_an_unknown_outcome() -> None:

@@ -30,8 +30,8 @@ def hunt(scenario: Scenario, runs: int = 2) -> Hunt:
 def ground(tmp_path: Path) -> HuntingGround:
     said: list[str] = []
     return HuntingGround(
-        Choice(), tmp_path / "runs", tmp_path / "evidence", 5, "evidence", {}, said.append,
-        lambda choice, folder: MemoryCluster(folder),
+        choice=Choice(), runs=tmp_path / "runs", evidence=tmp_path / "evidence", seed=5, keep="evidence", versions={},
+        say=said.append, build=lambda choice, folder: MemoryCluster(folder),
     )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from harness.cluster_options import kinds_of_clusters
 from harness.pytest_plugin import parallel, settings
 from tests.pytest_plugin.users import FAKES, TESTS, outcomes, run_pytest, write
 
@@ -117,7 +118,7 @@ def test_the_option_wins_over_the_ini_value_and_that_over_the_table(tmp_path: Pa
     [
         (
             'cluster = "lokal"',
-            "--cluster lokal: unknown kind; choose one of docker, existing, local, zookeeper",
+            f"--cluster lokal: unknown kind; choose one of {', '.join(kinds_of_clusters())}",
         ),
         ('mixed = "broker-1"', "--mixed broker-1: write NODE=VERSION"),
         ('image = "kafka"', "--image is for --cluster docker, not local"),

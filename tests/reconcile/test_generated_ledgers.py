@@ -7,17 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
-import pytest
 
-from benchmarks._doubtful import generate_doubtful
-from benchmarks._generate import Made, generate
+from benchmarks.generated.doubtful import generate_doubtful
+from benchmarks.generated.run_folders import Made, generate
 from benchmarks.reconcile import differences
-from harness.reconcile import closer_look
 from harness.reconcile.job import reconcile_many
 from harness.reconcile.screen import screen, summaries
 from harness.reconcile.screen.facts import facts as facts_of
 from harness.reconcile.seal.seal import seal
 from harness.reconcile.spark import stored_tables
+from harness.reconcile.spark.sizes import Sizes
 from harness.reconcile.spark.source import Files
 
 if TYPE_CHECKING:
@@ -38,12 +37,11 @@ def test_planted_anomalies_are_found_at_low_and_high_offsets(spark: SparkSession
 
 
 def test_many_in_doubt_are_counted_exactly_when_sessions_are_divided(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path
 ) -> None:
     made = generate_doubtful(tmp_path, 20_000)
-    monkeypatch.setattr(closer_look, "FEW_BLOCKS", -1)
-    monkeypatch.setattr(closer_look, "STRETCH_BITS", 9)  # a transaction is in two or three shares
-    (result,) = reconcile_many([made.run], spark)
+    divided = Sizes(judged_in_driver=-1, stretch_bits=9)  # a transaction is in two or three shares
+    (result,) = reconcile_many([made.run], spark, sizes=divided)
     assert result["crashed"] == {}
     assert differences(made.expected, result["counts"]) == {}
     torn = [one for one in result["findings"] if one["anomaly"] == "torn"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import signal
 import subprocess
@@ -15,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from harness.cluster_options import running
-from harness.commands._progress import Progress
 from harness.runtime import signals
 from tests.fake_arena import FakeCluster
 
@@ -148,21 +146,6 @@ def test_stopping_a_cluster_is_not_interrupted() -> None:  # TRUST R2
     with pytest.raises(KeyboardInterrupt):
         use()
     assert done == ["used", "node 0 stopped", "node 1 stopped", "node 2 stopped"]
-
-
-def test_a_closed_terminal_is_not_an_error(monkeypatch: pytest.MonkeyPatch) -> None:  # TRUST R2
-    class Gone(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-        def write(self, text: str) -> int:
-            raise OSError(5, "Input/output error")
-
-    monkeypatch.setattr(sys, "stderr", Gone())
-    progress = Progress(1)
-    progress.show("s", "undoing kill on broker-2 …")
-    progress.note("undone")
-    progress.close()
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import json
-import sys
 from pathlib import Path
 from unittest.mock import patch
 
 import pytest
 
 from harness.cli import main
-from harness.commands._progress import Progress
 from harness.errors import UsageError
 from harness.ledger.rundir import read_json, write_json
 from harness.runtime.terminal import printable
@@ -85,15 +82,3 @@ def test_an_error_is_one_line_whatever_is_in_it(capsys: Capture) -> None:
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert said[:-1].isprintable()
-
-
-def test_progress_escapes_texts(monkeypatch: pytest.MonkeyPatch) -> None:
-    stderr = io.StringIO()
-    monkeypatch.setattr(sys, "stderr", stderr)
-    progress = Progress(1)
-    progress.begin(1, EVIL)
-    progress.show(EVIL, EVIL)
-    progress.note(EVIL)
-    written = stderr.getvalue()
-    assert written.count("\n") == 2
-    assert safe(written)

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from faults import _workers
 from faults.kill import Kill
 from faults.skew_clock import SkewClock
 from harness.clusters.memory import PARTITIONS, MemoryCluster
@@ -71,7 +70,7 @@ def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClockArena]:
         worker = ClockedWorker(spec, run, events, shown_within_s=SHOWN_WITHIN_S)
         try:
             worker.start()
-            wait_until(lambda: all(_workers.done([worker]).values()), 30.0, "no progress")
+            wait_until(lambda: worker.counters().acked > 0, 30.0, "no progress")
             yield ClockArena(cluster, worker, run)
         finally:
             worker.kill()

@@ -1,1 +1,1 @@
-"""Shared by clients of librdkafka: settings and outcomes by mode, records as rows of the ledger, and calls that may never return."""
+"""Shared by clients of librdkafka: the consumer, settings and outcomes by mode, the fields of records, and calls that may never return."""

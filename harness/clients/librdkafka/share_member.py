@@ -6,8 +6,9 @@ from typing import Any
 
 from confluent_kafka import KafkaException
 
-from harness.clients.librdkafka.records import delivery_rows, each
+from harness.clients.librdkafka.records import GETTERS
 from harness.clients.librdkafka.translation import COMMON, described
+from harness.clients.shared.records import delivery_rows, each
 from harness.contracts import Batch, ConsumerSpec, Outcome
 
 ASK_S = 10.0
@@ -42,7 +43,7 @@ class LibrdkafkaShareMember:
         self._given = [record for record in polled if record.error() is None]
         errors += [described(error) for record in polled if (error := record.error()) is not None]
         values = each(lambda record: record.value(), self._given)
-        return Batch(delivery_rows(self._given, values, self._spec), {}, {}, errors)
+        return Batch(delivery_rows(self._given, values, self._spec, GETTERS), {}, {}, errors)
 
     def accept(self, timeout_s: float) -> tuple[Outcome, str]:
         for record in self._given:

@@ -25,10 +25,10 @@ from harness.reconcile.screen.spaces import Space, Summary, Why, named
 from harness.reconcile.screen.summaries import Count
 from harness.reconcile.seal.schema import EFFECTS, SCHEMAS
 from harness.reconcile.spark.pieces import ALL_TOGETHER, PIECE, Shares, Subject, each_table, pieces
+from harness.reconcile.spark.sizes import USUAL, Sizes
 from harness.reconcile.spark.source import Asked, Batch, Source, Work
 
-MERGED_HERE = 6_000_000  # records whose summaries are merged in the driver: some megabytes
-# Summaries of more records are merged in shares, all rows of one block in one share. Each batch makes a piece for each
+# Summaries of many records are merged in shares, all rows of one block in one share. Each batch makes a piece for each
 # share, so too many shares cost time.
 RECORDS_A_SHARE, FEWEST_SHARES, MOST_SHARES = 1 << 22, 8, 1 << 10
 _NEIGHBOURS = 10  # 2 ** 10 neighbouring blocks are in one share
@@ -102,11 +102,11 @@ class Screened:
         return {name: values[chosen] for name, values in totals.items()}
 
 
-def screen(source: Source, facts: Sequence[Facts], *, records: int) -> Screened:
+def screen(source: Source, facts: Sequence[Facts], *, records: int, sizes: Sizes = USUAL) -> Screened:
     """Screen attempts, log, effects and deliveries of the runs of `facts`, which have about `records` rows."""
     by_run = {fact.run: fact for fact in facts}
     count = min(MOST_SHARES, max(FEWEST_SHARES, records // RECORDS_A_SHARE))
-    shares = ALL_TOGETHER if records <= MERGED_HERE else Shares(count, _NEIGHBOURS)
+    shares = ALL_TOGETHER if records <= sizes.merged_in_driver else Shares(count, _NEIGHBOURS)
     asked = {
         name: Asked(columns, _summarising(kernel, columns, by_run, shares))
         for name, (kernel, columns) in {**READ, EFFECTS: READ_EFFECTS}.items()

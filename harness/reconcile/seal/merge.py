@@ -40,9 +40,9 @@ def taken(rows: Rows, order: npt.NDArray[np.int64]) -> Rows:
 class Reading:
     """One journal of a final reader: where the rows of each partition are in it."""
 
-    def __init__(self, journal: JournalRows, pieces: Iterable[Rows]) -> None:
+    def __init__(self, journal: JournalRows, pieces: Iterable[Rows], batch_rows: int = PIECE) -> None:
         """Read `pieces`, which are all rows of the journal in order."""
-        self.journal = journal
+        self.journal, self._batch_rows = journal, batch_rows
         self.stretches: dict[Place, list[Stretch]] = defaultdict(list)
         self.backwards: set[Place] = set()  # partitions whose rows are not in order of offsets
         highest: dict[Place, int] = {}
@@ -57,14 +57,14 @@ class Reading:
             first += len(rows)
 
     def batches(self, place: Place) -> Iterator[list[Stretch]]:
-        """Yield the stretches of a partition, as many at a time as have PIECE rows."""
+        """Yield the stretches of a partition, as many at a time as have `batch_rows` rows."""
         batch: list[Stretch] = []
         rows = 0
         for stretch in self.stretches.get(place, ()):
             batch.append(stretch)
             rows += stretch[1]
             # Rows out of order, which no sound log has, are taken as a whole, because they have to be sorted first.
-            if rows >= PIECE and place not in self.backwards:
+            if rows >= self._batch_rows and place not in self.backwards:
                 yield batch
                 batch, rows = [], 0
         if batch:

@@ -1,13 +1,12 @@
-"""Files wherever Spark can read them: on this machine, or on any file system that Hadoop knows."""
+"""Files on any file system that Hadoop knows."""
 
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from harness.errors import LedgerError, UsageError
 from harness.reconcile.spark.masters import first_line
@@ -16,71 +15,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class Storage(Protocol):
-    """The operations of a file system that reconciliation needs; places are texts."""
-
-    def read_text(self, place: str) -> str: ...
-
-    def write_text(self, place: str, text: str) -> None:
-        """Write the file, whole or not at all."""
-
-    def exists(self, place: str) -> bool: ...
-
-    def names(self, place: str) -> list[str]:
-        """Return the names in a folder, sorted."""
-
-    def delete(self, place: str) -> None:
-        """Delete a file, or a folder with its content; a missing one is no error."""
-
-    def rename(self, place: str, to: str) -> None:
-        """Rename a file or folder; whatever is at the new place is replaced."""
-
-    def fetch(self, place: str, to: Path) -> None:
-        """Copy a file or a folder to this machine."""
-
-    def put(self, local: Path, place: str) -> None:
-        """Copy a file or a folder from this machine; it appears whole or not at all."""
-
-
-class LocalStorage:
-    """Plain files."""
-
-    def read_text(self, place: str) -> str:
-        return Path(place).read_text(encoding="utf-8")
-
-    def write_text(self, place: str, text: str) -> None:
-        draft = Path(_beside(place))
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(place)
-
-    def exists(self, place: str) -> bool:
-        return Path(place).exists()
-
-    def names(self, place: str) -> list[str]:
-        return sorted(entry.name for entry in Path(place).iterdir())
-
-    def delete(self, place: str) -> None:
-        if Path(place).is_dir():
-            shutil.rmtree(place)
-        else:
-            Path(place).unlink(missing_ok=True)
-
-    def rename(self, place: str, to: str) -> None:
-        self.delete(to)
-        shutil.move(place, to)
-
-    def fetch(self, place: str, to: Path) -> None:
-        self.put(Path(place), str(to))
-
-    def put(self, local: Path, place: str) -> None:
-        draft = _beside(place)
-        self.delete(draft)
-        shutil.copytree(local, draft) if local.is_dir() else shutil.copyfile(local, draft)
-        self.rename(draft, place)
-
-
 class HadoopStorage:
-    """Hadoop's FileSystem, through the JVM of a session, with that session's settings and credentials."""
+    """Hadoop's FileSystem, through the JVM of a session, with that session's settings and credentials; places are texts."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._jvm: Any = spark._jvm
@@ -95,6 +31,7 @@ class HadoopStorage:
                 stream.close()
 
     def write_text(self, place: str, text: str) -> None:
+        """Write the file, whole or not at all."""
         draft = _beside(place)
         with self._at(draft) as (files, path):
             stream = files.create(path, True)
@@ -109,14 +46,17 @@ class HadoopStorage:
             return bool(files.exists(path))
 
     def names(self, place: str) -> list[str]:
+        """Return the names in a folder, sorted."""
         with self._at(place) as (files, path):
             return sorted(str(entry.getPath().getName()) for entry in files.listStatus(path))
 
     def delete(self, place: str) -> None:
+        """Delete a file, or a folder with its content; a missing one is no error."""
         with self._at(place) as (files, path):
             files.delete(path, True)
 
     def rename(self, place: str, to: str) -> None:
+        """Rename a file or folder; replace whatever is at the new place."""
         # Most file systems refuse to rename onto an existing file, object stores among them.
         self.delete(to)
         with self._at(place) as (files, path):
@@ -124,12 +64,14 @@ class HadoopStorage:
                 raise LedgerError(f"{to}: cannot be written; is the folder writable?")
 
     def fetch(self, place: str, to: Path) -> None:
+        """Copy a file or a folder to this machine."""
         with self._at(place) as (files, path):
             files.copyToLocalFile(
                 False, path, self._jvm.org.apache.hadoop.fs.Path(to.absolute().as_uri()), True
             )
 
     def put(self, local: Path, place: str) -> None:
+        """Copy a file or a folder from this machine; it appears whole or not at all."""
         draft = _beside(place)
         self.delete(draft)
         with self._at(draft) as (files, path):

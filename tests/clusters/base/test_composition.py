@@ -36,7 +36,8 @@ from harness.provision import faketime
 from tests.clusters.drafted import drafted, make_able
 
 ALWAYS = {Killable, Stoppable, Pausable, Severable, Shapeable, Starvable}
-LOCAL = ALWAYS | {PeerSeverable, Upgradable}
+PROCESSES = ALWAYS | {PeerSeverable}
+KAFKA_PROCESSES = PROCESSES | {Upgradable}
 
 
 @pytest.fixture(autouse=True)
@@ -78,9 +79,9 @@ def test_a_local_node_has_the_powers_of_its_options(
     tmp_path: Path, kind: str, options: Options, added: set[type]
 ) -> None:
     nodes = drafted(tmp_path, kind, options).nodes()
-    assert powers(nodes[0]) == LOCAL | {RequestHolding} | added
+    assert powers(nodes[0]) == KAFKA_PROCESSES | {RequestHolding} | added
     of_brokers = {DiskBreakable, ReadSlowable, PowerLosable, FolderBreakable}
-    other = ALWAYS | {PeerSeverable} if kind == "zookeeper" else LOCAL
+    other = PROCESSES if kind == "zookeeper" else KAFKA_PROCESSES
     assert powers(nodes[-1]) == other | added - of_brokers, "a ZooKeeper server or a controller"
 
 

@@ -1,39 +1,21 @@
-"""ZooKeeper as data: addresses and links, settings, targets, requests and answers; and the gate."""
+"""ZooKeeper as data: addresses, links, settings, and the options that choose it."""
 
 from __future__ import annotations
 
-import json
-import socket
-import subprocess
-import sys
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import closing
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from faults._ensemble import leader, voters
-from faults._shapes import Wiring
-from faults.sever import Sever
 from harness.cluster_options import Choice
 from harness.clusters.base.broker_properties import server_properties, zookeeper_properties
 from harness.clusters.containers.mesh import ContainerMesh
 from harness.clusters.links.mesh import Mesh, Port, members, members_with_zookeeper
-from harness.contracts import Direction, EnsembleView, Link
+from harness.contracts import Link
 from harness.errors import UsageError
-from harness.kafka.protocol import raw_client, zookeeper
-from harness.targets import Target, other_zookeepers, zookeeper_leader, zookeeper_majority
-from harness.waiting import wait_until
-from tests.fake_arena import FakeArena, FakeCluster, FakeNode, make_arena
 
 MESH = Mesh(99, members_with_zookeeper(3, 3))
 BROKER, SERVER = MESH.members[0], MESH.members[3]
-
-
-# --- the mesh and the settings --------------------------------------------------------------------
 
 
 def test_every_link_has_its_own_addresses() -> None:
@@ -142,181 +124,3 @@ def test_a_server_in_a_container_has_an_address_outside_and_a_name_inside() -> N
     assert properties["clientPortAddress"] == "10.200.3.211"
     lines = [line.split() for line in mesh.hosts(SERVER, SERVER.name).splitlines()]
     assert ["10.200.3.212", "zookeeper-2"] in lines
-
-
-# --- targets and faults ---------------------------------------------------------------------------
-
-
-@dataclass
-class EnsembleCluster(FakeCluster):
-    modes: dict[str, str] = field(default_factory=dict)
-
-    def view(self) -> EnsembleCluster:
-        return self
-
-    def nodes(self) -> list[Any]:
-        return [*self.brokers, *map(FakeNode, self.modes)]
-
-    def zookeepers(self) -> Mapping[str, str]:
-        return self.modes
-
-
-def _arena(*modes: str) -> FakeArena:
-    plain = make_arena().cluster
-    names = {f"zookeeper-{n}": mode for n, mode in enumerate(modes, 1)}
-    return FakeArena(EnsembleCluster(plain.brokers, plain.replicas, modes=names))
-
-
-def test_targets_pick_by_the_mode_that_servers_report() -> None:
-    arena = _arena("follower", "leader", "follower")
-    picked = {
-        str(t): [n.name for n in t.pick(arena)]
-        for t in (zookeeper_leader(), other_zookeepers(), zookeeper_majority())
-    }
-    assert picked == {
-        "zookeeper_leader": ["zookeeper-2"],
-        "zookeepers": ["zookeeper-1", "zookeeper-3"],
-        "zookeeper_majority": ["zookeeper-2", "zookeeper-1"],
-    }
-    assert zookeeper_leader().pick(_arena("", "", "")) == []
-
-
-def test_targets_can_be_made_again_and_raise_without_zookeeper() -> None:
-    for target in (zookeeper_leader(), other_zookeepers(), zookeeper_majority()):
-        assert Target.of(json.loads(json.dumps(target.describe()))) == target
-        with pytest.raises(UsageError, match="no ZooKeeper"):
-            target.pick(make_arena())
-
-
-def test_voters_are_zookeeper_servers_or_else_controllers() -> None:
-    arena = _arena("follower", "leader", "follower")
-    assert isinstance(arena.cluster.view(), EnsembleView)
-    assert list(voters(arena.cluster)) == ["zookeeper-1", "zookeeper-2", "zookeeper-3"]
-    assert leader(arena.cluster) == "zookeeper-2"
-    plain = make_arena().cluster
-    assert list(voters(plain)) == ["broker-1", "broker-2", "broker-3"]
-    assert leader(plain) is None
-
-
-WIRING = Wiring.of([m.name for m in MESH.members], [route.link for route in MESH.routes()])
-
-
-def test_links_with_zookeeper_count_as_links_with_controllers() -> None:
-    cut = [c.link for c in Sever("controllers").cuts(WIRING, ["broker-1"])]
-    assert cut == [Link("broker-1", f"zookeeper-{n}", zookeeper=True) for n in (1, 2, 3)]
-    copied = {c.link.source for c in Sever("replication").cuts(WIRING, ["zookeeper-1"])}
-    assert copied == {"zookeeper-2", "zookeeper-3"}
-    assert all(not link.zookeeper for link in WIRING.chosen(["broker-1"], "replication"))
-
-
-def test_nodes_that_are_cut_off_lose_leadership_while_the_others_have_a_quorum() -> None:
-    assert Sever().losers(WIRING, ["zookeeper-1"]) == {"zookeeper-1"}
-    assert Sever().losers(WIRING, ["broker-1"]) == {"broker-1"}
-    assert Sever().losers(WIRING, ["zookeeper-1", "zookeeper-2"]) == set()
-    assert Sever(direction=Direction.REQUESTS).losers(WIRING, ["broker-1"]) == {"broker-1"}
-    assert Sever(direction=Direction.ANSWERS).losers(WIRING, ["broker-1"]) == set(), "sessions are renewed"
-
-
-# --- on the wire ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "mode", "epoch"),
-    [
-        ("Zookeeper version: 3.8.4\nZxid: 0x300000007\nMode: follower\nNode count: 5\n", "follower", 3),
-        ("Zxid: 0x100000000\nMode: leader\n", "leader", 1),
-        ("This ZooKeeper instance is not currently serving requests\n", "", -1),
-    ],
-)
-def test_mode_and_epoch_are_parsed(text: str, mode: str, epoch: int) -> None:
-    assert zookeeper.parse_standing(text) == zookeeper.ServerStanding(mode, epoch)
-
-
-def test_strangers_never_share_an_id() -> None:
-    assert len({zookeeper.vote_hello() for _ in range(50)}) == 50
-
-
-@pytest.fixture
-def server() -> Iterator[socket.socket]:
-    with closing(socket.create_server(("127.0.0.1", 0))) as listening:
-        yield listening
-
-
-def _answer(server: socket.socket, answer: bytes) -> None:
-    def serve() -> None:
-        connection, _ = server.accept()
-        with connection:
-            connection.recv(4)
-            connection.sendall(answer)
-
-    threading.Thread(target=serve, daemon=True).start()
-
-
-def test_a_four_letter_word_is_answered(server: socket.socket) -> None:
-    _answer(server, b"imok")
-    assert zookeeper.four_letters(server.getsockname(), "ruok", 5.0) == "imok"
-
-
-def test_silence_a_closed_connection_and_a_refused_one_raise_different_errors(server: socket.socket) -> None:
-    with pytest.raises(raw_client.UnansweredError, match=r"did not answer within 0\.2 s"):
-        zookeeper.are_you_ok(server.getsockname(), 0.2)
-    server.accept()[0].close()
-    _answer(server, b"")
-    with pytest.raises(zookeeper.MuteError):
-        zookeeper.are_you_ok(server.getsockname(), 5.0)
-    place = server.getsockname()
-    server.close()
-    with pytest.raises(raw_client.ClosedError) as raised:
-        zookeeper.are_you_ok(place, 5.0)
-    assert not isinstance(raised.value, zookeeper.MuteError)
-
-
-# --- the gate -------------------------------------------------------------------------------------
-
-
-def _free_port() -> int:
-    with closing(socket.create_server(("127.0.0.1", 0))) as probe:
-        return int(probe.getsockname()[1])
-
-
-def test_a_follower_that_connects_before_the_leader_listens_waits_and_gets_through() -> None:
-    front, back = _free_port(), _free_port()
-    command = [
-        sys.executable,
-        "-m",
-        "harness.clusters.links.follower_gate",
-        f"127.0.0.1:{front}",
-        f"127.0.0.1:{back}",
-    ]
-    with subprocess.Popen(command, cwd=Path(__file__).parents[3]) as gate:
-        try:
-            wait_until(lambda: _connects(front), 20.0, "the gate does not listen")
-            with closing(socket.create_connection(("127.0.0.1", front), timeout=10.0)) as early:
-                early.sendall(b"may I follow?")
-                with closing(socket.create_server(("127.0.0.1", back))) as leading:
-                    leading.settimeout(10.0)
-                    taken = _said(leading, b"may I follow?")
-                    with taken:
-                        taken.sendall(b"yes")
-                        assert early.recv(100) == b"yes"
-                    assert early.recv(100) == b"", "when the leader closes, so does the gate"
-        finally:
-            gate.kill()
-
-
-def _said(leading: socket.socket, words: bytes) -> socket.socket:
-    """Return the connection on which these words arrive; the connection that checked the gate sends nothing."""
-    while True:
-        connection, _ = leading.accept()
-        connection.settimeout(10.0)
-        if connection.recv(100) == words:
-            return connection
-        connection.close()
-
-
-def _connects(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port), timeout=1.0).close()
-    except OSError:
-        return False
-    return True

@@ -6,13 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
-import pytest
 from pyspark.sql import SparkSession
 
 from harness.ledger.rundir import RunDir
-from harness.reconcile import closer_look
 from harness.reconcile.job import reconcile_many
-from harness.reconcile.screen import screen
+from harness.reconcile.spark.sizes import ALL_IN_TASKS
 from tests.reconcile.cases import CASES
 
 
@@ -21,9 +19,7 @@ def rows(run: RunDir) -> list[str]:
     return sorted(repr(sorted(row.items(), key=str)) for row in pq.read_table(run.findings).to_pylist())
 
 
-def test_shares_find_what_the_driver_finds(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_shares_find_what_the_driver_finds(spark: SparkSession, tmp_path: Path) -> None:
     """Every literal ledger, all in one job: sessions, partitions and keys of many runs meet in each share."""
     runs = []
     for number, (name, make) in enumerate(CASES.items()):
@@ -32,10 +28,8 @@ def test_shares_find_what_the_driver_finds(
     in_driver = reconcile_many(runs, spark)
     found = [rows(run) for run in runs]
     assert sum(map(len, found)) > 200
-    monkeypatch.setattr(screen, "MERGED_HERE", -1)
-    monkeypatch.setattr(closer_look, "FEW_BLOCKS", -1)
-    monkeypatch.setattr(closer_look, "STRETCH_BITS", 1)  # two neighbours: sessions and partitions are divided
-    in_tasks = reconcile_many(runs, spark)
+    pairs = replace(ALL_IN_TASKS, stretch_bits=1)  # two neighbours: sessions and partitions are divided
+    in_tasks = reconcile_many(runs, spark, sizes=pairs)
     for run, one, other, before in zip(runs, in_driver, in_tasks, found, strict=True):
         assert rows(run) == before, run.path
         assert other["counts"] == one["counts"], run.path

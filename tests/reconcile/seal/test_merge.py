@@ -12,7 +12,7 @@ import pytest
 from harness.errors import LedgerError
 from harness.ledger.reading import JournalRows
 from harness.ledger.rows import DELIVERY
-from harness.reconcile.seal import merge, rows
+from harness.reconcile.seal import rows
 from harness.reconcile.seal.merge import Reading, side_by_side
 
 Rows = npt.NDArray[np.void]
@@ -39,14 +39,11 @@ def some(dice: random.Random, count: int, places: int) -> Rows:
 def journal(folder: Path, name: str, content: Rows) -> Reading:
     (folder / name).write_bytes(content.tobytes())
     found = JournalRows(folder / name)
-    return Reading(found, (piece for _, piece in found.pieces(16)))
+    return Reading(found, (piece for _, piece in found.pieces(16)), batch_rows=8)
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_every_row_comes_once_and_in_order(
-    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(merge, "PIECE", 8)
+def test_every_row_comes_once_and_in_order(seed: int, tmp_path: Path) -> None:
     dice = random.Random(seed)
     contents = {
         isolation: [some(dice, dice.randrange(1, 120), 3) for _ in range(dice.choice((1, 1, 2)))]

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks._generate import SMALLEST, generate
+from benchmarks.generated.run_folders import SMALLEST, generate
 from harness.errors import LedgerError
 from harness.reconcile.seal import sealed_files
 from harness.reconcile.seal.schema import EFFECTS, LARGE, SCHEMAS, spark_schema

@@ -1,10 +1,9 @@
-"""Files on this machine and through Hadoop: the same promises."""
+"""Files through Hadoop: what is replaced, what is left, and errors in one line."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,15 +14,18 @@ from harness.assessment import assess_many
 from harness.errors import LedgerError, UsageError
 from harness.ledger.literal_run import LiteralRun
 from harness.reconcile.run_locations import is_url, opened
-from harness.reconcile.spark.hadoop_files import HadoopStorage, LocalStorage, Storage
+from harness.reconcile.spark.hadoop_files import HadoopStorage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PlaceOf = Callable[[Path], str]
 
+def test_writing_and_moving_replace_and_leave_no_draft(spark: SparkSession, tmp_path: Path) -> None:
+    storage, root = HadoopStorage(spark), tmp_path
 
-def keeps_its_promises(storage: Storage, root: Path, place_of: PlaceOf) -> None:
+    def place_of(path: Path) -> str:
+        return f"file://{path}"
+
     place = place_of(root / "a b.json")
     assert not storage.exists(place)
     storage.write_text(place, "first")
@@ -44,14 +46,6 @@ def keeps_its_promises(storage: Storage, root: Path, place_of: PlaceOf) -> None:
     storage.delete(place_of(root / "moved"))
     storage.delete(place_of(root / "moved"))
     assert sorted(path.name for path in root.iterdir()) == ["a b.json", "back", "from"], "drafts were left"
-
-
-def test_plain_files_keep_the_promises(tmp_path: Path) -> None:
-    keeps_its_promises(LocalStorage(), tmp_path, str)
-
-
-def test_hadoop_files_keep_the_promises(spark: SparkSession, tmp_path: Path) -> None:
-    keeps_its_promises(HadoopStorage(spark), tmp_path, lambda path: f"file://{path}")
 
 
 def test_errors_of_hadoop_are_one_line(spark: SparkSession, tmp_path: Path) -> None:

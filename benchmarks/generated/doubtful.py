@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks._generate import Generation, Made, new_run
 from benchmarks.generated.history import PARTITIONS, SESSIONS, Rows
+from benchmarks.generated.run_folders import Generation, Made, new_run
 
 LOST_PART = 0.5  # of all messages
 REORDERED_PART = 0.1  # of the others; each takes a partner along

@@ -8,7 +8,8 @@ import pytest
 from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME
 from confluent_kafka import Message as Record
 
-from harness.clients.librdkafka.records import FULL_BATCH, delivery_rows
+from harness.clients.librdkafka.records import GETTERS
+from harness.clients.shared.records import FULL_BATCH, delivery_rows
 from harness.contracts import ConsumerSpec, Mode
 from harness.ledger.message import BAD_HEADER, BAD_KEY, BAD_PAYLOAD, BAD_TIMESTAMP, HEADER_NAME, Builder
 
@@ -31,7 +32,7 @@ def flags(count: int, damage: dict[int, dict[str, Any]], compare_every: int = 16
     spec = ConsumerSpec(
         "", "t", run=RUN, mode=Mode.AT_LEAST_ONCE, isolation="read_committed", compare_every=compare_every
     )
-    rows = delivery_rows(records, [record.value() for record in records], spec)
+    rows = delivery_rows(records, [record.value() for record in records], spec, GETTERS)
     assert rows["offset"].tolist() == rows["seq"].tolist() or damage
     return {number: flag for number, flag in enumerate(rows["flags"].tolist()) if flag}
 

@@ -43,7 +43,7 @@ from harness.targets import leader_of
 from harness.testing.check_cluster import check_started
 from harness.testing.powers.links import check_severable
 from harness.waiting import wait_until
-from suites.harness_checks.test_existing import files_with, onceproof
+from suites.harness_checks.clusters.test_existing import files_with, onceproof
 from suites.scenarios.matrix import crossed
 
 

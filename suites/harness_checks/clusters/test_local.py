@@ -102,7 +102,7 @@ def test_a_killed_harness_leaves_no_process_and_the_next_start_clears_its_data(t
         [sys.executable, "-c", HARNESS, str(folder)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        cwd=Path(__file__).parents[2],
+        cwd=Path(__file__).parents[3],
     ) as harness:
         assert harness.stdout is not None
         started = [child_process.identify(pid) for pid in json.loads(harness.stdout.readline())]

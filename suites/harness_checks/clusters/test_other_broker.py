@@ -15,8 +15,8 @@ from faults.reassign import Reassign
 from harness.clusters.existing import ExistingCluster
 from harness.contracts import Mode, TopicSettings
 from harness.injector import why_not_applicable
-from harness.kafka import topics
 from harness.kafka.admin import Administrator
+from harness.kafka.group_watch import GroupWatch
 from harness.kafka.protocol import raw_client
 from harness.scenario import Scenario
 from harness.schedule import once
@@ -98,7 +98,7 @@ def test_an_old_broker_at_an_ipv6_address_can_be_used(tmp_path: Path) -> None:
             assert admin.committed("onceproof-no-such-group") == {}, (
                 "GROUP_ID_NOT_FOUND means no committed offsets"
             )
-            watch = topics.GroupWatch(cluster, "onceproof-orders", 3, "onceproof-none", "read_committed")
+            watch = GroupWatch(cluster, "onceproof-orders", 3, "onceproof-none", "read_committed")
             try:
                 assert watch.lag() == {}
             finally:

@@ -34,8 +34,8 @@ from suites.scenarios.docker_cases import short_of_memory, throttled
 from suites.scenarios.matrix import MODES, crossed
 from suites.support.sessions import started_campaign
 
-ROOT = Path(__file__).resolve().parents[2]
-AGAIN = "pytest suites/harness_checks/test_cluster_docker.py -k {name} --seed {seed}"
+ROOT = Path(__file__).resolve().parents[3]
+AGAIN = "pytest suites/harness_checks/clusters/test_docker.py -k {name} --seed {seed}"
 LITTLE = [
     pytest.param(throttled(Mode.AT_LEAST_ONCE, "fsync"), marks=pytest.mark.docker),
     pytest.param(throttled(Mode.EXACTLY_ONCE, "fsync"), marks=pytest.mark.conformance),
