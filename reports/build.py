@@ -28,8 +28,8 @@ from reports.model import Report, RunReport, read_runs
 from reports.sections import runs
 
 _HERE = Path(__file__).parent
-_STYLES = ("uplot/uPlot.min.css", "report.css")
-_SCRIPTS = ("uplot/uPlot.iife.min.js", "report.js")
+_STYLES = ("uplot/uPlot.min.css", "report.css", "report-pictures.css")
+_SCRIPTS = ("uplot/uPlot.iife.min.js", "report-pictures.js", "report.js")
 _FILTERS = ("number", "seconds", "milliseconds", "mode", "fault", "words", "plain", "moment", "measures")
 
 

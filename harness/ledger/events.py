@@ -93,6 +93,10 @@ KINDS: Mapping[str, Check] = {
     "error": shape({}, {"where": _TEXT, "text": _TEXT}),
     "stalled": shape({}, {"text": _TEXT}),
     "coordinator": shape({}),
+    "leader": shape(
+        {"topic": TOPIC, "partition": PARTITION, "leader": optional(LABEL), "in_sync": _LABELS},
+        {"epoch": integer(), "replicas": _LABELS},
+    ),
     "library": shape({}, {"versions": mapping(anything)}),
 }  # fmt: skip
 _EVERY = shape({"t": TIME, "event": LABEL}, {"writer": LABEL})

@@ -34,14 +34,23 @@ def attempt_pieces(path: Path, rows_each: int = ROWS_EACH) -> Iterator[tuple[int
             if count < len(rows) and end is None:
                 end = first + count
             rows = rows[:count]
-            silent = rows["outcome_mark"] != OUTCOME_MARK
-            rows["outcome"][silent] = Outcome.UNKNOWN
-            rows["offset"][silent] = -1
-            rows["told_partition"][silent] = -1
-            rows["t_outcome"][silent] = -1
             if count:
-                yield first, rows
+                yield first, _with_outcomes(rows)
             first += count
+
+
+def _with_outcomes(rows: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
+    """Mark the attempts without an outcome as unknown, in place."""
+    silent = rows["outcome_mark"] != OUTCOME_MARK
+    rows["outcome"][silent] = Outcome.UNKNOWN
+    for name in ("offset", "told_partition", "t_outcome"):
+        rows[name][silent] = -1
+    return rows
+
+
+def attempts_at(path: Path, seqs: npt.NDArray[np.int64]) -> npt.NDArray[np.void]:
+    """Return the attempts with these sequence numbers, which were attempted, without reading the others."""
+    return _with_outcomes(np.memmap(path, dtype=ATTEMPT, mode="r")[seqs])
 
 
 def read_attempts(path: Path) -> npt.NDArray[np.void]:

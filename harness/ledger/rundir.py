@@ -88,6 +88,11 @@ class RunDir:
     def verdict(self) -> Path:
         return self.path / "verdict.json"
 
+    @property
+    def pictures(self) -> Path:
+        """What its pictures in the report show; no verdict depends on it."""
+        return self.path / "pictures.json"
+
     def read_manifest(self) -> dict[str, Any]:
         """Return the manifest, with all values that are used checked."""
         from harness.ledger.manifest import read_manifest  # it needs this module
@@ -112,7 +117,7 @@ class RunDir:
         for folder in (self.tables, self.findings):
             if os.path.lexists(folder):
                 need_folder(folder, "remove it, reconciling makes it again")
-        for file in (self.reconciled, self.verdict):
+        for file in (self.reconciled, self.verdict, self.pictures):
             if os.path.lexists(file):
                 need_file(file, "remove it, reconciling makes it again")
 
@@ -150,14 +155,14 @@ def _need(path: Path, is_kind: Callable[[int], bool], kind: str, hint: str) -> N
         raise LedgerError(f"{path}: not a {kind} ({hint})")
 
 
-def write_json(path: Path, value: Mapping[str, Any]) -> None:
+def write_json(path: Path, value: Mapping[str, Any], indent: int | None = 1) -> None:
     """Write the file whole or not at all: a reader never sees half a file."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     draft.unlink(missing_ok=True)
     try:
         # "x": never write to something that is already there, a link for example.
         with draft.open("x", encoding="utf-8") as file:
-            file.write(dump_json(value, indent=1) + "\n")
+            file.write(dump_json(value, indent=indent) + "\n")
         draft.replace(path)
     except OSError:
         draft.unlink(missing_ok=True)

@@ -17,6 +17,7 @@ from harness.contracts import Finder
 from harness.ledger.rundir import RunDir, write_json
 from harness.reconcile.closer_look import Looked, look
 from harness.reconcile.find.findings import LEDGER, PIPELINE
+from harness.reconcile.pictures.pictures import write_pictures
 from harness.reconcile.results import result_of, write_findings
 from harness.reconcile.run_locations import (
     DistantRun,
@@ -82,6 +83,8 @@ def reconcile_many(
         result["seconds"] = round(time.monotonic() - began, 3)
         write_json(run.reconciled, result)
         publish(run, run.reconciled)
+        write_pictures(run, one, small, result)
+        publish(run, run.pictures)
         results.append(result)
     return results
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 from harness.contracts import Lane, Mode, TopicToRead
 from harness.errors import OnceproofError, RunRefusedError, WaitTimeout
 from harness.injector import Injector
-from harness.kafka import lost_record_search
-from harness.kafka.coordinator_watch import CoordinatorWatch
+from harness.kafka import coordinator_watch, leader_watch, lost_record_search
 from harness.kafka.group_watch import GroupWatch
 from harness.kafka.hanging_transactions import report_hanging_transactions
+from harness.kafka.repeatedly import repeatedly
 from harness.kafka.share_groups import ShareGroupWatch
 from harness.kafka.topics import partitions_now, refuse_compaction
 from harness.ledger import journal
@@ -57,12 +57,13 @@ class RunSteps:
             stack.callback(self._collect_logs)  # 12, also of a run that fails: the logs may show why
             self._create_topics()  # 2
             watch = self._watch_coordinators(stack)
-            self._start_workers()  # 3
-            first_error = self._break_and_heal()  # 4, 5, 6
-            self._stop_producers()  # 7
-            self._drain(watch)  # 8
-            self._read_log(stack)  # 9
-            self._stop_consumers()  # 10
+            with self._leaders_watched():
+                self._start_workers()  # 3
+                first_error = self._break_and_heal()  # 4, 5, 6
+                self._stop_producers()  # 7
+                self._drain(watch)  # 8
+                self._read_log(stack)  # 9
+                self._stop_consumers()  # 10
             self._delete_topics()  # 11
             if first_error is None:
                 self.arena.workers.check()
@@ -109,8 +110,16 @@ class RunSteps:
         stack.callback(watch.close)
         if self.real:
             ids = dict.fromkeys(w.transactional_id for w in arena.workers.all if w.transactional_id)
-            stack.enter_context(CoordinatorWatch(arena.cluster, arena.group, list(ids), self.events))
+            look = coordinator_watch.CoordinatorWatch(arena.cluster, arena.group, list(ids), self.events).look
+            stack.enter_context(repeatedly(look, coordinator_watch.LOOK_EVERY_S, "coordinators"))
         return watch
+
+    def _leaders_watched(self) -> AbstractContextManager[None]:
+        """Record leaders and in-sync sets during the `with`."""
+        if not self.real:
+            return nullcontext()
+        watch = leader_watch.LeaderWatch(self.arena.cluster, self.arena.topics, self.events)
+        return repeatedly(watch.look, leader_watch.LOOK_EVERY_S, "leaders")
 
     def _start_workers(self) -> None:
         """3: start the workers."""

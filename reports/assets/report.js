@@ -88,7 +88,12 @@
       plugins: [windowsPlugin(run.windows)],
     };
     let columns;
-    if (box.dataset.kind === "rates") {
+    const picture = window.onceproofPictures[box.dataset.kind];
+    if (picture) {
+      const span = { first: run.t0, end: run.t0 + run.acked.length * run.dt };
+      columns = picture(box, span, options, { axis, line, colour, thousands, latency });
+      if (!columns) { box.textContent = "Not known for this run."; drawn.set(box, null); return; }
+    } else if (box.dataset.kind === "rates") {
       columns = [run.t, run.attempted, run.acked, run.delivered];
       options.scales.y = { range: (u, low, high) => [0, Math.max(1, high * 1.06)] };
       options.axes.push(Object.assign({ size: 54, values: (u, ticks) => ticks.map((t) => thousands.format(t)) }, axis));
@@ -130,7 +135,7 @@
     for (const e of entries) {
       const chart = drawn.get(e.target);
       const width = Math.floor(e.contentRect.width);
-      if (chart && width > 0 && Math.abs(chart.width - width) > 1) chart.setSize({ width, height: HEIGHT });
+      if (chart && width > 0 && Math.abs(chart.width - width) > 1) chart.setSize({ width, height: chart.height });
     }
   });
   const watch = (run) => all(".chart", run).forEach((box) => {

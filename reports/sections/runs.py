@@ -10,7 +10,7 @@ from typing import Any
 from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
-from reports import words
+from reports import pictures, words
 from reports.files import texts
 from reports.model import Report, RunReport, Standing, Window
 from reports.sections import findings
@@ -44,8 +44,11 @@ def section(report: Report) -> dict[str, Any]:
                 "notes": texts(run.coverage, "notes"),
                 "settings": _settings(run),
                 "chart": _embedded(run),
+                "pictures": drawn,
             }
-            for place, run in enumerate(report.runs, 1)
+            for place, (run, drawn) in enumerate(
+                zip(report.runs, pictures.of_runs(report.runs), strict=True), 1
+            )
         ],
         "standings": [(s.value, sum(r.standing is s for r in report.runs)) for s in Standing],
     }

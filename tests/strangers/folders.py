@@ -11,6 +11,7 @@ from harness.contracts import Mode
 from harness.ledger.literal_run import LiteralRun
 from harness.ledger.rundir import RunDir, write_json
 from harness.verdict import Settings, judge
+from tests.reports.sample_pictures import give_pictures
 
 ANOMALIES = ("lost", "duplicated", "reordered", "phantom", "undelivered", "redelivered")
 
@@ -33,6 +34,15 @@ def history(root: Path, name: str = "clean", *, mode: Mode = Mode.AT_LEAST_ONCE)
     if txn:
         run.end(1, 2)
         run.end(2, 2)
+    run.event(
+        "leader",
+        topic=0,
+        partition=0,
+        leader="broker-1",
+        epoch=1,
+        in_sync=["broker-1"],
+        replicas=["broker-1"],
+    )
     run.assign("consumer-1.0", 0, 2)
     run.assign("consumer-2.0", 1)
     for record in (*before, *after):
@@ -99,6 +109,7 @@ def judged(run: RunDir, lost: int = 0) -> RunDir:
         "seconds": 1.0,
     }  # fmt: skip
     write_json(run.reconciled, reconciled)
+    give_pictures(run, dots=20)
     manifest = run.read_manifest()
     write_json(
         run.verdict,

@@ -32,7 +32,7 @@ HOSTILE: tuple[Any, ...] = (
 )  # fmt: skip
 # From version 2 on writers count their rows and lines, and a ledger from which any are missing is refused.
 COUNTED = journal.VERSION >= 2
-JSON_FILES = ("manifest.json", "reconciled.json", "verdict.json")
+JSON_FILES = ("manifest.json", "reconciled.json", "verdict.json", "pictures.json")
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from harness.errors import LedgerError
 from harness.ledger.message import run_number
 from harness.ledger.packing import readable
 from harness.ledger.rundir import RunDir, write_json
-from harness.reconcile.seal import event_rows, wholeness
+from harness.reconcile.seal import event_rows, sample, wholeness
 from harness.reconcile.seal import rows as make
 from harness.reconcile.seal.journals import CheckedJournals
 from harness.reconcile.seal.merge import Reading, side_by_side
@@ -186,6 +186,7 @@ class _Sealing:
     # --- journals ---
 
     def _seal_attempts(self) -> None:
+        sampled: list[sample.SessionRows] = []
         for path, number, pieces in self._journals.attempts():
             session = self._journals.sessions[number]
             acks = str(session.get("acks"))
@@ -194,6 +195,8 @@ class _Sealing:
             self._whole.need_attempts(path, count)
             producer, incarnation = str(session["producer"]), int(session["incarnation"])
             self._sealed.sessions.append(SealedSession(number, producer, incarnation, count))
+            sampled.append(sample.SessionRows(path, number, acks, count))
+        sample.write(self._files.folder, sampled)
 
     def _seal_deliveries(self) -> None:
         declared = self._each("observer", lambda e: {"name": e["writer"], "isolation": isolation_of(e)})

@@ -40,12 +40,12 @@ class SealedFiles:
 
     def __init__(self, folder: Path, run: int) -> None:
         self.rows: Counter[str] = Counter()  # of each table
-        self._folder, self._run = folder, run
+        self.folder, self._run = folder, run
         self._thread = ThreadPoolExecutor(1, "sealed-files")
 
     def __enter__(self) -> Self:
         for name in SCHEMAS:
-            (self._folder / name).mkdir(parents=True)
+            (self.folder / name).mkdir(parents=True)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -54,7 +54,7 @@ class SealedFiles:
     def write(self, table: str, part: str, pieces: Iterable[Columns]) -> int:
         """Write one file of a table, some pieces at a time: memory depends on their size. Return the number of rows."""
         schema, before = SCHEMAS[table], self.rows[table]
-        path = self._folder / table / f"{part}.parquet"
+        path = self.folder / table / f"{part}.parquet"
         written: Future[Any] | None = None  # the last group, or None
         with pq.ParquetWriter(path, schema, **encodings(schema)) as file:
             try:
@@ -72,7 +72,7 @@ class SealedFiles:
     def write_empty(self) -> None:
         """Write a file without rows for each table that has no file, so that its columns are known."""
         for name, schema in SCHEMAS.items():
-            if not any((self._folder / name).iterdir()):
+            if not any((self.folder / name).iterdir()):
                 self.write(name, "none", [{column: [] for column in schema.names}])
 
     def _tables(self, schema: pa.Schema, pieces: Iterable[Columns]) -> Iterator[pa.Table]:
