@@ -23,13 +23,16 @@ from harness.ledger.rundir import RunDir
 from harness.runtime.disk_space import is_no_room, needed_in
 from reports import sections, summary, words
 from reports.course import Course
+from reports.exercised import faults_of, filters
+from reports.folded import Folded
 from reports.headline import MARKS, TONES, headline
 from reports.model import Report, RunReport, read_runs
+from reports.names import ShortNames
 from reports.sections import runs
 
 _HERE = Path(__file__).parent
 _STYLES = ("uplot/uPlot.min.css", "report.css")
-_SCRIPTS = ("uplot/uPlot.iife.min.js", "report.js")
+_SCRIPTS = ("uplot/uPlot.iife.min.js", "report.js", "list.js")
 _FILTERS = ("number", "seconds", "milliseconds", "mode", "fault", "words", "plain", "moment", "measures")
 
 
@@ -75,6 +78,8 @@ def page(report: Report, beside: Path) -> str:
             style_hash=hash_of(style),
             script_hash=hash_of(script),
             beside=beside,
+            folded=Folded(len(report.runs)),
+            short=ShortNames.of(run.scenario for run in report.runs),
             sections=list(shown),
             links=[link for data in shown.values() for link in data.get("links", ())],
             **shown,
@@ -127,6 +132,8 @@ def templates() -> Environment:
         mark=lambda run: MARKS[run.standing],
         tone_of=TONES.__getitem__,
         plural=words.plural,
+        faults_of=faults_of,
+        filters=filters,
         relative_to=runs.relative_to,
         spark=runs.spark,
         shading=runs.shading,
