@@ -49,7 +49,9 @@
   const radios = all("input[name=standing]");
   const texts = new Map(runs.map((run) => [run, run.querySelector("summary").textContent.toLowerCase()]));
   const standing = () => radios.find((radio) => radio.checked).value;
-  const has = (run, name, value) => (name === "faults" ? (run.dataset.faults || "none").split(" ").includes(value) : run.dataset[name] === value);
+  const has = (run, name, value) => (name === "faults"
+    ? value.split(" ").every((fault) => (run.dataset.faults || "none").split(" ").includes(fault))
+    : run.dataset[name] === value);
 
   function wanted() { // what is chosen, without what is not
     const found = new URLSearchParams();

@@ -70,28 +70,32 @@ def sample_runs(root: Path, *, copies: int = 1, broken: Sequence[str] = (), cras
                 anomalies = dict(allowed.get(mode, {})) if fault != "slow_disk-leader" else {}
                 if name in broken:
                     anomalies["lost"] = 17
-                made.append(_sample_run(root, seed=copy * 100 + len(made), text=text, name=name, mode=mode,
+                made.append(sample_run(root, seed=copy * 100 + len(made), text=text, name=name, mode=mode,
                                         judged_as=mode, fault=fault, expected="HELD", control=False,
                                         required={"lost": 1} if name == "at_most_once-kill-leader" else {},
                                         anomalies=anomalies, forbidden=("lost",) if name in broken else (),
                                         crashed=name in crashed, bit=name not in quiet))  # fmt: skip
         for control in CONTROLS:
-            made.append(_sample_run(root, seed=copy * 100 + len(made), text=text, control=True,
+            made.append(sample_run(root, seed=copy * 100 + len(made), text=text, control=True,
                                     forbidden=tuple(control["anomalies"]), crashed=control["name"] in crashed,
                                     bit=control["name"] not in quiet, **control))  # fmt: skip
     return made
 
 
-def _sample_run(root: Path, *, seed: int, text: str, name: str, mode: str, judged_as: str, fault: str,
+def sample_run(root: Path, *, seed: int, text: str, name: str, mode: str, judged_as: str, fault: str,
                 expected: str, control: bool, anomalies: Mapping[str, int], forbidden: Sequence[str],
-                required: Mapping[str, int], crashed: bool, bit: bool) -> RunDir:  # fmt: skip
+                required: Mapping[str, int], crashed: bool, bit: bool,
+                whole: Mapping[str, Any] | None = None,
+                blows: Sequence[tuple[str, str, bool]] = ()) -> RunDir:  # fmt: skip
+    """Write one run. `whole` replaces the scenario of the manifest; `blows` are its faults, targets and whether they bit."""
     run = RunDir.create(root, name)
     luck = random.Random(seed)
     kind = fault.split("-")[0]
-    windows = [] if fault == "none" else [_window(luck, kind, fault.partition("-")[2], bit, text)]
+    planned = blows or ([] if fault == "none" else [(kind, fault.partition("-")[2], bit)])
+    windows = [_window(luck, *blow, text, number) for number, blow in enumerate(planned, 1)]
     write_json(run.manifest, {
         "version": journal.VERSION, "run_id": run.run_id,
-        "scenario": {
+        "scenario": whole or {
             "name": name, "mode": mode, "judged_as": judged_as, "guarantee": judged_as, "expected": expected,
             "requires": required, "control": control, "hazard": name if control else "", "fault": fault, "seed": 7,
             "client": "confluent", "workload": "produce_consume",
@@ -146,21 +150,22 @@ def _sample_run(root: Path, *, seed: int, text: str, name: str, mode: str, judge
         "violations": violations,
         "counted": [{"anomaly": a, "count": c, "reason": f"{judged_as} allows it: it was never promised"}
                     for a, c in anomalies.items() if a not in forbidden],
-        "inconclusive": unproven, "required": required, "found": {a: anomalies[a] for a in required},
+        "inconclusive": unproven, "required": required, "found": {a: anomalies.get(a, 0) for a in required},
         "standing": "as promised" if verdict == expected else "proves nothing", "shortfalls": [],
     })  # fmt: skip
     return run
 
 
-def _window(luck: random.Random, kind: str, target: str, bit: bool, text: str) -> dict[str, Any]:
-    opened = 4.1 + luck.random()
-    proof, measured = PROOFS[kind]
+def _window(luck: random.Random, kind: str, target: str, bit: bool, text: str, number: int) -> dict[str, Any]:
+    opened = 3.1 + number + luck.random()
+    proof, measured = PROOFS.get(kind, (f"{kind} took effect on broker 2", {}))
     return {
-        "window": 1, "fault": kind, "target": target, "nodes": ["broker-2"], "bit": bit,
+        "window": number, "fault": kind, "target": target, "nodes": ["broker-2"], "bit": bit,
         "proof": f"{proof} {text}".strip() if bit else "no change was measured within 10 s",
-        "measured": measured, "healed": True, "heal_proof": HEALS[kind], "open_s": round(opened, 3),
+        "measured": measured, "healed": True, "heal_proof": HEALS.get(kind, "undone"), "open_s": round(opened, 3),
         "bite_s": round(opened + 0.9, 3) if bit else None,
         "heal_s": round(opened + 4.9, 3), "healed_s": round(opened + 6.6, 3), "error": None,
+        "recovered_s": round(OUTAGES_S.get(kind, 0.4) * luck.uniform(0.8, 1.6), 2),
     }  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reports.names import ShortNames
+from reports.many.names import ShortNames
 
 NIGHT = ["night-7-001-exactly_once-kill", "night-7-002-exactly_once-none", "night-7-013-idempotent-sever"]
 

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from harness.trends.row import NO_FAULT
 from reports import words
 from reports.files import items, mapping
 from reports.model import RunReport
-
-NONE = "none"  # the name of no fault, in filters and tables
 
 
 @dataclass(frozen=True)
@@ -50,12 +49,13 @@ def faults_of(run: RunReport) -> list[str]:
     return list(dict.fromkeys(blow.fault for blow in blows(run)))
 
 
-def filters(runs: Sequence[RunReport]) -> list[tuple[str, str, list[tuple[str, str]]]]:
+def filters(runs: Sequence[RunReport], two_sets: bool) -> list[tuple[str, str, list[tuple[str, str]]]]:
     """Return the filters that divide these runs: name, label, and options as value and text."""
     verdicts = list(dict.fromkeys(run.verdict for run in runs))
     modes = sorted({run.mode for run in runs}, key=lambda mode: (*words.MODES, mode).index(mode))
-    faults = sorted({fault for run in runs for fault in faults_of(run) or [NONE]})
+    faults = sorted({fault for run in runs for fault in faults_of(run) or [NO_FAULT]})
     found = [
+        ("set", "both sets", [(each, f"set {each}") for each in "AB" if two_sets]),
         ("verdict", "any verdict", [(each, each) for each in verdicts]),
         ("mode", "any mode", [(each, words.mode(each)) for each in modes]),
         ("faults", "any fault", [(each, words.fault(each)) for each in faults]),
