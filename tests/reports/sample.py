@@ -38,6 +38,11 @@ HEALS = {
 OUTAGES_S = {"kill": 3.42, "sever": 4.1, "slow_disk": 0.29}
 VERSIONS = {"onceproof": "0.1.0", "kafka": "4.3.1", "confluent-kafka": "2.16.1", "librdkafka": "2.16.1",
             "pyspark": "4.3.0", "toxiproxy": "2.12.0", "python": "3.11.7", "java": "17.0.17"}  # fmt: skip
+CLUSTER = {
+    "kind": "local", "brokers": 3, "controllers": 3, "combined": False, "kafka": "4.3.1",
+    "settings": {"broker.session.timeout.ms": 3000, "broker.heartbeat.interval.ms": 500,
+                 "unclean.leader.election.enable": False},
+}  # fmt: skip
 CONTROLS: Sequence[Mapping[str, Any]] = (
     {"name": "acks0_loss", "mode": "at_most_once", "judged_as": "at_least_once", "fault": "kill-leader",
      "expected": "VIOLATED", "anomalies": {"lost": 532}, "required": {"lost": 1}},
@@ -105,11 +110,7 @@ def sample_run(root: Path, *, seed: int, text: str, name: str, mode: str, judged
         },
         "clock": {"monotonic_ns": 1_000_000_000, "wall": "2025-10-09T08:53:20+0000",
                   "unix": 1.76e9 + 30 * seed},
-        "cluster": {
-            "kind": "local", "brokers": 3, "controllers": 3, "combined": False, "kafka": "4.3.1",
-            "settings": {"broker.session.timeout.ms": 3000, "broker.heartbeat.interval.ms": 500,
-                         "unclean.leader.election.enable": False},
-        },
+        "cluster": CLUSTER,
         "machine": {"system": "Linux 6.1 x86_64", "cores": 2, "memory_gb": 15.6, "python": "3.11.7"},
         "versions": VERSIONS,
         "command": ["./onceproof", "prove", "--only", name, "--seed", "7"],

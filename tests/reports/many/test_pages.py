@@ -11,7 +11,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from harness.commands._night_report import stored_night
+from harness.cli import main
 from harness.ledger.rundir import RunDir
 from reports.build import build
 from reports.many.comparison import Comparison
@@ -39,9 +39,14 @@ def night_page(root: Path, *, trends: bool = False, **more: Any) -> Path:
     if trends:
         rows = rows_of(name, runs)
         store(root, [*rows, *(row for n in (1, 2, 3) for row in night_before(rows, n, broken=6))])
-    found, known = stored_night(root, name)
-    assert [run.path for run in found] == [run.path for run in runs]
-    return written(root, found, **known)
+    return reported(root, name)
+
+
+def reported(root: Path, name: str) -> Path:
+    """Return the page that `report --night` writes beside the runs."""
+    out = root / "report.html"
+    assert main(["report", "--night", name, "--runs", str(root), "--out", str(out)]) == 0
+    return out
 
 
 @pytest.fixture(scope="module")
@@ -120,8 +125,7 @@ def test_a_blind_night_is_red(tmp_path: Path) -> None:
 
 def test_a_night_that_never_ran_its_canary_is_red_although_its_runs_held(tmp_path: Path) -> None:
     journal, _ = sample_night(tmp_path, not_reached=7)
-    found, known = stored_night(tmp_path, journal.file.parent.name)
-    data = json.loads(written(tmp_path, found, **known).with_suffix(".json").read_text())
+    data = json.loads(reported(tmp_path, journal.file.parent.name).with_suffix(".json").read_text())
     assert {run["verdict"] for run in data["runs"]} == {"HELD"}
     assert (data["exit_code"], data["headline"][:28]) == (1, "The canary was not found: th")
 
