@@ -85,12 +85,13 @@ def course_of(state: NightState, ended: str) -> Course:
 
 
 def differences_of(name: str, runs: Path) -> Differences | None:
-    """Return what differs between this night and those before it; None if the store has nothing of it."""
+    """Return what differs between this night and those before it; None if the store has not both."""
     from harness.trends.differences import differences
     from harness.trends.store import FOLDER, read_rows
 
     with suppress(UsageError, LedgerError, OSError):
-        return differences(read_rows(runs / FOLDER), session=name)
+        found = differences(read_rows(runs / FOLDER), session=name)
+        return found if found.baseline_sessions else None
     return None
 
 

@@ -31,7 +31,7 @@ class CoverageCell:
     @property
     def kind(self) -> str:
         """Return how the cell is to be read: covered, no effect, gap or never drawn; a violation outweighs all."""
-        if self.standing in (Standing.BROKEN, Standing.MISSED):
+        if self.standing is Standing.BROKEN:
             return "violated"
         if self.bit:
             return "covered"

@@ -95,8 +95,8 @@ class Night:
         if self.canary_found:
             return "The canary, an unsafe scenario among the others, was found."
         if self.canary in self.not_reached:
-            return "The canary, the unsafe scenario among the others, was not run: the night proves nothing."
-        return "The canary, the unsafe scenario among the others, was not found: the night proves nothing."
+            return "The canary, the unsafe scenario among the others, was not run."
+        return "The canary is an unsafe scenario among the others; what it breaks has to be found."
 
     def as_data(self) -> dict[str, Any]:
         """Return the key `night` of report.json."""

@@ -6,6 +6,7 @@ import base64
 import json
 import re
 import zlib
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,7 @@ def written(runs: list[RunDir], out: Path) -> str:
 def test_details_come_back_as_they_were() -> None:
     folded = Folded(MANY + 1)
     texts = [f"<p>run {number} \u2013 \U0001f600</p>" for number in range(40)]
-    places = [str(folded.details({"open": False}, lambda text=text: text)) for text in texts]
+    places = [str(folded.details({"open": False}, partial(str, text))) for text in texts]
     assert places[0] == '<div class="body" data-folded="0.0"></div>'
     blocks = [unpacked(block) for block in folded.blocks()]
     assert len(blocks) == 3
