@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import LedgerError, UsageError
-from harness.ledger.rundir import RunDir
+from harness.ledger.rundir import RunDir, need_file
 from harness.nights.coverage import PairCoverage
 from harness.nights.journal import FILE, NIGHTS, NightState, read
 from harness.nights.night import outcome
@@ -26,7 +26,7 @@ _MOST_NAMED = 5
 def journal_of(runs: Path, name: str) -> Path:
     """Return the journal of the night with this folder name, or of the newest of this date or of all (`last`)."""
     found = sorted(file.parent.name for file in (runs / NIGHTS).glob(f"*/{FILE}"))
-    begins = "" if name == LAST else name.replace("-", "", 2) if _is_date(name) else name
+    begins = "" if name == LAST else _beginning(name)
     fits = [each for each in found if each == name] or [each for each in found if each.startswith(begins)]
     if not name or not fits:
         known = ", ".join(reversed(found[-_MOST_NAMED:])) or "none"
@@ -34,11 +34,11 @@ def journal_of(runs: Path, name: str) -> Path:
     return runs / NIGHTS / fits[-1] / FILE
 
 
-def _is_date(name: str) -> bool:
+def _beginning(name: str) -> str:
+    """Return what the names of the nights of a date begin with; other texts as they are."""
     with suppress(ValueError):
-        time.strptime(name, "%Y-%m-%d")
-        return True
-    return False
+        return time.strftime("%Y%m%d", time.strptime(name, "%Y-%m-%d"))
+    return name
 
 
 def runs_of(runs: Path, state: NightState) -> list[RunDir]:
@@ -47,11 +47,17 @@ def runs_of(runs: Path, state: NightState) -> list[RunDir]:
     A journal has whole paths, and the folder of the runs may have been moved: only the last two parts count.
     """
     places = [Path(path).parts[-2:] for path in state.executed.values() if path]
-    return [RunDir((runs / Path(*parts)).resolve()) for parts in places if ".." not in parts]
+    return [RunDir((runs / Path(*parts)).resolve()) for parts in places if _are_names(parts)]
+
+
+def _are_names(parts: tuple[str, ...]) -> bool:
+    """Return True for the names of a scenario and of a run; not for what leads elsewhere."""
+    return len(parts) == 2 and not any(part in ("..", "/") or "\0" in part for part in parts)
 
 
 def facts(name: str, state: NightState, runs: Path, everything: PairCoverage) -> Night:
     """Return what the report shows beside the runs. `everything`: the coverage of all nights, this one included."""
+    from reports.files import decimal
     from reports.many.night import Night
     from suites.nights.choices import possible_pairs
 
@@ -60,8 +66,8 @@ def facts(name: str, state: NightState, runs: Path, everything: PairCoverage) ->
         outcome(state),
         name=name,
         seed=state.plan.seed,
-        minutes=state.plan.minutes,
-        used_s=state.used_s,
+        minutes=decimal(state.plan.minutes) or 0.0,
+        used_s=decimal(state.used_s) or 0.0,
         planned=len(state.plan.scenarios),
         ended=state.ended,
         folder=runs,
@@ -101,19 +107,21 @@ def stored_night(runs: Path, name: str) -> tuple[list[RunDir], dict[str, Any]]:
     from reports.course import COMPLETE, INTERRUPTED
 
     file = journal_of(runs, name)
+    need_file(file, "the journal of a night is a plain file")
     state, night = read(file), file.parent.name
     folders = runs_of(runs, state)
     if not folders:
         raise UsageError(f"--night {name}: {night} has no executed run yet; give another night")
     how = COMPLETE if state.ended else INTERRUPTED
+    known = facts(night, state, runs, PairCoverage.of(earlier(runs)))
     return folders, {
         "title": f"onceproof nightly, {night}",
         "command": nightly_command(state),
         "seed": state.plan.seed,
         "started": _started(night),
-        "seconds": state.used_s,
+        "seconds": known.used_s,
         "course": course_of(state, how),
-        "night": facts(night, state, runs, PairCoverage.of(earlier(runs))),
+        "night": known,
         "differences": differences_of(night, runs),
     }
 

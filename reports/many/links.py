@@ -13,6 +13,6 @@ def folder_link(beside: Path, runs: Path, name: str) -> str:
 
     It is relative, and begins with a dot: no name can become a script or another place.
     """
-    if Path(name).is_absolute() or ".." in Path(name).parts:
+    if not name or Path(name).is_absolute() or ".." in Path(name).parts:
         return ""
     return "./" + quote(relative_to(beside, runs.resolve() / name)) + "/"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -174,3 +175,48 @@ def test_a_journal_cannot_name_runs_elsewhere(tmp_path: Path, capsys: pytest.Cap
         data = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
         assert code == 0
         assert {run["verdict"] for run in data["runs"][8:]} <= {"INCONCLUSIVE"}, text
+
+
+JUDGED = {"event": "judged", "scenario": "NAME", "standing": "promise violated", "verdict": "VIOLATED",
+          "anomalies": {}, "bitten": [], "run_dir": ""}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"event": "judged", "scenario": "NAME"}',
+        json.dumps({**JUDGED, "scenario": "other"}),
+        json.dumps({**JUDGED, "anomalies": 3, "bitten": 1}),
+        json.dumps({**JUDGED, "anomalies": {"lost": []}, "bitten": [None]}),
+        '{"event": "cluster", "leaks": [{"a": 1}, null]}',
+        '{"event": "replayed", "scenario": "NAME", "shown": "x"}',
+        '{"event": "minimised", "scenario": "NAME", "shows": true, "test": [1], "rate": 3, "faults": "one"}',
+        '{"event": "ended", "used_s": 1e999}',
+        '{"event": "ended", "used_s": NaN}',
+        '{"event": "ended", "used_s": "inf"}',
+        '{"event": "ended", "used_s": {}}',
+        '{"event": "executed", "scenario": "NAME", "run_dir": "\\u0000", "seconds": 1}',
+        '{"event": "executed", "scenario": "NAME", "run_dir": [], "seconds": "many"}',
+        "[]",
+    ],
+)
+def test_a_journal_of_a_stranger_is_reported_or_refused_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str
+) -> None:
+    journal, _ = sample_night(tmp_path, broken={NAMES[3]: {"lost": 5}}, not_reached=1)
+    with journal.file.open("a") as file:
+        file.write(line.replace("NAME", NAMES[3]) + "\n")
+    out = tmp_path / "r.html"
+    code, _, err = reported(capsys, "--night", "last", "--runs", tmp_path, "--out", out)
+    assert (code, len(err.splitlines())) in ((0, 0), (2, 1)), err
+    assert "internal error" not in err
+    assert out.exists() == (code == 0)
+
+
+def test_a_journal_that_is_a_pipe_is_not_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    journal, _ = sample_night(tmp_path)
+    journal.file.unlink()
+    os.mkfifo(journal.file)
+    code, _, err = reported(capsys, "--night", "last", "--runs", tmp_path, "--out", tmp_path / "r.html")
+    assert code == 2
+    assert "not a file" in err
