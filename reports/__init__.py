@@ -1,1 +1,1 @@
-"""The HTML report; reads the files of run folders and nothing else."""
+"""The HTML report; reads the files of run folders; commands hand over what else it shows."""

@@ -20,16 +20,24 @@ from markupsafe import Markup
 from harness import registry
 from harness.errors import UsageError
 from harness.ledger.rundir import RunDir
+from harness.runtime import exits
 from harness.runtime.disk_space import is_no_room, needed_in
+from harness.trends.differences import Differences
 from reports import sections, summary, words
 from reports.course import Course
-from reports.headline import MARKS, TONES, headline
+from reports.headline import MARKS, TONES, headline_of
+from reports.many import json_twin, links
+from reports.many.comparison import Comparison
+from reports.many.exercised import faults_of, filters
+from reports.many.folded import Folded
+from reports.many.names import ShortNames
+from reports.many.night import Night
 from reports.model import Report, RunReport, read_runs
 from reports.sections import runs
 
 _HERE = Path(__file__).parent
-_STYLES = ("uplot/uPlot.min.css", "report.css", "report-pictures.css")
-_SCRIPTS = ("uplot/uPlot.iife.min.js", "report-pictures.js", "report.js")
+_STYLES = ("uplot/uPlot.min.css", "report.css", "report-pictures.css", "many.css")
+_SCRIPTS = ("uplot/uPlot.iife.min.js", "report-pictures.js", "report.js", "list.js")
 _FILTERS = ("number", "seconds", "milliseconds", "mode", "fault", "words", "plain", "moment", "measures")
 
 
@@ -44,13 +52,28 @@ def build(
     started: Any,
     seconds: float | None,
     course: Course | None = None,
+    night: Night | None = None,
+    differences: Differences | None = None,
+    comparison: Comparison | None = None,
 ) -> Path:
     """Write `out` (HTML) and `out` with the ending .json, each whole or not at all; return the path of the HTML.
 
     The page opens from a file, loads nothing from anywhere, and runs only the scripts it was built with.
     `started` is epoch seconds or a text.
     """
-    report = Report(title, command, seed, dict(versions), started, seconds, read_runs(runs), course)
+    report = Report(
+        title,
+        command,
+        seed,
+        dict(versions),
+        started,
+        seconds,
+        read_runs(runs),
+        course,
+        night,
+        differences,
+        comparison,
+    )
     out = out.resolve()
     with needed_in(out.parent):
         write_whole(out, page(report, out.parent))
@@ -75,6 +98,9 @@ def page(report: Report, beside: Path) -> str:
             style_hash=hash_of(style),
             script_hash=hash_of(script),
             beside=beside,
+            set_of=report.comparison.set_of if report.comparison is not None else lambda place: "",
+            folded=Folded(len(report.runs)),
+            short=ShortNames.of(run.scenario for run in report.runs),
             sections=list(shown),
             links=[link for data in shown.values() for link in data.get("links", ())],
             **shown,
@@ -84,16 +110,17 @@ def page(report: Report, beside: Path) -> str:
 
 def as_data(report: Report, out: Path) -> dict[str, Any]:
     """Return the keys of `prove --json`, and for each run everything that its part of the page shows."""
-    head = headline(report.runs)
+    blind = report.night is not None and not report.night.canary_found
     return {
         "title": report.title,
-        "headline": head.sentence,
-        "exit_code": summary.exit_code(report.runs),
+        "headline": headline_of(report).sentence,
+        "exit_code": exits.VIOLATED if blind else summary.exit_code(report.runs),
         "command": report.command,
         "started": report.started,
         "seconds": report.seconds,
         **summary.summary(report.runs, out, report.seed, report.versions, report.course),
         "runs": [_run_as_data(run) for run in report.runs],
+        **json_twin.as_data(report),
     }
 
 
@@ -127,7 +154,12 @@ def templates() -> Environment:
         mark=lambda run: MARKS[run.standing],
         tone_of=TONES.__getitem__,
         plural=words.plural,
+        mode_words=words.mode,
+        plain_words=str,
+        faults_of=faults_of,
+        filters=filters,
         relative_to=runs.relative_to,
+        folder_link=links.folder_link,
         spark=runs.spark,
         shading=runs.shading,
     )

@@ -1,10 +1,14 @@
-"""Readers for fields that a crashed, older or newer writer may have left out: a missing field reads as absent."""
+"""Readers for files and fields that a crashed, older or newer writer may have left out: a missing field reads as absent."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from math import isfinite
 from typing import Any
+
+from harness.ledger.results import read_reconciled, read_verdict
+from harness.ledger.rundir import RunDir
 
 
 def mapping(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -40,3 +44,17 @@ def counts(values: Mapping[str, Any], name: str) -> Mapping[str, int]:
 
 def texts(values: Mapping[str, Any], name: str) -> tuple[str, ...]:
     return tuple(map(str, items(values, name)))
+
+
+def files_of(run: RunDir) -> tuple[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any], list[str]]:
+    """Return manifest, findings and verdict, each checked, and why some are missing. LedgerError: they cannot be trusted."""
+    if not os.path.lexists(run.manifest):
+        return {}, {}, {}, ["the run has no manifest: there is no manifest.json"]
+    run.need_own_files()
+    manifest = run.read_manifest()
+    if not run.reconciled.exists():
+        return manifest, {}, {}, ["not reconciled: there is no reconciled.json"]
+    reconciled = read_reconciled(run)
+    if not run.verdict.exists():
+        return manifest, reconciled, {}, ["not judged: there is no verdict.json"]
+    return manifest, reconciled, read_verdict(run, manifest, reconciled), []

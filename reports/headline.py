@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from reports.model import INCONCLUSIVE, RunReport, Standing
+from reports.many.compared import Compared, compared
+from reports.model import INCONCLUSIVE, Report, RunReport, Standing
 from reports.words import number, plural
 
 MARKS = {  # a verdict is never shown by colour alone
@@ -61,6 +62,39 @@ def headline(runs: Sequence[RunReport]) -> Headline:
     else:
         sentence = "The promise held" if len(promises) == 1 else f"All {number(len(promises))} promises held"
     return Headline(sentence, _beneath(promises, controls, standing), TONES[standing], MARKS[standing])
+
+
+def headline_of(report: Report) -> Headline:
+    """Return the headline of a page. A night that did not find its canary proves nothing, whatever its runs say."""
+    found, night = headline(report.runs), report.night
+    if report.comparison is not None:
+        return _of_comparison(compared(*report.comparison.sides(report.runs)), found)
+    if night is None:
+        return found
+    beneath = f"{found.beneath} {night.canary_sentence}"
+    if night.canary_found:
+        return replace(found, beneath=beneath)
+    sentence = "The canary was not found: this night proves nothing"
+    return Headline(sentence, beneath, TONES[Standing.MISSED], MARKS[Standing.MISSED])
+
+
+def _of_comparison(found: Compared, of_runs: Headline) -> Headline:
+    names = list(found.differences)
+    if not found.kinds:
+        sentence, tone, mark = "A and B have no kind of run in common", "unsure", "?"
+    elif names:
+        sentence, tone, mark = "A and B differ beyond noise", "unsure", "\u2260"
+    else:
+        sentence, tone, mark = "No difference beyond noise between A and B", "good", "="
+    differ = f"They differ in {_listed(names)}. " if names else ""
+    of_both = f"{differ}{of_runs.sentence} (both sets together). {of_runs.beneath}"
+    return Headline(sentence, of_both, tone if of_runs.tone == "good" else of_runs.tone, mark)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return up to three names, and the number of the others."""
+    shown = [*names[:3], *([f"{len(names) - 3} more"] if len(names) > 3 else [])]
+    return " and ".join([*([", ".join(shown[:-1])] if len(shown) > 1 else []), shown[-1]])
 
 
 def worst(runs: Sequence[RunReport]) -> Standing:

@@ -15,10 +15,12 @@ from typing import Any
 
 from harness.errors import LedgerError
 from harness.expectation import Standing, standing
-from harness.ledger.results import read_reconciled, read_verdict
 from harness.ledger.rundir import RunDir
+from harness.trends.differences import Differences
 from reports.course import Course
-from reports.files import counts, decimal, integer, items, mapping, text, texts
+from reports.files import counts, decimal, files_of, integer, items, mapping, text, texts
+from reports.many.comparison import Comparison
+from reports.many.night import Night
 from reports.required import Required
 from reports.timeline import Timeline
 
@@ -154,7 +156,7 @@ class RunReport:
     @classmethod
     def read(cls, run: RunDir) -> RunReport:
         try:
-            manifest, reconciled, judged, troubles = _files(run)
+            manifest, reconciled, judged, troubles = files_of(run)
         except LedgerError as error:
             return cls.unreadable(run, error)
         scenario = mapping(manifest, "scenario")
@@ -211,6 +213,9 @@ class Report:
     seconds: float | None
     runs: tuple[RunReport, ...]
     course: Course | None = None
+    night: Night | None = None  # that the runs belong to
+    differences: Differences | None = None  # between that night and those before it
+    comparison: Comparison | None = None  # of the first runs with the others
 
     @property
     def promises(self) -> tuple[RunReport, ...]:
@@ -223,20 +228,6 @@ class Report:
 
 def read_runs(runs: Iterable[RunDir]) -> tuple[RunReport, ...]:
     return tuple(RunReport.read(run) for run in runs)
-
-
-def _files(run: RunDir) -> tuple[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any], list[str]]:
-    """Return manifest, findings and verdict, each checked, and why some are missing. LedgerError: they cannot be trusted."""
-    if not os.path.lexists(run.manifest):
-        return {}, {}, {}, ["the run has no manifest: there is no manifest.json"]
-    run.need_own_files()
-    manifest = run.read_manifest()
-    if not run.reconciled.exists():
-        return manifest, {}, {}, ["not reconciled: there is no reconciled.json"]
-    reconciled = read_reconciled(run)
-    if not run.verdict.exists():
-        return manifest, reconciled, {}, ["not judged: there is no verdict.json"]
-    return manifest, reconciled, read_verdict(run, manifest, reconciled), []
 
 
 def _reasons(judged: Mapping[str, Any], name: str) -> tuple[Reason, ...]:

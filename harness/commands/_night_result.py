@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.commands import _night_cluster
@@ -108,32 +107,33 @@ class NightResult:
         return code
 
     def _result(self, ended: BaseException | None) -> tuple[dict[str, Any], str, int]:
-        from harness.ledger.rundir import RunDir
+        from harness.commands import _night_report
         from harness.provision.versions import versions
         from reports import summary
         from reports.build import build
-        from reports.course import COMPLETE, FAILED, INTERRUPTED, Course
+        from reports.course import COMPLETE, FAILED, INTERRUPTED
         from reports.model import read_runs
         from suites.nights.choices import possible_pairs
 
-        state, plan = self.journal.state, self.journal.state.plan
+        state, plan, name = self.journal.state, self.journal.state.plan, self.journal.file.parent.name
         how = COMPLETE if ended is None else INTERRUPTED if isinstance(ended, KeyboardInterrupt) else FAILED
-        errors = (*(f"{name}: {text}" for name, text in state.troubles.items()), *state.leaks)
-        course = Course(len(state.executed), state.skipped, how, errors, state.seconds)
-        runs = [RunDir(Path(path)) for path in state.executed.values() if path]
+        course = _night_report.course_of(state, how)
+        runs = _night_report.runs_of(self.args.runs, state)
+        everything = PairCoverage.of(earlier(self.args.runs))
         report = build(
             runs,
             self.args.report or self.args.runs / "report.html",
             title="onceproof nightly",
-            command=f"./onceproof nightly --minutes {plan.minutes:g} --seed {plan.seed}",
+            command=_night_report.nightly_command(state),
             seed=plan.seed,
             versions=versions(", ".join(dict.fromkeys(self._kafka))),
             started=self._started,
             seconds=time.monotonic() - self._began,
             course=course,
+            night=_night_report.facts(name, state, self.args.runs, everything),
+            differences=_night_report.differences_of(name, self.args.runs),
         )
         read = read_runs(runs)
-        everything = PairCoverage.of(earlier(self.args.runs))
         data = {
             "seed": plan.seed,
             "minutes": plan.minutes,

@@ -56,7 +56,7 @@ class NightState:
             case "executed":
                 self.executed[name], self.seconds[name] = str(event["run_dir"]), float(event["seconds"])
             case "judged":
-                self.judged[name] = event
+                self.judged[name] = self._judged(name, event)
             case "skipped":
                 self.skipped[name] = str(event["reason"])
             case "trouble":
@@ -76,6 +76,14 @@ class NightState:
                 raise LedgerError(
                     f"journal of a night: unknown event {event['event']!r}; use the onceproof that wrote it"
                 )
+
+    def _judged(self, name: str, event: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the event with the types that others rely on; raise an error that `read` reports for anything else."""
+        if all(scenario.name != name for scenario in self.plan.scenarios):
+            raise ValueError(f"{name!r} is judged and not planned")
+        texts = {key: str(event[key]) for key in ("verdict", "standing", "run_dir")}
+        bitten = [bool(each) for each in event["bitten"]]
+        return {**event, **texts, "anomalies": dict(event["anomalies"]), "bitten": bitten}
 
     @property
     def done(self) -> set[str]:

@@ -143,59 +143,14 @@
     widths.observe(box);
   });
 
-  // --- runs: opening, filtering, links --------------------------------------------------------
-
-  const runs = all(".run");
-  runs.forEach((run) => {
-    if (run.open) watch(run);
-    run.addEventListener("toggle", () => { if (run.open) watch(run); tell(); });
-  });
-
-  const unfold = document.getElementById("unfold");
-  const visible = () => runs.filter((run) => !run.hidden);
-  function tell() { unfold.textContent = visible().every((run) => run.open) ? "Close all" : "Open all"; }
-  unfold.addEventListener("click", () => {
-    const open = !visible().every((run) => run.open);
-    visible().forEach((run) => { run.open = open; });
-  });
-
-  const field = document.getElementById("filter");
-  const texts = new Map(runs.map((run) => [run, run.querySelector("summary").textContent.toLowerCase()]));
-  function filter() {
-    const wanted = field.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const standing = document.querySelector("input[name=standing]:checked").value;
-    runs.forEach((run) => {
-      run.hidden = (standing && run.dataset.standing !== standing) || !wanted.every((word) => texts.get(run).includes(word));
-    });
-    document.getElementById("filtered").textContent = `${visible().length} of ${runs.length} runs shown`;
-    tell();
-  }
-  field.addEventListener("input", filter);
-  all("input[name=standing]").forEach((radio) => radio.addEventListener("change", filter));
-  document.querySelector(".tools").hidden = runs.length < 2;
-
-  function follow() {
-    const run = runs.find((r) => "#" + r.id === location.hash);
-    if (!run) return;
-    run.hidden = false;
-    run.open = true;
-    run.querySelector("summary").focus({ preventScroll: true });
-    run.scrollIntoView({ behavior: "instant" });
-  }
-  window.addEventListener("hashchange", follow);
-  document.addEventListener("click", (e) => { // the same link twice changes no hash
-    const link = e.target.closest && e.target.closest('a[href^="#run-"]');
-    if (link && link.getAttribute("href") === location.hash) follow();
-  });
-  tell();
-  follow();
+  window.onceproof = { watch }; // for list.js
 
   // --- theme and paper ------------------------------------------------------------------------
 
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
   window.addEventListener("beforeprint", () => { // on paper: light, and what is open has its charts
     root.dataset.print = "";
-    runs.filter((run) => run.open && !run.hidden).forEach((run) => all(".chart", run).forEach((box) => { if (!drawn.has(box)) draw(box); }));
+    all(".run[open]:not([hidden]) .chart").forEach((box) => { if (!drawn.has(box)) draw(box); });
     redraw();
   });
   window.addEventListener("afterprint", () => { delete root.dataset.print; redraw(); });

@@ -56,7 +56,8 @@ class Cell:
 
 def section(report: Report) -> dict[str, Any]:
     placed = [each for each in enumerate(report.runs, 1) if not belongs_to_hazard(each[1])]
-    promises = [(place, run) for place, run in placed if not run.control]
+    plain = report.night is None and report.comparison is None  # otherwise other sections have these runs
+    promises = [(place, run) for place, run in placed if plain and not run.control]
     modes = _ordered((run.mode for _, run in promises), words.MODES)
     faults = _ordered((run.fault for _, run in promises), ("none",))
     several = len({run.software for _, run in promises}) > 1

@@ -60,7 +60,7 @@ def _settings(run: RunReport) -> list[tuple[str, str]]:
     return [row for row in words.flat(settings) if row[1] != words.NOTHING]
 
 
-def spark(run: RunReport, width: int = 120, height: int = 26, points: int = 80) -> dict[str, Any] | None:
+def spark(run: RunReport, width: int = 240, height: int = 52, points: int = 48) -> dict[str, Any] | None:
     """Return acks per second as a small line with its fault windows, as coordinates of an inline SVG."""
     line = run.timeline
     if len(line) < 2 or max(line.acked) <= 0:
@@ -70,16 +70,16 @@ def spark(run: RunReport, width: int = 120, height: int = 26, points: int = 80) 
     top = max(rates) or 1.0
     span = line.end_s - line.start_s
 
-    def across(t_s: float) -> float:
-        return round(width * min(1.0, max(0.0, (t_s - line.start_s) / span)), 1)
+    def across(t_s: float) -> int:
+        return round(width * min(1.0, max(0.0, (t_s - line.start_s) / span)))
 
     step = width / (len(rates) - 1) if len(rates) > 1 else width
-    path = " ".join(f"{i * step:.1f},{height - 1 - (height - 3) * r / top:.1f}" for i, r in enumerate(rates))
+    path = " ".join(f"{i * step:.0f},{height - 2 - (height - 6) * r / top:.0f}" for i, r in enumerate(rates))
     bands = []
     for w in run.windows:
         if w.open_s is not None:
             left, right = across(w.open_s), across(_closed_s(w, line.end_s))
-            bands.append((left, max(1.0, round(right - left, 1))))
+            bands.append((left, max(2, right - left)))
     return {"width": width, "height": height, "path": path, "bands": bands}
 
 

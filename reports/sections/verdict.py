@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from reports import words
-from reports.headline import BAD_NEWS, headline
+from reports.headline import BAD_NEWS, headline_of
+from reports.many.night import Night
 from reports.model import Report, RunReport, Standing
 
 PLACE = 10  # sections are in the order of their places
@@ -14,7 +15,7 @@ PLACE = 10  # sections are in the order of their places
 
 def section(report: Report) -> dict[str, Any]:
     return {
-        "headline": headline(report.runs),
+        "headline": headline_of(report),
         "besides": report.course.lines(len(report.runs)) if report.course is not None else [],
         "amiss": _amiss(report),
         "numbers": _numbers(report),
@@ -22,9 +23,13 @@ def section(report: Report) -> dict[str, Any]:
 
 
 def _amiss(report: Report) -> list[dict[str, Any]]:
-    """Return the runs that are not as promised, worst first; runs of one scenario with the same standing share a line."""
+    """Return the runs that are not as promised, worst first; runs of one scenario with the same standing share a line.
+
+    The section about a night has those with findings and without proof.
+    """
     groups: dict[tuple[str, str], dict[str, Any]] = {}
-    for standing in BAD_NEWS:
+    elsewhere = (Standing.BROKEN, Standing.UNPROVEN) if report.night is not None else ()
+    for standing in (each for each in BAD_NEWS if each not in elsewhere):
         for place, run in enumerate(report.runs, 1):
             if run.standing is standing:
                 group = groups.setdefault(
@@ -64,9 +69,22 @@ def _numbers(report: Report) -> list[tuple[str, str, str]]:
         )
     if longest is not None:
         rows.append((words.seconds(longest.unavailable_s_max), "longest unavailability", longest.scenario))
-    if report.seconds is not None:
+    if report.night is not None:
+        rows += _numbers_of_night(report.night, len(runs))
+    elif report.seconds is not None:
         rows.append((words.seconds(report.seconds), "for everything", words.plural(len(runs), "run")))
     return rows
+
+
+def _numbers_of_night(night: Night, runs: int) -> list[tuple[str, str, str]]:
+    return [
+        (
+            words.seconds(night.used_s),
+            f"of {words.seconds(night.minutes * 60)} used",
+            f"{runs} of {words.plural(night.planned, 'scenario')} run",
+        ),
+        ("found" if night.canary_found else "not found", "canary", "an unsafe scenario among the others"),
+    ]
 
 
 def _sum(runs: Sequence[RunReport], name: str) -> int:

@@ -38,6 +38,11 @@ HEALS = {
 OUTAGES_S = {"kill": 3.42, "sever": 4.1, "slow_disk": 0.29}
 VERSIONS = {"onceproof": "0.1.0", "kafka": "4.3.1", "confluent-kafka": "2.16.1", "librdkafka": "2.16.1",
             "pyspark": "4.3.0", "toxiproxy": "2.12.0", "python": "3.11.7", "java": "17.0.17"}  # fmt: skip
+CLUSTER = {
+    "kind": "local", "brokers": 3, "controllers": 3, "combined": False, "kafka": "4.3.1",
+    "settings": {"broker.session.timeout.ms": 3000, "broker.heartbeat.interval.ms": 500,
+                 "unclean.leader.election.enable": False},
+}  # fmt: skip
 CONTROLS: Sequence[Mapping[str, Any]] = (
     {"name": "acks0_loss", "mode": "at_most_once", "judged_as": "at_least_once", "fault": "kill-leader",
      "expected": "VIOLATED", "anomalies": {"lost": 532}, "required": {"lost": 1}},
@@ -70,28 +75,32 @@ def sample_runs(root: Path, *, copies: int = 1, broken: Sequence[str] = (), cras
                 anomalies = dict(allowed.get(mode, {})) if fault != "slow_disk-leader" else {}
                 if name in broken:
                     anomalies["lost"] = 17
-                made.append(_sample_run(root, seed=copy * 100 + len(made), text=text, name=name, mode=mode,
+                made.append(sample_run(root, seed=copy * 100 + len(made), text=text, name=name, mode=mode,
                                         judged_as=mode, fault=fault, expected="HELD", control=False,
                                         required={"lost": 1} if name == "at_most_once-kill-leader" else {},
                                         anomalies=anomalies, forbidden=("lost",) if name in broken else (),
                                         crashed=name in crashed, bit=name not in quiet))  # fmt: skip
         for control in CONTROLS:
-            made.append(_sample_run(root, seed=copy * 100 + len(made), text=text, control=True,
+            made.append(sample_run(root, seed=copy * 100 + len(made), text=text, control=True,
                                     forbidden=tuple(control["anomalies"]), crashed=control["name"] in crashed,
                                     bit=control["name"] not in quiet, **control))  # fmt: skip
     return made
 
 
-def _sample_run(root: Path, *, seed: int, text: str, name: str, mode: str, judged_as: str, fault: str,
+def sample_run(root: Path, *, seed: int, text: str, name: str, mode: str, judged_as: str, fault: str,
                 expected: str, control: bool, anomalies: Mapping[str, int], forbidden: Sequence[str],
-                required: Mapping[str, int], crashed: bool, bit: bool) -> RunDir:  # fmt: skip
+                required: Mapping[str, int], crashed: bool, bit: bool,
+                whole: Mapping[str, Any] | None = None,
+                blows: Sequence[tuple[str, str, bool]] = ()) -> RunDir:  # fmt: skip
+    """Write one run. `whole` replaces the scenario of the manifest; `blows` are its faults, targets and whether they bit."""
     run = RunDir.create(root, name)
     luck = random.Random(seed)
     kind = fault.split("-")[0]
-    windows = [] if fault == "none" else [_window(luck, kind, fault.partition("-")[2], bit, text)]
+    planned = blows or ([] if fault == "none" else [(kind, fault.partition("-")[2], bit)])
+    windows = [_window(luck, *blow, text, number) for number, blow in enumerate(planned, 1)]
     write_json(run.manifest, {
         "version": journal.VERSION, "run_id": run.run_id,
-        "scenario": {
+        "scenario": whole or {
             "name": name, "mode": mode, "judged_as": judged_as, "guarantee": judged_as, "expected": expected,
             "requires": required, "control": control, "hazard": name if control else "", "fault": fault, "seed": 7,
             "client": "confluent", "workload": "produce_consume",
@@ -101,11 +110,7 @@ def _sample_run(root: Path, *, seed: int, text: str, name: str, mode: str, judge
         },
         "clock": {"monotonic_ns": 1_000_000_000, "wall": "2025-10-09T08:53:20+0000",
                   "unix": 1.76e9 + 30 * seed},
-        "cluster": {
-            "kind": "local", "brokers": 3, "controllers": 3, "combined": False, "kafka": "4.3.1",
-            "settings": {"broker.session.timeout.ms": 3000, "broker.heartbeat.interval.ms": 500,
-                         "unclean.leader.election.enable": False},
-        },
+        "cluster": CLUSTER,
         "machine": {"system": "Linux 6.1 x86_64", "cores": 2, "memory_gb": 15.6, "python": "3.11.7"},
         "versions": VERSIONS,
         "command": ["./onceproof", "prove", "--only", name, "--seed", "7"],
@@ -146,21 +151,22 @@ def _sample_run(root: Path, *, seed: int, text: str, name: str, mode: str, judge
         "violations": violations,
         "counted": [{"anomaly": a, "count": c, "reason": f"{judged_as} allows it: it was never promised"}
                     for a, c in anomalies.items() if a not in forbidden],
-        "inconclusive": unproven, "required": required, "found": {a: anomalies[a] for a in required},
+        "inconclusive": unproven, "required": required, "found": {a: anomalies.get(a, 0) for a in required},
         "standing": "as promised" if verdict == expected else "proves nothing", "shortfalls": [],
     })  # fmt: skip
     return run
 
 
-def _window(luck: random.Random, kind: str, target: str, bit: bool, text: str) -> dict[str, Any]:
-    opened = 4.1 + luck.random()
-    proof, measured = PROOFS[kind]
+def _window(luck: random.Random, kind: str, target: str, bit: bool, text: str, number: int) -> dict[str, Any]:
+    opened = 3.1 + number + luck.random()
+    proof, measured = PROOFS.get(kind, (f"{kind} took effect on broker 2", {}))
     return {
-        "window": 1, "fault": kind, "target": target, "nodes": ["broker-2"], "bit": bit,
+        "window": number, "fault": kind, "target": target, "nodes": ["broker-2"], "bit": bit,
         "proof": f"{proof} {text}".strip() if bit else "no change was measured within 10 s",
-        "measured": measured, "healed": True, "heal_proof": HEALS[kind], "open_s": round(opened, 3),
+        "measured": measured, "healed": True, "heal_proof": HEALS.get(kind, "undone"), "open_s": round(opened, 3),
         "bite_s": round(opened + 0.9, 3) if bit else None,
         "heal_s": round(opened + 4.9, 3), "healed_s": round(opened + 6.6, 3), "error": None,
+        "recovered_s": round(OUTAGES_S.get(kind, 0.4) * luck.uniform(0.8, 1.6), 2),
     }  # fmt: skip
 
 

@@ -26,13 +26,13 @@ pytestmark = [
 ]
 
 
-def opened(page: Path, fragment: str, tmp_path: Path) -> str:
+def opened(page: Path, fragment: str, tmp_path: Path, clock: str = "--virtual-time-budget=5000") -> str:
     """Return the page's elements after its scripts have run. No host name resolves, so Chromium cannot load anything."""
     assert CHROMIUM is not None
     arguments = [
         str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
         "--disable-background-networking", "--disable-component-update", "--disable-sync",
-        f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=5000",
+        f"--user-data-dir={tmp_path / 'profile'}", clock,
         "--window-size=1200,1600",  # charts are drawn near the screen only: both of a run have room on it
         "--host-resolver-rules=MAP * ~NOTFOUND", "--dump-dom", f"{page.as_uri()}{fragment}",
     ]  # fmt: skip
