@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.commands import _night_cluster
+from harness.commands import _night_cluster, _outputs
 from harness.nights.coverage import PairCoverage
 from harness.nights.journal import NightJournal, earlier
 from harness.nights.night import Night, outcome
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from harness.commands._progress import Progress
     from harness.provision.background_archive import Making
     from harness.scenario import Scenario
+    from reports.ci.junit import Case
 
 _PROGRESS_EVERY_S = 60.0
 _ON_FINISH_LIMIT_S = 120.0
@@ -102,8 +103,9 @@ class NightResult:
         data, text, code = self._result(ended)
         rendered = json.dumps(data)
         (self.journal.file.parent / "result.json").write_text(rendered + "\n", encoding="utf-8")
-        with suppress(*([OSError] if isinstance(ended, KeyboardInterrupt) else [])):
-            print(rendered if self.args.json else text, flush=True)
+        _outputs.print_result(
+            rendered if self.args.json else text, interrupted=isinstance(ended, KeyboardInterrupt)
+        )
         self._on_finish(rendered)
         return code
 
@@ -153,8 +155,22 @@ class NightResult:
         code = summary.exit_code(read)
         if not state.canary_found:
             code = exits.VIOLATED
+        closing = self._closing(data)
+        _outputs.publish_for_ci(
+            self.args, "onceproof nightly", self._started, read, course, self._cases(), closing[:1]
+        )
         table = summary.table(read, sys.stdout.isatty(), course)
-        return data, "\n".join([table, *self._closing(data)]), code
+        return data, "\n".join([table, *closing]), code
+
+    def _cases(self) -> list[Case]:
+        """Return the test cases besides the runs: an unsafe scenario that was not run fails the night."""
+        from reports.ci.junit import FAILURE, Case
+
+        state = self.journal.state
+        if state.plan.canary in state.executed:
+            return []
+        message = "it was not run, so this night proves nothing"
+        return [Case(state.plan.canary, "onceproof.canary", FAILURE, "not found", message)]
 
     def _closing(self, data: dict[str, Any]) -> list[str]:
         canary, coverage = data["canary"], data["coverage"]["all_nights"]

@@ -10,7 +10,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from harness.commands import _night_cluster
+from harness.commands import _night_cluster, _outputs
 from harness.errors import UsageError
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--on-finish", metavar="COMMAND", help="shell command that gets the result of --json on stdin"
     )
+    _outputs.add_arguments(parser)
     _night_cluster.add_arguments(parser, "report")
 
 
@@ -56,6 +57,7 @@ def run(args: argparse.Namespace) -> int:
         plan = _plan(args, args.runs)
         print(json.dumps(plan.as_data()) if args.json else listed(plan))
         return 0
+    _outputs.check(args)
     from harness.commands._night_result import NightResult
 
     if args.resume:
