@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.commands import _night_cluster, _outputs
-from harness.nights.coverage import PairCoverage
+from harness.nights.coverage import NightCoverage
 from harness.nights.journal import NightJournal, earlier
 from harness.nights.night import Night, outcome
 from harness.runtime import exits
@@ -116,7 +116,7 @@ class NightResult:
         from reports.build import build
         from reports.course import COMPLETE, FAILED, INTERRUPTED, Course
         from reports.model import read_runs
-        from suites.nights.choices import possible_pairs
+        from suites.nights.choices import possible
 
         state, plan = self.journal.state, self.journal.state.plan
         how = COMPLETE if ended is None else INTERRUPTED if isinstance(ended, KeyboardInterrupt) else FAILED
@@ -135,15 +135,15 @@ class NightResult:
             course=course,
         )
         read = read_runs(runs)
-        everything = PairCoverage.of(earlier(self.args.runs))
+        everything = NightCoverage.of(earlier(self.args.runs))
         data = {
             "seed": plan.seed,
             "minutes": plan.minutes,
             "runs": [summary.row(run) for run in read],
             **outcome(state),
             "coverage": {
-                "night": PairCoverage.of(state.exercised()).as_data(),
-                "all_nights": everything.as_data(possible_pairs()),
+                "night": NightCoverage.of(state.exercised()).as_data(),
+                "all_nights": everything.as_data(possible()),
             },
             "report": str(report),
             "journal": str(self.journal.file),
@@ -186,8 +186,9 @@ class NightResult:
                 lines += ["  smallest scenario:", each["minimised"]["test"]]
         lines.append(
             f"pairs of mode, fault, target, workload and setting: {coverage['exercised']} exercised, {coverage['bit']} "
-            f"with effect, in all nights; {coverage['uncovered_with_faults']} of "
-            f"{coverage['possible_with_faults']} pairs with a fault are left"
+            f"with effect, in all nights; of those with a fault {coverage['uncovered_with_faults']} of "
+            f"{coverage['possible_with_faults']} pairs and {coverage['triples']['uncovered_with_faults']} of "
+            f"{coverage['triples']['possible_with_faults']} triples are left"
         )
         return [*lines, f"seed {data['seed']}; report: {data['report']}"]
 

@@ -75,13 +75,13 @@ def run(args: argparse.Namespace) -> int:
 def _plan(args: argparse.Namespace, runs: Path) -> Plan:
     import random
 
-    from harness.nights.coverage import PairCoverage
+    from harness.nights.coverage import NightCoverage
     from harness.nights.journal import earlier
     from suites.nights.planning import planned, steered_seed
 
     seed = args.seed
     if seed is None:
-        covered = PairCoverage.of(earlier(runs)).bit
+        covered = NightCoverage.of(earlier(runs)).bit
         seed = steered_seed(args.minutes, covered, random.sample(range(1, 1_000_000), _SEEDS))
     return planned(seed, args.minutes)
 

@@ -23,7 +23,7 @@ from faults.slow_link import SlowLink
 from faults.starve import Starve
 from harness import registry
 from harness.contracts import Fault, Mode
-from harness.nights.coverage import Pair, pair
+from harness.nights.coverage import Combination, with_fault
 from harness.targets import (
     Target,
     active_controller,
@@ -147,14 +147,14 @@ def may_overlap(first: Blow, second: Blow) -> bool:
     return len(names & WORKERS) == 1
 
 
-def possible_pairs() -> frozenset[Pair]:
-    """Return every pair of a fault with a mode, a workload or a target that can be drawn."""
-    found: set[Pair] = set()
+@cache
+def possible() -> frozenset[Combination]:
+    """Return every pair and triple with a fault that can be drawn, without settings."""
+    found: set[Combination] = set()
     for workload, modes in WORKLOADS.items():
         for mode in modes:
             for blow in blows(mode, workload):
-                beside = (("mode", str(mode)), ("workload", workload), ("target", str(blow.on)))
-                found |= {pair(("fault", blow.name), each) for each in beside}
+                found |= with_fault(str(mode), workload, blow.name, str(blow.on))
     return frozenset(found)
 
 

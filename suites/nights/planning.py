@@ -8,14 +8,14 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from harness.nights.coverage import Pair, pairs, share_of_new
+from harness.nights.coverage import Combination, combinations, share_of_new
 from harness.nights.plan import Plan, expected_s
 from harness.scenario import Scenario
 from suites.nights.drawing import drawn
 from suites.nights.strategies import scenarios as strategy
 from suites.scenarios import hazards
 
-_CANDIDATES = 4  # drawn for each place of the list; the one with the largest share of pairs that the list has not yet is taken
+_CANDIDATES = 4  # drawn for each place of the list; the one with the largest share of pairs and triples that the list has not yet is taken
 _AT_ONCE = 25  # places
 _COMPARE_S = 20.0  # then the best seed so far is taken
 
@@ -26,7 +26,7 @@ def planned(seed: int, minutes: float) -> Plan:
     A longer night of the same seed begins with the same scenarios, up to the place of the canary.
     """
     made: list[Scenario] = []
-    covered: Counter[Pair] = Counter()
+    covered: Counter[Combination] = Counter()
     left_s = minutes * 60
     while left_s > 0:
         block = drawn(strategy(), f"{seed}-{len(made) // _AT_ONCE}", _CANDIDATES * _AT_ONCE)
@@ -34,7 +34,7 @@ def planned(seed: int, minutes: float) -> Plan:
             candidates = block[place * _CANDIDATES : (place + 1) * _CANDIDATES]
             best = max(candidates, key=lambda each: share_of_new(each, covered))
             made.append(best)
-            covered.update(pairs(best))
+            covered.update(combinations(best))
             left_s -= expected_s(best)
             if left_s <= 0:
                 break
@@ -56,8 +56,8 @@ def canary(number: int) -> Scenario:
     return replace(canaries()[number], about={})
 
 
-def steered_seed(minutes: float, covered: Collection[Pair], seeds: Sequence[int]) -> int:
-    """Return the seed whose night covers the most pairs that are not in `covered`; without earlier nights the first one.
+def steered_seed(minutes: float, covered: Collection[Combination], seeds: Sequence[int]) -> int:
+    """Return the seed whose night covers the most pairs and triples that are not in `covered`; without earlier nights the first one.
 
     The list still follows from the seed alone, and can be made again without the nights before it.
     """
@@ -66,7 +66,8 @@ def steered_seed(minutes: float, covered: Collection[Pair], seeds: Sequence[int]
     known, until = set(covered), time.monotonic() + _COMPARE_S
     best, most = seeds[0], -1
     for seed in seeds:
-        new = len({each for scenario in planned(seed, minutes).scenarios for each in pairs(scenario)} - known)
+        listed = planned(seed, minutes).scenarios
+        new = len({each for scenario in listed for each in combinations(scenario)} - known)
         if new > most:
             best, most = seed, new
         if time.monotonic() > until:
