@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ class NightState:
     begun: list[str] = field(default_factory=list)
     executed: dict[str, str] = field(default_factory=dict)  # run folders
     seconds: dict[str, float] = field(default_factory=dict)
+    kafka: dict[str, str] = field(default_factory=dict)  # releases, as the clusters reported them
     judged: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
     troubles: dict[str, str] = field(default_factory=dict)  # stuck, broken or not reconciled
@@ -55,6 +57,7 @@ class NightState:
                 self.begun.append(name)
             case "executed":
                 self.executed[name], self.seconds[name] = str(event["run_dir"]), float(event["seconds"])
+                self.kafka[name] = str(event.get("kafka", ""))
             case "judged":
                 self.judged[name] = event
             case "skipped":
@@ -110,7 +113,12 @@ class NightState:
         """Return the judged runs, for the coverage."""
         by_name = {scenario.name: scenario for scenario in self.plan.scenarios}
         return [
-            Exercised(by_name[name], tuple(event["bitten"]), event["verdict"] != Verdict.INCONCLUSIVE)
+            Exercised(
+                by_name[name],
+                tuple(event["bitten"]),
+                event["verdict"] != Verdict.INCONCLUSIVE,
+                self.kafka.get(name, ""),
+            )
             for name, event in self.judged.items()
         ]
 
@@ -182,15 +190,16 @@ def state_of(events: Iterable[Mapping[str, Any]]) -> NightState:
     return state
 
 
+def nights(runs: Path) -> Iterator[NightState]:
+    """Yield all nights in a folder of runs, the newest one first; skip journals that cannot be read."""
+    for file in sorted((runs / NIGHTS).glob(f"*/{FILE}"), reverse=True):
+        with suppress(LedgerError, UsageError, OSError):
+            yield read(file)
+
+
 def earlier(runs: Path) -> list[Exercised]:
-    """Return the judged runs of all nights in a folder of runs; skip journals that cannot be read."""
-    found: list[Exercised] = []
-    for file in sorted((runs / NIGHTS).glob(f"*/{FILE}")):
-        try:
-            found += read(file).exercised()
-        except (LedgerError, UsageError, OSError):
-            continue
-    return found
+    """Return the judged runs of all nights in a folder of runs."""
+    return [each for state in nights(runs) for each in state.exercised()]
 
 
 def _drop_torn_line(file: Path) -> None:

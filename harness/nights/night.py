@@ -84,6 +84,7 @@ class Night:
 
     def _run(self, scenario: Scenario) -> None:
         self.journal.write("began", scenario=scenario.name)
+        self._use_release_of(scenario.name)
         execution = self.cluster.run(scenario)
         name, run = scenario.name, execution.run
         if execution.skipped:
@@ -93,9 +94,16 @@ class Night:
             self._trouble(name, execution.trouble, run)
         else:
             self.journal.write(
-                "executed", scenario=name, run_dir=str(run.path) if run else "", seconds=execution.seconds
+                "executed",
+                scenario=name,
+                run_dir=str(run.path) if run else "",
+                seconds=execution.seconds,
+                kafka=execution.kafka,
             )
             self._pending.append(execution)
+
+    def _use_release_of(self, name: str) -> None:
+        self.cluster.use(self.state.plan.kafka.get(name, ""))
 
     def _trouble(self, name: str, text: str, run: RunDir | None) -> None:
         self.note(f"{name}: {text}")
@@ -135,6 +143,7 @@ class Night:
         for name, scenario, wanted in self._findings():
             if name in self.state.replayed or self._left_s() < self._run_s():
                 continue
+            self._use_release_of(name)
             rate = repeated(
                 self.cluster, scenario, REPLAYS, wanted, enough=lambda _: self._left_s() < self._run_s()
             )
@@ -147,6 +156,7 @@ class Night:
                 continue
             share_s = self._left_s() / max(1, len(self.state.findings) - len(self.state.minimised))
             in_time = partial(self._before, self.journal.used_s + share_s)
+            self._use_release_of(name)
             smallest = minimised(self.cluster, scenario, wanted, in_time, self.note)
             self.journal.write("minimised", **{**smallest.as_data(), "scenario": name})
 
@@ -177,6 +187,7 @@ def outcome(state: NightState) -> dict[str, Any]:
     """Return what --json says about the findings of a night."""
     return {
         "canary": {"scenario": state.plan.canary, "found": state.canary_found},
+        "carried": [{"scenario": name, "found_as": first} for name, first in state.plan.carried.items()],
         "findings": [
             {
                 "scenario": name,
