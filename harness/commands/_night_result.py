@@ -18,6 +18,8 @@ from harness.commands import _night_cluster, _outputs
 from harness.nights.coverage import NightCoverage
 from harness.nights.journal import NightJournal, earlier
 from harness.nights.night import Night, outcome
+from harness.nights.resources import lines as lines_of_resources
+from harness.nights.upkeep import Upkeep
 from harness.runtime import exits
 from harness.trends.recorder import SessionRecorder
 from harness.trends.row import NIGHTLY
@@ -56,6 +58,9 @@ class NightResult:
             ) as cluster:
                 night = Night(self.journal, cluster, self.progress.note)
                 self._kafka = cluster.kafka
+                cluster.after_run = Upkeep(
+                    self.journal, self.args.runs, self.args.disk_gb, self.progress.note
+                )
                 with self._each_minute(night):
                     night.go()
         except (Exception, KeyboardInterrupt) as error:
@@ -190,6 +195,7 @@ class NightResult:
             f"{coverage['possible_with_faults']} pairs and {coverage['triples']['uncovered_with_faults']} of "
             f"{coverage['triples']['possible_with_faults']} triples are left"
         )
+        lines += lines_of_resources(data["resources"])
         return [*lines, f"seed {data['seed']}; report: {data['report']}"]
 
     def _on_finish(self, rendered: str) -> None:

@@ -45,6 +45,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="do not begin with the findings of the last nights; without --seed they run first",
     )
     parser.add_argument(
+        "--disk-gb",
+        metavar="N",
+        type=float,
+        help="disk budget of the run folders: beyond it runs that are as promised are packed, then reduced to their results, "
+        "e.g. 20 (default: no budget)",
+    )
+    parser.add_argument(
         "--on-finish", metavar="COMMAND", help="shell command that gets the result of --json on stdin"
     )
     _outputs.add_arguments(parser)
@@ -53,10 +60,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from harness.commands._progress import Progress
+    from harness.nights.disk_budget import must_have_room
     from harness.nights.journal import NightJournal
 
     if not args.minutes > 0:
         raise UsageError(f"--minutes {args.minutes:g}: give a number greater than 0")
+    if args.disk_gb is not None and not args.disk_gb > 0:
+        raise UsageError(f"--disk-gb {args.disk_gb:g}: give a number greater than 0")
     if args.resume and (args.list or args.seed is not None):
         raise UsageError("--resume continues a stored list; leave out --list and --seed")
     releases = _night_cluster.releases(args)
@@ -64,6 +74,7 @@ def run(args: argparse.Namespace) -> int:
         plan = _plan(args, releases)
         print(json.dumps(plan.as_data()) if args.json else listed(plan))
         return 0
+    must_have_room(args.runs, None if args.resume else args.disk_gb)
     _outputs.check(args)
     from harness.commands._night_result import NightResult
 

@@ -19,6 +19,7 @@ from harness.errors import LedgerError, UsageError
 from harness.expectation import Standing
 from harness.nights.coverage import Exercised
 from harness.nights.plan import Plan
+from harness.nights.resources import UNITS, Sample
 
 NIGHTS = ".nights"  # in the folder of the runs
 FILE = "journal.jsonl"
@@ -43,6 +44,8 @@ class NightState:
     cut: list[str] = field(default_factory=list)  # begun when the program was killed, and run again
     leaks: list[str] = field(default_factory=list)
     clusters: int = 0
+    resources: list[Sample] = field(default_factory=list)
+    reduced: list[str] = field(default_factory=list)  # run folders, to stay within the disk budget
     ended: bool = False
 
     def apply(self, event: Mapping[str, Any]) -> None:
@@ -73,6 +76,10 @@ class NightState:
             case "cluster":
                 self.clusters += 1
                 self.leaks += list(event["leaks"])
+            case "resources":
+                self.resources.append({name: float(event[name]) for name in ("used_s", *UNITS)})
+            case "reduced":
+                self.reduced += [str(each) for each in event["runs"]]
             case "ended":
                 self.ended = True
             case _:

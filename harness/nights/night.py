@@ -13,6 +13,7 @@ from harness.ledger.rundir import RunDir
 from harness.nights.journal import NightJournal, NightState
 from harness.nights.minimising import minimised
 from harness.nights.repeats import Repeat, judged, repeated
+from harness.nights.resources import development
 from harness.nights.shared_cluster import Execution, SharedCluster
 from harness.scenario import Scenario
 from harness.trends.recorder import SessionRecorder
@@ -205,6 +206,8 @@ def outcome(state: NightState) -> dict[str, Any]:
         "not_reached": [each.name for each in state.plan.scenarios if each.name not in state.done],
         "leaks": state.leaks,
         "clusters": state.clusters,
+        "resources": development(state.resources),
+        "reduced": list(dict.fromkeys(state.reduced)),
     }
 
 

@@ -47,7 +47,7 @@ class Execution:
 class SharedCluster:
     """Runs scenarios on one cluster after the other, as a context manager.
 
-    `changed` is called after each stop of a cluster, with the leaks that were found.
+    `changed` is called after each stop of a cluster, with the leaks that were found; `after_run` after each run.
     """
 
     choice: Choice
@@ -59,6 +59,7 @@ class SharedCluster:
     trends: SessionRecorder
     changed: Callable[[str, Sequence[str]], None] = lambda why, found: None
     limit_of: Callable[[Scenario], float] = limit_s
+    after_run: Callable[[], None] = lambda: None
     kafka: list[str] = field(default_factory=list)  # versions, as the clusters reported them
     _stack: ExitStack = field(default_factory=ExitStack)
     _begun: tuple[Cluster, Campaign, Path] | None = None
@@ -99,6 +100,7 @@ class SharedCluster:
         except (UsageError, SetupError) as error:  # refused before it began
             return Execution(scenario, skipped=str(error))
         self._runs_on_it += 1
+        self.after_run()
         run, trouble = campaign.runs[-1], ""
         if len(campaign.broken) > broken:
             trouble = str(campaign.broken[-1])
