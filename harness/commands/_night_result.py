@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.commands import _night_cluster, _outputs
-from harness.nights.coverage import NightCoverage
+from harness.nights.coverage import described
 from harness.nights.journal import NightJournal, earlier
 from harness.nights.night import Night, outcome
 from harness.nights.resources import lines as lines_of_resources
@@ -140,15 +140,14 @@ class NightResult:
             course=course,
         )
         read = read_runs(runs)
-        everything = NightCoverage.of(earlier(self.args.runs))
         data = {
             "seed": plan.seed,
             "minutes": plan.minutes,
             "runs": [summary.row(run) for run in read],
             **outcome(state),
             "coverage": {
-                "night": NightCoverage.of(state.exercised()).as_data(),
-                "all_nights": everything.as_data(possible()),
+                "night": described(state.exercised()),
+                "all_nights": described(earlier(self.args.runs), possible()),
             },
             "report": str(report),
             "journal": str(self.journal.file),

@@ -91,14 +91,14 @@ def _plan(args: argparse.Namespace, releases: Sequence[str]) -> Plan:
     import random
 
     from harness.nights.carried import found_lately
-    from harness.nights.coverage import NightCoverage
+    from harness.nights.coverage import covered
     from harness.nights.journal import earlier, nights
     from suites.nights.planning import on_releases, planned, steered_seed, with_carried
 
     if args.seed is not None:
         return on_releases(planned(args.seed, args.minutes), releases)
-    covered = NightCoverage.of(earlier(args.runs)).bit
-    seed = steered_seed(args.minutes, covered, random.sample(range(1, 1_000_000), _SEEDS))
+    known = covered(earlier(args.runs))
+    seed = steered_seed(args.minutes, known, random.sample(range(1, 1_000_000), _SEEDS))
     plan = on_releases(planned(seed, args.minutes), releases)
     return plan if args.no_carry else with_carried(plan, found_lately(nights(args.runs)))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar, Self
 
 from harness.scenario import Scenario
 
@@ -49,43 +49,62 @@ class Exercised:
 
 
 @dataclass(frozen=True)
-class NightCoverage:
-    """Counts of runs by pair and triple: those that exercised it, and those in which it took effect."""
+class PairCoverage:
+    """Counts of runs by pair: those that exercised it, and those in which it took effect."""
 
     exercised: Counter[Combination] = field(default_factory=Counter)
     bit: Counter[Combination] = field(default_factory=Counter)
+    size: ClassVar[int] = 2
+    name: ClassVar[str] = "pairs"
 
     @classmethod
-    def of(cls, runs: Iterable[Exercised]) -> NightCoverage:
+    def of(cls, runs: Iterable[Exercised]) -> Self:
         exercised: Counter[Combination] = Counter()
         bit: Counter[Combination] = Counter()
         for run in runs:
-            exercised.update(combinations(run.scenario, run.kafka))
-            bit.update(_bitten(run))
+            exercised.update(cls._among(combinations(run.scenario, run.kafka)))
+            bit.update(cls._among(_bitten(run)))
         return cls(exercised, bit)
 
+    @classmethod
+    def _among(cls, every: Collection[Combination]) -> set[Combination]:
+        return {each for each in every if len(each) == cls.size}
+
     def as_data(self, possible: Collection[Combination] = ()) -> dict[str, Any]:
-        """Return the counts as JSON values: pairs, and the same about triples under `triples`.
-
-        `possible`: the pairs and triples that can be drawn, to name those that no run has bitten.
-        """
-        return {**self._of_size(2, possible, "pairs"), "triples": self._of_size(3, possible, "triples")}
-
-    def _of_size(self, size: int, possible: Collection[Combination], name: str) -> dict[str, Any]:
-        exercised = {each: times for each, times in sorted(self.exercised.items()) if len(each) == size}
-        drawable = {each for each in possible if len(each) == size}
+        """Return the counts as JSON values. `possible`: what can be drawn, to name what no run has bitten."""
+        drawable = self._among(possible)
         uncovered = sorted(drawable - set(self.bit))
         return {
-            "exercised": len(exercised),
-            "bit": sum(len(each) == size for each in self.bit),
+            "exercised": len(self.exercised),
+            "bit": len(self.bit),
             "possible_with_faults": len(drawable),
             "uncovered_with_faults": len(uncovered),
             "uncovered": [text(each) for each in uncovered[:_MOST_UNCOVERED]],
-            name: {
+            self.name: {
                 text(each): {"exercised": times, "bit": self.bit.get(each, 0)}
-                for each, times in exercised.items()
+                for each, times in sorted(self.exercised.items())
             },
         }
+
+
+@dataclass(frozen=True)
+class TripleCoverage(PairCoverage):
+    """The same of triples."""
+
+    size: ClassVar[int] = 3
+    name: ClassVar[str] = "triples"
+
+
+def described(runs: Iterable[Exercised], possible: Collection[Combination] = ()) -> dict[str, Any]:
+    """Return the coverage of runs as JSON values: pairs, and under `triples` the same of triples."""
+    known = list(runs)
+    triples = TripleCoverage.of(known).as_data(possible)
+    return {**PairCoverage.of(known).as_data(possible), "triples": triples}
+
+
+def covered(runs: Iterable[Exercised]) -> set[Combination]:
+    """Return the pairs and triples that took effect in these runs."""
+    return {each for run in runs for each in _bitten(run)}
 
 
 def combined(*features: Feature) -> Combination:

@@ -17,6 +17,7 @@ from harness.nights.resources import development
 from harness.nights.shared_cluster import Execution, SharedCluster
 from harness.scenario import Scenario
 from harness.trends.recorder import SessionRecorder
+from reports.words import plural
 
 REPLAYS = 2  # of a finding, at once
 _FOR_FINDINGS = 0.3  # of the time of a night that has a finding stays for minimising
@@ -56,7 +57,7 @@ class Night:
         state = self.state
         canary = "found" if state.canary_found else "not found yet"
         return (
-            f"{len(state.done)} of {len(state.plan.scenarios)} scenarios, {len(state.findings)} findings, "
+            f"{len(state.done)} of {len(state.plan.scenarios)} scenarios, {plural(len(state.findings), 'finding')}, "
             f"{len(state.inconclusive)} inconclusive, canary {canary}, {max(0.0, self._left_s()) / 60:.1f} min left"
         )
 

@@ -161,6 +161,11 @@ def possible() -> frozenset[Combination]:
     return frozenset(found)
 
 
+def possible_pairs() -> frozenset[Combination]:
+    """Return every pair of a fault with a mode, a workload or a target that can be drawn."""
+    return frozenset(each for each in possible() if len(each) == 2 and "fault" in dict(each))
+
+
 def may_follow(first: Blow, second: Blow) -> bool:
     """Return True if the second fault may begin when the first one has healed."""
     return not ALONE & {first.name, second.name}

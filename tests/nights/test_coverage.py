@@ -11,9 +11,10 @@ from faults.pause import Pause
 from harness.contracts import Mode
 from harness.nights.coverage import (
     Exercised,
-    NightCoverage,
+    PairCoverage,
     combinations,
     combined,
+    described,
     share_of_new,
     text,
     with_fault,
@@ -42,19 +43,19 @@ def test_a_run_exercises_the_three_triples_of_each_fault() -> None:
 def test_triples_are_counted_beside_pairs_and_only_if_the_fault_took_effect() -> None:
     drawable = with_fault("at_least_once", "produce_consume", "kill", "leader")
     for bitten, left in ((True, 0), (False, 3)):
-        data = NightCoverage.of([Exercised(KILLED, [bitten])]).as_data(drawable)["triples"]
+        data = described([Exercised(KILLED, [bitten])], drawable)["triples"]
         assert (data["exercised"], data["possible_with_faults"], data["uncovered_with_faults"]) == (
             3,
             3,
             left,
         )
         assert data["triples"][text(TRIPLE)] == {"exercised": 1, "bit": int(bitten)}
-    data = NightCoverage.of([Exercised(KILLED, [True])]).as_data(drawable)
+    data = described([Exercised(KILLED, [True])], drawable)
     assert {name.count(" x ") for name in data["pairs"]} == {1}
 
 
 def test_the_release_of_the_brokers_is_a_dimension() -> None:
-    found = NightCoverage.of([Exercised(KILLED, [True], kafka="3.9.2"), Exercised(KILLED, [True])]).bit
+    found = PairCoverage.of([Exercised(KILLED, [True], kafka="3.9.2"), Exercised(KILLED, [True])]).bit
     assert found[combined(("fault", "kill"), ("kafka", "3.9.2"))] == 1
     assert found[combined(("kafka", "3.9.2"), ("mode", "at_least_once"))] == 1
     assert not [each for each in combinations(KILLED) for name, _ in each if name == "kafka"]

@@ -24,7 +24,7 @@ from suites.nights.choices import (
     WORKERS,
     WORKLOADS,
     blows,
-    possible,
+    possible_pairs,
 )
 from suites.nights.drawing import drawn
 from suites.nights.planning import canaries, planned, steered_seed
@@ -128,5 +128,5 @@ def test_a_seed_is_steered_to_what_is_not_covered(monkeypatch: pytest.MonkeyPatc
 
 
 def test_possible_have_every_fault_with_a_case() -> None:
-    faults = {value for each in possible() for dimension, value in each if dimension == "fault"}
+    faults = {value for each in possible_pairs() for dimension, value in each if dimension == "fault"}
     assert {"kill", "sever", "slow_disk", "kill_worker", "delete_records", "power_loss"} <= faults

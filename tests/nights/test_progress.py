@@ -36,9 +36,7 @@ def test_skipped_and_stuck_scenarios_are_done(tmp_path: Path) -> None:
     judged(journal, "two", "as promised")
     journal.write("skipped", scenario="three", reason="no FUSE")
     journal.write("trouble", scenario="four", text="stuck")
-    assert (
-        night(journal).progress().startswith("4 of 4 scenarios, 1 findings, 1 inconclusive, canary found, ")
-    )
+    assert night(journal).progress().startswith("4 of 4 scenarios, 1 finding, 1 inconclusive, canary found, ")
 
 
 def test_the_time_of_earlier_sessions_is_used_up(tmp_path: Path) -> None:
