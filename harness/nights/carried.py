@@ -13,7 +13,7 @@ LAST_NIGHTS = 7
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundBefore:
     """A scenario that showed what its mode forbids."""
 
     scenario: Scenario
@@ -21,10 +21,10 @@ class Found:
     kafka: str = ""  # the release that it was found on, if known
 
 
-def found_lately(nights: Iterable[NightState]) -> list[Found]:
+def found_lately(nights: Iterable[NightState]) -> list[FoundBefore]:
     """Return the findings of the newest nights, each scenario once. `nights`: the newest one first."""
     known: list[Scenario] = []
-    found: list[Found] = []
+    found: list[FoundBefore] = []
     for night in islice(nights, LAST_NIGHTS):
         for each in _findings(night):
             same = replace(each.scenario, name="same")  # a carried scenario has another name in each night
@@ -34,8 +34,8 @@ def found_lately(nights: Iterable[NightState]) -> list[Found]:
     return found
 
 
-def _findings(night: NightState) -> Iterator[Found]:
+def _findings(night: NightState) -> Iterator[FoundBefore]:
     by_name = {each.name: each for each in night.plan.scenarios}
     for name in night.findings:
         first = night.plan.carried.get(name, name)
-        yield Found(by_name[name], first, night.kafka.get(name, ""))
+        yield FoundBefore(by_name[name], first, night.kafka.get(name, ""))

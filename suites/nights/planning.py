@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from harness.nights.carried import Found
+from harness.nights.carried import FoundBefore
 from harness.nights.coverage import Combination, combinations, share_of_new
 from harness.nights.plan import Plan, expected_s
 from harness.scenario import Scenario
@@ -101,13 +101,13 @@ def on_releases(plan: Plan, releases: Sequence[str]) -> Plan:
     return replace(plan, kafka=kafka)
 
 
-def with_carried(plan: Plan, found: Sequence[Found]) -> Plan:
+def with_carried(plan: Plan, found: Sequence[FoundBefore]) -> Plan:
     """Return the plan with the findings of earlier nights before its own scenarios, in at most a quarter of its time.
 
     They keep their settings, faults and seed, get a name of this night, and run on the release on which they were found if this
     night has it. Findings that this version does not promise any more are left out.
     """
-    chosen: list[Found] = []
+    chosen: list[FoundBefore] = []
     left_s = plan.minutes * 60 * _CARRIED_SHARE
     for each in found:
         if is_promised(each.scenario):

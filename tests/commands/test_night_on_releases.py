@@ -1,7 +1,8 @@
-"""A whole night on two releases, on mock brokers: the cluster is replaced where the release changes, and nowhere else."""
+"""A whole night on two releases, on mock brokers: the cluster is replaced where the release changes, and nowhere else; and its option."""
 
 from __future__ import annotations
 
+import argparse
 import json
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ import pytest
 
 from harness.cli import main
 from harness.cluster_options import Choice
+from harness.commands._night_cluster import releases
+from harness.errors import UsageError
 from harness.ledger.rundir import RunDir
 from harness.nights import shared_cluster
 from harness.nights.plan import Plan
@@ -49,3 +52,23 @@ def test_clusters_change_where_the_release_changes(
     old = [command.endswith(" --kafka 3.9.2") for command in commands]
     assert sorted(old) == [False, False, True, True], commands
     assert old in ([True, True, False, False], [False, False, True, True])
+
+
+def options(**given: object) -> argparse.Namespace:
+    return argparse.Namespace(**{"bootstrap": None, "image": None, "mixed": None, **given})
+
+
+def test_the_first_release_stays_the_one_of_the_options() -> None:
+    args = options(kafka="4.3.1,3.9.2,4.3.1")
+    assert (releases(args), args.kafka) == (["4.3.1", "3.9.2"], "4.3.1")
+    args = options(kafka="3.9.2")
+    assert (releases(args), args.kafka) == ([], "3.9.2")
+    assert releases(options(kafka=None)) == []
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"kafka": "4.3.1,newest"}, {"kafka": "4.3.1,3.9.2", "bootstrap": "k:9092"}]
+)
+def test_releases_that_cannot_take_turns_are_refused(wrong: dict[str, str]) -> None:
+    with pytest.raises(UsageError, match="release"):
+        releases(options(**wrong))

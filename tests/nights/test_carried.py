@@ -12,7 +12,7 @@ from faults.kill import Kill
 from faults.wipe_disk import WipeDisk
 from harness.cli import main
 from harness.contracts import Mode
-from harness.nights.carried import LAST_NIGHTS, Found, found_lately
+from harness.nights.carried import LAST_NIGHTS, FoundBefore, found_lately
 from harness.nights.journal import FILE, NIGHTS, NightJournal, NightState, nights
 from harness.nights.plan import Plan, expected_s
 from harness.scenario import Scenario
@@ -75,10 +75,10 @@ def test_findings_of_old_nights_are_not_carried() -> None:
 
 def test_carried_scenarios_take_at_most_a_quarter_of_the_night() -> None:
     every = [each for each in planned(3, 30).scenarios if not each.control]
-    plan = with_carried(planned(4, 20), [Found(each, each.name) for each in every])
+    plan = with_carried(planned(4, 20), [FoundBefore(each, each.name) for each in every])
     used_s = sum(expected_s(each) for each in plan.scenarios[: len(plan.carried)])
     assert 0 < used_s <= 20 * 60 / 4
-    short = with_carried(replace(OTHER, minutes=0.1), [Found(each, each.name) for each in every])
+    short = with_carried(replace(OTHER, minutes=0.1), [FoundBefore(each, each.name) for each in every])
     assert len(short.carried) == 1, "one is always carried"
 
 
@@ -91,7 +91,7 @@ def test_what_is_not_promised_any_more_is_not_carried() -> None:
         replace(scenario, mode=Mode.IDEMPOTENT, workload="dead_letters", schedule=()),
     ):
         assert not is_promised(wrong)
-        assert with_carried(OTHER, [Found(wrong, "wrong")]) == OTHER
+        assert with_carried(OTHER, [FoundBefore(wrong, "wrong")]) == OTHER
 
 
 def test_everything_drawn_is_promised() -> None:
@@ -104,9 +104,9 @@ def test_a_carried_scenario_runs_on_the_release_on_which_it_was_found() -> None:
     next_one = plan.kafka[plan.scenarios[0].name]
     (other,) = {"4.3.1", "3.9.2"} - {next_one}
     found = [
-        Found(first_of(PLAN), "a", next_one),
-        Found(first_of(PLAN, 1), "b", other),
-        Found(first_of(PLAN, 2), "c", "2.8.0"),
+        FoundBefore(first_of(PLAN), "a", next_one),
+        FoundBefore(first_of(PLAN, 1), "b", other),
+        FoundBefore(first_of(PLAN, 2), "c", "2.8.0"),
     ]
     carried = with_carried(replace(plan, minutes=60.0), found)
     order = [(carried.carried[each.name], carried.kafka[each.name]) for each in carried.scenarios[:3]]

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import replace
 from itertools import groupby
 
 import pytest
 
-from harness.commands._night_cluster import releases
-from harness.errors import UsageError
 from harness.nights.shared_cluster import why_too_old
 from harness.scenario import ConsumerSettings
 from suites.nights.planning import on_releases, planned
@@ -46,26 +43,6 @@ def test_the_order_follows_from_the_seed() -> None:
 
 def test_one_release_is_no_dimension() -> None:
     assert on_releases(PLAN, []) == on_releases(PLAN, ["3.9.2"]) == PLAN
-
-
-def options(**given: object) -> argparse.Namespace:
-    return argparse.Namespace(**{"bootstrap": None, "image": None, "mixed": None, **given})
-
-
-def test_the_first_release_stays_the_one_of_the_options() -> None:
-    args = options(kafka="4.3.1,3.9.2,4.3.1")
-    assert (releases(args), args.kafka) == (["4.3.1", "3.9.2"], "4.3.1")
-    args = options(kafka="3.9.2")
-    assert (releases(args), args.kafka) == ([], "3.9.2")
-    assert releases(options(kafka=None)) == []
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"kafka": "4.3.1,newest"}, {"kafka": "4.3.1,3.9.2", "bootstrap": "k:9092"}]
-)
-def test_releases_that_cannot_take_turns_are_refused(wrong: dict[str, str]) -> None:
-    with pytest.raises(UsageError, match="release"):
-        releases(options(**wrong))
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ AS_PROMISED, INCONCLUSIVE = 0, 3
 
 
 def carried_out(job: Job, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the commands of a job in a folder that looks like a clone."""
+    """Run the commands of a job in a folder that looks like a clone; the cache folder is that of this machine."""
     (folder / "onceproof").symlink_to(ROOT / "onceproof")
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("GITHUB")}
     return subprocess.run(
@@ -59,7 +59,7 @@ def test_a_pull_request_gets_a_summary_and_a_junit_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["github nightly", "gitlab onceproof-nightly"])
 def test_a_night_leaves_its_artifacts(name: str, tmp_path: Path) -> None:
     job = JOBS[name]
-    done = carried_out(job, tmp_path, **{"MINUTES": "3"})
+    done = carried_out(job, tmp_path, MINUTES="3")
     assert done.returncode in (AS_PROMISED, INCONCLUSIVE), done.stdout + done.stderr
     assert all((tmp_path / path).exists() for path in job.artifacts)
     assert (tmp_path / "runs" / "report.html").exists()
