@@ -65,9 +65,8 @@ def prepare(
 
     args.report = getattr(args, "report", None)
     making = prepare_folders(args, progress.note)
-    for (
-        release
-    ) in several_releases:  # now: a release that does not exist is reported before the night, not in it
+    # Now, so that a release that does not exist is reported before the night, not in it.
+    for release in several_releases:
         kafka_libs(release, progress.note, exactly=True)
     return making
 

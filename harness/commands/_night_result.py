@@ -8,9 +8,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,7 @@ class NightResult:
     _began: float = field(default_factory=time.monotonic)
     _started: str = field(default_factory=lambda: time.strftime("%Y-%m-%d %H:%M:%S %z"))
     _kafka: list[str] = field(default_factory=list)
+    _publish_for_ci: Callable[[], None] = lambda: None  # set when the result is known
 
     def carry_out(self) -> int:
         """Run the night and publish its result; an interruption or an error is raised again after that."""
@@ -111,6 +113,7 @@ class NightResult:
         _outputs.print_result(
             rendered if self.args.json else text, interrupted=isinstance(ended, KeyboardInterrupt)
         )
+        self._publish_for_ci()
         self._on_finish(rendered)
         return code
 
@@ -160,8 +163,15 @@ class NightResult:
         if not state.canary_found:
             code = exits.VIOLATED
         closing = self._closing(data)
-        _outputs.publish_for_ci(
-            self.args, "onceproof nightly", self._started, read, course, self._cases(), closing[:1]
+        self._publish_for_ci = partial(
+            _outputs.publish_for_ci,
+            self.args,
+            "onceproof nightly",
+            self._started,
+            read,
+            course,
+            self._cases(),
+            closing[:1],
         )
         table = summary.table(read, sys.stdout.isatty(), course)
         return data, "\n".join([table, *closing]), code

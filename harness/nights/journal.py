@@ -62,7 +62,7 @@ class NightState:
                 self.executed[name], self.seconds[name] = str(event["run_dir"]), float(event["seconds"])
                 self.kafka[name] = str(event.get("kafka", ""))
             case "judged":
-                self.judged[name] = event
+                self.judged[name] = self._judgement(event)
             case "skipped":
                 self.skipped[name] = str(event["reason"])
             case "trouble":
@@ -86,6 +86,18 @@ class NightState:
                 raise LedgerError(
                     f"journal of a night: unknown event {event['event']!r}; use the onceproof that wrote it"
                 )
+
+    def _judgement(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the checked fields of a judged run: whoever reads a state relies on them."""
+        if event["scenario"] not in {each.name for each in self.plan.scenarios}:
+            raise ValueError(f"{event['scenario']!r:.80} is not in its plan")
+        return {
+            "verdict": str(event["verdict"]),
+            "standing": str(event["standing"]),
+            "anomalies": {str(name): int(count) for name, count in event["anomalies"].items()},
+            "bitten": [bool(each) for each in event["bitten"]],
+            "run_dir": str(event["run_dir"]),
+        }
 
     @property
     def done(self) -> set[str]:

@@ -63,7 +63,8 @@ class SharedCluster:
     kafka: list[str] = field(default_factory=list)  # versions, as the clusters reported them
     _stack: ExitStack = field(default_factory=ExitStack)
     _begun: tuple[Cluster, Campaign, Path] | None = None
-    _running: str = ""  # the release of the cluster that runs
+    _running: str = ""  # the release that the cluster was asked for
+    _release: str = ""  # the release that it reported
     _runs_on_it: int = 0
     _usage: Usage | None = None
 
@@ -86,7 +87,7 @@ class SharedCluster:
     def run(self, scenario: Scenario) -> Execution:
         """Execute a scenario; replace the cluster before it if necessary, and after a run that was stuck or failed."""
         cluster, campaign = self._ready()
-        if reason := why_not_applicable(scenario, cluster) or why_too_old(scenario, self.kafka[-1]):
+        if reason := why_not_applicable(scenario, cluster) or why_too_old(scenario, self._release):
             return Execution(scenario, skipped=reason.removeprefix(f"{scenario.name}: "))
         began, broken = time.monotonic(), len(campaign.broken)
         seconds = self.limit_of(scenario)
@@ -110,7 +111,7 @@ class SharedCluster:
             run,
             None if trouble else future,
             trouble=trouble,
-            kafka=self.kafka[-1],
+            kafka=self._release,
         )
 
     def close(self, why: str) -> None:
@@ -175,7 +176,8 @@ class SharedCluster:
         )  # is stopped before the campaign ends: Spark needs no cluster
         self._begun = cluster, campaign, folder
         self._runs_on_it, self._running = 0, self.choice.kafka
-        self.kafka.append(cluster.describe().kafka_version or "unknown")
+        self._release = cluster.describe().kafka_version or ""
+        self.kafka.append(self._release or "unknown")
         return cluster, campaign
 
     def _command_for(self, choice: Choice) -> Callable[[Scenario], str]:

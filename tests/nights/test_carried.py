@@ -36,7 +36,8 @@ def night(plan: Plan, *found: Scenario, kafka: str = "") -> NightState:
         state.apply(
             {"event": "executed", "scenario": each.name, "run_dir": "/x", "seconds": 1, "kafka": kafka}
         )
-        state.apply({"event": "judged", "scenario": each.name, "standing": "promise violated"})
+        facts = {"verdict": "VIOLATED", "anomalies": {"lost": 1}, "bitten": [], "run_dir": "/x"}
+        state.apply({"event": "judged", "scenario": each.name, "standing": "promise violated", **facts})
     return state
 
 

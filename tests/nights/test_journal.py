@@ -95,6 +95,22 @@ def test_a_file_that_is_no_journal_is_one_line(content: str, tmp_path: Path) -> 
     assert len(str(caught.value).splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [{"scenario": "none of the plan"}, {"anomalies": 7}, {"bitten": None}, {"anomalies": {"lost": "many"}}],
+    ids=str,
+)
+def test_a_damaged_verdict_is_one_line(damage: dict[str, object], tmp_path: Path) -> None:
+    journal = half_a_night(tmp_path)
+    event = json.loads(journal.file.read_text().splitlines()[3])
+    assert event["event"] == "judged"
+    with journal.file.open("a") as file:
+        file.write(json.dumps({**event, **damage}) + "\n")
+    with pytest.raises(LedgerError, match="not the journal of a night"):
+        read(journal.file)
+    assert earlier(tmp_path) == [], "it does not stop other nights"
+
+
 def test_standings_sort_into_findings_and_inconclusive(tmp_path: Path) -> None:
     journal = half_a_night(tmp_path)
     journal.write("trouble", scenario="three", text="stuck", run_dir="/three")

@@ -22,7 +22,15 @@ def night(journal: NightJournal) -> Night:
 
 def judged(journal: NightJournal, name: str, standing: str) -> None:
     journal.write("executed", scenario=name, run_dir=f"/{name}", seconds=20.0)
-    journal.write("judged", scenario=name, standing=standing)
+    journal.write(
+        "judged",
+        scenario=name,
+        verdict="HELD",
+        standing=standing,
+        anomalies={},
+        bitten=[],
+        run_dir=f"/{name}",
+    )
 
 
 def test_a_night_that_begins_has_all_its_time(tmp_path: Path) -> None:

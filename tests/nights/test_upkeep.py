@@ -190,6 +190,8 @@ def test_too_little_room_is_one_line_before_anything_starts(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda place: SimpleNamespace(free=1 << 30))
+    # If it did not refuse, this test would run a night on a real cluster.
+    monkeypatch.setattr("harness.commands._preparation.prepare", lambda args, note: pytest.fail("it begins"))
     runs = tmp_path / "not" / "yet"
     words = [] if budget is None else ["--disk-gb", budget]
     assert main(["nightly", *words, "--runs", str(runs)]) == 2
