@@ -102,8 +102,8 @@ def test_a_file_that_is_no_journal_is_one_line(content: str, tmp_path: Path) -> 
 )
 def test_a_damaged_verdict_is_one_line(damage: dict[str, object], tmp_path: Path) -> None:
     journal = half_a_night(tmp_path)
-    event = json.loads(journal.file.read_text().splitlines()[3])
-    assert event["event"] == "judged"
+    events = map(json.loads, journal.file.read_text().splitlines())
+    event = next(each for each in events if each["event"] == "judged")
     with journal.file.open("a") as file:
         file.write(json.dumps({**event, **damage}) + "\n")
     with pytest.raises(LedgerError, match="not the journal of a night"):
