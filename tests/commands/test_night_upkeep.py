@@ -9,7 +9,7 @@ import pytest
 
 from harness.cli import main
 from harness.ledger.rundir import RunDir
-from tests.commands.mock_brokers import CANARY, LIAR
+from tests.commands.mock_brokers import CANARY, LIAR, without_replays
 from tests.commands.test_nightly import HONEST_ONES, with_plan
 
 
@@ -17,7 +17,8 @@ from tests.commands.test_nightly import HONEST_ONES, with_plan
 def test_a_night_stays_within_its_budget_and_records_what_it_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with_plan(monkeypatch, [HONEST_ONES[0], LIAR, CANARY, HONEST_ONES[1]], minutes=1.2)
+    with_plan(monkeypatch, [HONEST_ONES[0], LIAR, CANARY, HONEST_ONES[1]])
+    without_replays(monkeypatch)
     words = ["nightly", "--seed", "7", "--runs", str(tmp_path / "runs"), "--disk-gb", "0.000001", "--json"]
     assert main(words) == 1
     said = capsys.readouterr()
