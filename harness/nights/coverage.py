@@ -1,8 +1,8 @@
-"""Which pairs and triples of mode, fault, target, workload and setting runs have exercised, and in which of them the fault took
+"""Count the pairs and triples of mode, fault, target, workload and setting that runs exercised, and those in which the fault took
 effect.
 
 Triples are mode x fault x target, mode x fault x workload and fault x target x workload: what is broken, where, and who has to
-survive it. Settings are only in pairs, and never in pairs with each other: there would be too many.
+survive it. Two settings do not make a pair: there would be too many.
 """
 
 from __future__ import annotations
