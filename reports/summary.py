@@ -17,7 +17,7 @@ from reports.headline import MARKS, TONES, worst
 from reports.model import RunReport, Standing, read_runs
 
 WIDTH = 140
-_COUNTS = ("attempted", "acked", "in_log", "delivered", "lost", "duplicated", "reordered")
+COUNTS = ("attempted", "acked", "in_log", "delivered", "lost", "duplicated", "reordered")
 _COLOURS = {"good": "\033[32m", "bad": "\033[1;31m", "unsure": "\033[33m"}
 _DIM, _OFF = "\033[2m", "\033[0m"
 
@@ -66,7 +66,7 @@ def row(run: RunReport) -> dict[str, Any]:
         "required": dict(run.requirement.required),
         "found": dict(run.requirement.found),
         "shortfalls": list(run.requirement.reasons),
-        **{name: run.count(name) for name in _COUNTS},
+        **{name: run.count(name) for name in COUNTS},
         "unavailable_s_max": run.unavailable_s_max,
         "bite": run.bite,
         "run_dir": str(run.path),
@@ -183,7 +183,7 @@ def _lines(runs: Sequence[RunReport], number: Callable[[float | None], str]) -> 
             printable(words.mode(run.judged_as)),
             run.verdict,
             MARKS[run.standing],
-            *(number(run.count(name)) for name in _COUNTS),
+            *(number(run.count(name)) for name in COUNTS),
             words.seconds(run.unavailable_s_max),
         ]
         for run in runs

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.cluster_options import Choice, add_options
+from harness.errors import UsageError
 from harness.ledger.packing import add_keep_option
+from harness.provision.kafka import KAFKA_VERSION, must_be_release
 
 if TYPE_CHECKING:
     from harness.commands._progress import Progress
@@ -28,15 +30,45 @@ def add_arguments(parser: argparse.ArgumentParser, *also: str) -> None:
             "--report", type=Path, help="file for the HTML report (default: RUNS/report.html)"
         )
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object on stdout")
-    add_options(parser.add_argument_group("the cluster").add_argument)
+    cluster = parser.add_argument_group("the cluster")
+    if "releases" in also:
+        cluster.add_argument(
+            "--kafka",
+            metavar="VERSION,…",
+            help=f"Kafka releases of the brokers; several take turns, e.g. 4.3.1,3.9.2 (default: {KAFKA_VERSION})",
+        )
+    add_options(cluster.add_argument, without=("kafka",) if "releases" in also else ())
 
 
-def prepare(args: argparse.Namespace, progress: Progress) -> Making | None:
-    """Sweep leftovers and install what is missing, as `prove` does."""
+def releases(args: argparse.Namespace) -> list[str]:
+    """Return the releases of --kafka if there are several, and leave the first one as the release of the options."""
+    found = list(dict.fromkeys(word for word in (args.kafka or "").split(",") if word))
+    if len(found) < 2:
+        return []
+    for option in ("bootstrap", "image", "mixed"):
+        if getattr(args, option):
+            raise UsageError(
+                f"--kafka {args.kafka}: several releases cannot take turns with --{option}; give one release"
+            )
+    for release in found:
+        must_be_release(release)
+    args.kafka = found[0]
+    return found
+
+
+def prepare(
+    args: argparse.Namespace, progress: Progress, several_releases: Sequence[str] = ()
+) -> Making | None:
+    """Sweep leftovers and install what is missing, as `prove` does, and every release of the brokers."""
     from harness.commands._preparation import prepare as prepare_folders
+    from harness.provision.kafka import kafka_libs
 
     args.report = getattr(args, "report", None)
-    return prepare_folders(args, progress.note)
+    making = prepare_folders(args, progress.note)
+    # Now, so that a release that does not exist is reported before the night, not in it.
+    for release in several_releases:
+        kafka_libs(release, progress.note, exactly=True)
+    return making
 
 
 def shared_cluster(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.errors import LedgerError, UsageError
 from harness.ledger.rundir import RunDir, need_file
-from harness.nights.coverage import PairCoverage
+from harness.nights.coverage import Combination, PairCoverage
 from harness.nights.journal import FILE, NIGHTS, NightState, read
 from harness.nights.night import outcome
 
@@ -76,7 +76,7 @@ def facts(name: str, state: NightState, runs: Path, everything: PairCoverage) ->
     )
 
 
-def _cell(pair: tuple[tuple[str, str], tuple[str, str]]) -> Cell | None:
+def _cell(pair: Combination) -> Cell | None:
     """Return a pair of a fault as the report names it; None for other pairs."""
     named = dict(pair)
     fault = named.pop("fault", None)

@@ -8,15 +8,18 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from harness.commands import _night_cluster
-from harness.nights.coverage import PairCoverage
+from harness.commands import _night_cluster, _outputs
+from harness.nights.coverage import PairCoverage, described
 from harness.nights.journal import NightJournal, earlier
 from harness.nights.night import Night, outcome
+from harness.nights.resources import lines as lines_of_resources
+from harness.nights.upkeep import Upkeep
 from harness.runtime import exits
 from harness.trends.recorder import SessionRecorder
 from harness.trends.row import NIGHTLY
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from harness.commands._progress import Progress
     from harness.provision.background_archive import Making
     from harness.scenario import Scenario
+    from reports.ci.junit import Case
 
 _PROGRESS_EVERY_S = 60.0
 _ON_FINISH_LIMIT_S = 120.0
@@ -40,6 +44,7 @@ class NightResult:
     _began: float = field(default_factory=time.monotonic)
     _started: str = field(default_factory=lambda: time.strftime("%Y-%m-%d %H:%M:%S %z"))
     _kafka: list[str] = field(default_factory=list)
+    _publish_for_ci: Callable[[], None] = lambda: None  # set when the result is known
 
     def carry_out(self) -> int:
         """Run the night and publish its result; an interruption or an error is raised again after that."""
@@ -54,6 +59,9 @@ class NightResult:
             ) as cluster:
                 night = Night(self.journal, cluster, self.progress.note)
                 self._kafka = cluster.kafka
+                cluster.after_run = Upkeep(
+                    self.journal, self.args.runs, self.args.disk_gb, self.progress.note
+                )
                 with self._each_minute(night):
                     night.go()
         except (Exception, KeyboardInterrupt) as error:
@@ -101,8 +109,10 @@ class NightResult:
         data, text, code = self._result(ended)
         rendered = json.dumps(data)
         (self.journal.file.parent / "result.json").write_text(rendered + "\n", encoding="utf-8")
-        with suppress(*([OSError] if isinstance(ended, KeyboardInterrupt) else [])):
-            print(rendered if self.args.json else text, flush=True)
+        _outputs.print_result(
+            rendered if self.args.json else text, interrupted=isinstance(ended, KeyboardInterrupt)
+        )
+        self._publish_for_ci()
         self._on_finish(rendered)
         return code
 
@@ -113,13 +123,13 @@ class NightResult:
         from reports.build import build
         from reports.course import COMPLETE, FAILED, INTERRUPTED
         from reports.model import read_runs
-        from suites.nights.choices import possible_pairs
+        from suites.nights.choices import possible
 
         state, plan, name = self.journal.state, self.journal.state.plan, self.journal.file.parent.name
         how = COMPLETE if ended is None else INTERRUPTED if isinstance(ended, KeyboardInterrupt) else FAILED
         course = _night_report.course_of(state, how)
         runs = _night_report.runs_of(self.args.runs, state)
-        everything = PairCoverage.of(earlier(self.args.runs))
+        every_run = earlier(self.args.runs)
         report = build(
             runs,
             self.args.report or self.args.runs / "report.html",
@@ -130,7 +140,7 @@ class NightResult:
             started=self._started,
             seconds=time.monotonic() - self._began,
             course=course,
-            night=_night_report.facts(name, state, self.args.runs, everything),
+            night=_night_report.facts(name, state, self.args.runs, PairCoverage.of(every_run)),
             differences=_night_report.differences_of(name, self.args.runs),
         )
         read = read_runs(runs)
@@ -140,8 +150,8 @@ class NightResult:
             "runs": [summary.row(run) for run in read],
             **outcome(state),
             "coverage": {
-                "night": PairCoverage.of(state.exercised()).as_data(),
-                "all_nights": everything.as_data(possible_pairs()),
+                "night": described(state.exercised()),
+                "all_nights": described(every_run, possible()),
             },
             "report": str(report),
             "journal": str(self.journal.file),
@@ -153,8 +163,29 @@ class NightResult:
         code = summary.exit_code(read)
         if not state.canary_found:
             code = exits.VIOLATED
+        closing = self._closing(data)
+        self._publish_for_ci = partial(
+            _outputs.publish_for_ci,
+            self.args,
+            "onceproof nightly",
+            self._started,
+            read,
+            course,
+            self._cases(),
+            closing[:1],
+        )
         table = summary.table(read, sys.stdout.isatty(), course)
-        return data, "\n".join([table, *self._closing(data)]), code
+        return data, "\n".join([table, *closing]), code
+
+    def _cases(self) -> list[Case]:
+        """Return the test cases besides the runs: an unsafe scenario that was not run fails the night."""
+        from reports.ci.junit import FAILURE, Case
+
+        state = self.journal.state
+        if state.plan.canary in state.executed:
+            return []
+        message = "it was not run, so this night proves nothing"
+        return [Case(state.plan.canary, "onceproof.canary", FAILURE, "not found", message)]
 
     def _closing(self, data: dict[str, Any]) -> list[str]:
         canary, coverage = data["canary"], data["coverage"]["all_nights"]
@@ -170,9 +201,11 @@ class NightResult:
                 lines += ["  smallest scenario:", each["minimised"]["test"]]
         lines.append(
             f"pairs of mode, fault, target, workload and setting: {coverage['exercised']} exercised, {coverage['bit']} "
-            f"with effect, in all nights; {coverage['uncovered_with_faults']} of "
-            f"{coverage['possible_with_faults']} pairs with a fault are left"
+            f"with effect, in all nights; of those with a fault {coverage['uncovered_with_faults']} of "
+            f"{coverage['possible_with_faults']} pairs and {coverage['triples']['uncovered_with_faults']} of "
+            f"{coverage['triples']['possible_with_faults']} triples are left"
         )
+        lines += lines_of_resources(data["resources"])
         return [*lines, f"seed {data['seed']}; report: {data['report']}"]
 
     def _on_finish(self, rendered: str) -> None:

@@ -14,12 +14,13 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.cluster_options import Choice, running
+from harness.commands import _outputs
 from harness.errors import OnceproofError, SetupError, UsageError
 from harness.ledger.packing import add_keep_option
 
@@ -45,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_keep_option(parser.add_argument)
     parser.add_argument("--report", type=Path, help="file for the HTML report (default: RUNS/report.html)")
     parser.add_argument("--json", action="store_true", help="print the summary as one JSON object on stdout")
+    _outputs.add_arguments(parser)
 
 
 @dataclass
@@ -74,6 +76,7 @@ class Proof:
         """Undo and sweep leftovers of crashed runs, install missing tools, begin to make Spark's class archive."""
         from harness.commands._preparation import prepare
 
+        _outputs.check(self.args)
         self._archive = prepare(self.args, self.progress.note)
 
     def carry_out(self, jobs: Sequence[Job], title: str, command: str) -> int:
@@ -251,16 +254,13 @@ class Proof:
             seconds=time.monotonic() - self._began,
             course=course,
         )
+        read = read_runs(self.runs)
         account = (self.account or summary.account)(
-            read_runs(self.runs), report, args.seed, known, course, sys.stdout.isatty()
+            read, report, args.seed, known, course, sys.stdout.isatty()
         )
-        # After a SIGHUP the terminal is closed, but the report is written.
-        with suppress(*([OSError] if how == INTERRUPTED else [])):
-            if args.json:
-                print(json.dumps(account.data), flush=True)
-            else:
-                print(account.text)
-                print(f"report: {report}", flush=True)
+        text = json.dumps(account.data) if args.json else f"{account.text}\nreport: {report}"
+        _outputs.print_result(text, interrupted=how == INTERRUPTED)
+        _outputs.publish_for_ci(args, title, self._started, read, course)
         return account.code
 
 

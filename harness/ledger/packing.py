@@ -51,6 +51,9 @@ def pack(run: RunDir, keep: str) -> str:
                         _write(folder, archive)
             for folder in (run.path / "ledger", run.logs, run.tables):
                 _remove(folder)
+            if keep == "least":  # the run may have been packed before
+                for archive in (run.packed_ledger, run.packed_logs):
+                    archive.unlink(missing_ok=True)
     except BlockingIOError:
         return f"{run.path}: left whole, another process reads it"
     except (OSError, OnceproofError) as error:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from harness.errors import LedgerError, UsageError
 from harness.expectation import Standing
 from harness.nights.coverage import Exercised
 from harness.nights.plan import Plan
+from harness.nights.resources import UNITS, Sample
 
 NIGHTS = ".nights"  # in the folder of the runs
 FILE = "journal.jsonl"
@@ -33,6 +35,7 @@ class NightState:
     begun: list[str] = field(default_factory=list)
     executed: dict[str, str] = field(default_factory=dict)  # run folders
     seconds: dict[str, float] = field(default_factory=dict)
+    kafka: dict[str, str] = field(default_factory=dict)  # releases, as the clusters reported them
     judged: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
     troubles: dict[str, str] = field(default_factory=dict)  # stuck, broken or not reconciled
@@ -41,6 +44,8 @@ class NightState:
     cut: list[str] = field(default_factory=list)  # begun when the program was killed, and run again
     leaks: list[str] = field(default_factory=list)
     clusters: int = 0
+    resources: list[Sample] = field(default_factory=list)
+    reduced: list[str] = field(default_factory=list)  # run folders, to stay within the disk budget
     ended: bool = False
 
     def apply(self, event: Mapping[str, Any]) -> None:
@@ -55,8 +60,9 @@ class NightState:
                 self.begun.append(name)
             case "executed":
                 self.executed[name], self.seconds[name] = str(event["run_dir"]), float(event["seconds"])
+                self.kafka[name] = str(event.get("kafka", ""))
             case "judged":
-                self.judged[name] = self._judged(name, event)
+                self.judged[name] = self._judgement(event)
             case "skipped":
                 self.skipped[name] = str(event["reason"])
             case "trouble":
@@ -70,6 +76,10 @@ class NightState:
             case "cluster":
                 self.clusters += 1
                 self.leaks += list(event["leaks"])
+            case "resources":
+                self.resources.append({name: float(event[name]) for name in ("used_s", *UNITS)})
+            case "reduced":
+                self.reduced += [str(each) for each in event["runs"]]
             case "ended":
                 self.ended = True
             case _:
@@ -77,13 +87,17 @@ class NightState:
                     f"journal of a night: unknown event {event['event']!r}; use the onceproof that wrote it"
                 )
 
-    def _judged(self, name: str, event: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the event with the types that others rely on; raise an error that `read` reports for anything else."""
-        if all(scenario.name != name for scenario in self.plan.scenarios):
-            raise ValueError(f"{name!r} is judged and not planned")
-        texts = {key: str(event[key]) for key in ("verdict", "standing", "run_dir")}
-        bitten = [bool(each) for each in event["bitten"]]
-        return {**event, **texts, "anomalies": dict(event["anomalies"]), "bitten": bitten}
+    def _judgement(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the checked fields of a judged run: whoever reads a state relies on them."""
+        if event["scenario"] not in {each.name for each in self.plan.scenarios}:
+            raise ValueError(f"{event['scenario']!r:.80} is not in its plan")
+        return {
+            "verdict": str(event["verdict"]),
+            "standing": str(event["standing"]),
+            "anomalies": {str(name): int(count) for name, count in event["anomalies"].items()},
+            "bitten": [bool(each) for each in event["bitten"]],
+            "run_dir": str(event["run_dir"]),
+        }
 
     @property
     def done(self) -> set[str]:
@@ -118,7 +132,12 @@ class NightState:
         """Return the judged runs, for the coverage."""
         by_name = {scenario.name: scenario for scenario in self.plan.scenarios}
         return [
-            Exercised(by_name[name], tuple(event["bitten"]), event["verdict"] != Verdict.INCONCLUSIVE)
+            Exercised(
+                by_name[name],
+                tuple(event["bitten"]),
+                event["verdict"] != Verdict.INCONCLUSIVE,
+                self.kafka.get(name, ""),
+            )
             for name, event in self.judged.items()
         ]
 
@@ -190,15 +209,16 @@ def state_of(events: Iterable[Mapping[str, Any]]) -> NightState:
     return state
 
 
+def nights(runs: Path) -> Iterator[NightState]:
+    """Yield all nights in a folder of runs, the newest one first; skip journals that cannot be read."""
+    for file in sorted((runs / NIGHTS).glob(f"*/{FILE}"), reverse=True):
+        with suppress(LedgerError, UsageError, OSError):
+            yield read(file)
+
+
 def earlier(runs: Path) -> list[Exercised]:
-    """Return the judged runs of all nights in a folder of runs; skip journals that cannot be read."""
-    found: list[Exercised] = []
-    for file in sorted((runs / NIGHTS).glob(f"*/{FILE}")):
-        try:
-            found += read(file).exercised()
-        except (LedgerError, UsageError, OSError):
-            continue
-    return found
+    """Return the judged runs of all nights in a folder of runs."""
+    return [each for state in nights(runs) for each in state.exercised()]
 
 
 def _drop_torn_line(file: Path) -> None:

@@ -6,10 +6,12 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.nights.resources import memory_bytes, open_files
 from harness.testing.leftovers import mounts_of, processes_of
 
 _MORE_FILES = 64
 _MORE_MEMORY_MB = 400
+_MB = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -27,8 +29,8 @@ class Usage:
         return cls(
             tuple(processes_of(folder.absolute())),
             tuple(mounts_of(folder.absolute())),
-            len(os.listdir("/proc/self/fd")),  # noqa: PTH208  # the folder of the listing itself counts as well
-            _memory_mb(),
+            open_files(),
+            memory_bytes(os.getpid()) // _MB,
         )
 
 
@@ -42,10 +44,3 @@ def leaks(before: Usage | None, now: Usage) -> list[str]:
         if (memory := now.memory_mb - before.memory_mb) > _MORE_MEMORY_MB:
             found.append(f"{memory} MB more memory than at the previous change: {now.memory_mb} MB")
     return found
-
-
-def _memory_mb() -> int:
-    for line in Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) // 1024
-    return 0

@@ -130,11 +130,16 @@ def minimum(
     return found
 
 
+def smaller_name(name: str) -> str:
+    """Return the name of the scenarios that minimising makes of one."""
+    return f"{name[:140]}-smaller"
+
+
 def _as_promise(scenario: Scenario) -> Scenario:
     """Return the scenario as one that has to be HELD: required anomalies may depend on faults that a step removes."""
     return replace(
         scenario,
-        name=f"{scenario.name[:140]}-smaller",
+        name=smaller_name(scenario.name),
         expected=Verdict.HELD,
         requires={},
         tolerates=(),

@@ -13,9 +13,11 @@ from harness.ledger.rundir import RunDir
 from harness.nights.journal import NightJournal, NightState
 from harness.nights.minimising import minimised
 from harness.nights.repeats import Repeat, judged, repeated
+from harness.nights.resources import development
 from harness.nights.shared_cluster import Execution, SharedCluster
 from harness.scenario import Scenario
 from harness.trends.recorder import SessionRecorder
+from reports.words import plural
 
 REPLAYS = 2  # of a finding, at once
 _FOR_FINDINGS = 0.3  # of the time of a night that has a finding stays for minimising
@@ -55,7 +57,7 @@ class Night:
         state = self.state
         canary = "found" if state.canary_found else "not found yet"
         return (
-            f"{len(state.done)} of {len(state.plan.scenarios)} scenarios, {len(state.findings)} findings, "
+            f"{len(state.done)} of {len(state.plan.scenarios)} scenarios, {plural(len(state.findings), 'finding')}, "
             f"{len(state.inconclusive)} inconclusive, canary {canary}, {max(0.0, self._left_s()) / 60:.1f} min left"
         )
 
@@ -84,6 +86,7 @@ class Night:
 
     def _run(self, scenario: Scenario) -> None:
         self.journal.write("began", scenario=scenario.name)
+        self._use_release_of(scenario.name)
         execution = self.cluster.run(scenario)
         name, run = scenario.name, execution.run
         if execution.skipped:
@@ -93,9 +96,16 @@ class Night:
             self._trouble(name, execution.trouble, run)
         else:
             self.journal.write(
-                "executed", scenario=name, run_dir=str(run.path) if run else "", seconds=execution.seconds
+                "executed",
+                scenario=name,
+                run_dir=str(run.path) if run else "",
+                seconds=execution.seconds,
+                kafka=execution.kafka,
             )
             self._pending.append(execution)
+
+    def _use_release_of(self, name: str) -> None:
+        self.cluster.use(self.state.plan.kafka.get(name, ""))
 
     def _trouble(self, name: str, text: str, run: RunDir | None) -> None:
         self.note(f"{name}: {text}")
@@ -135,6 +145,7 @@ class Night:
         for name, scenario, wanted in self._findings():
             if name in self.state.replayed or self._left_s() < self._run_s():
                 continue
+            self._use_release_of(name)
             rate = repeated(
                 self.cluster, scenario, REPLAYS, wanted, enough=lambda _: self._left_s() < self._run_s()
             )
@@ -147,6 +158,7 @@ class Night:
                 continue
             share_s = self._left_s() / max(1, len(self.state.findings) - len(self.state.minimised))
             in_time = partial(self._before, self.journal.used_s + share_s)
+            self._use_release_of(name)
             smallest = minimised(self.cluster, scenario, wanted, in_time, self.note)
             self.journal.write("minimised", **{**smallest.as_data(), "scenario": name})
 
@@ -177,6 +189,7 @@ def outcome(state: NightState) -> dict[str, Any]:
     """Return what --json says about the findings of a night."""
     return {
         "canary": {"scenario": state.plan.canary, "found": state.canary_found},
+        "carried": [{"scenario": name, "found_as": first} for name, first in state.plan.carried.items()],
         "findings": [
             {
                 "scenario": name,
@@ -194,6 +207,8 @@ def outcome(state: NightState) -> dict[str, Any]:
         "not_reached": [each.name for each in state.plan.scenarios if each.name not in state.done],
         "leaks": state.leaks,
         "clusters": state.clusters,
+        "resources": development(state.resources),
+        "reduced": list(dict.fromkeys(state.reduced)),
     }
 
 

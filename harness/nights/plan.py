@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from harness.running.scenario_data import scenario_of
@@ -22,12 +22,17 @@ class Plan:
     minutes: float
     scenarios: tuple[Scenario, ...]
     canary: str  # the name of one of them
+    # By name of the scenario:
+    carried: Mapping[str, str] = field(default_factory=dict)  # its name in the earlier night that found it
+    kafka: Mapping[str, str] = field(default_factory=dict)  # release of its brokers, if the night has several
 
     def as_data(self) -> dict[str, Any]:
         return {
             "seed": self.seed,
             "minutes": self.minutes,
             "canary": self.canary,
+            "carried": dict(self.carried),
+            "kafka": dict(self.kafka),
             "scenarios": [scenario.describe() for scenario in self.scenarios],
         }
 
@@ -37,7 +42,13 @@ class Plan:
         scenarios = tuple(
             scenario_of(each, f"plan.scenarios[{number}]") for number, each in enumerate(data["scenarios"], 1)
         )
-        return cls(int(data["seed"]), float(data["minutes"]), scenarios, str(data["canary"]))
+        carried, kafka = (
+            {
+                str(scenario): str(value) for scenario, value in data.get(name, {}).items()
+            }  # older plans have none
+            for name in ("carried", "kafka")
+        )
+        return cls(int(data["seed"]), float(data["minutes"]), scenarios, str(data["canary"]), carried, kafka)
 
 
 def expected_s(scenario: Scenario) -> float:

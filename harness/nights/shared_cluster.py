@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -20,6 +21,7 @@ from harness.ledger.rundir import RunDir
 from harness.nights.leaks import Usage, leaks
 from harness.nights.watchdog import StuckRun, limit_s, watched
 from harness.processes import ownership
+from harness.provision.kafka import numbers_of
 from harness.running.recovery import why_unusable
 from harness.scenario import Scenario
 from harness.trends.recorder import SessionRecorder
@@ -38,13 +40,14 @@ class Execution:
     future: Future[Result] | None = None
     skipped: str = ""  # why this cluster cannot run the scenario
     trouble: str = ""  # the run was stuck, or an internal error ended it
+    kafka: str = ""  # the release that the brokers reported
 
 
 @dataclass
 class SharedCluster:
     """Runs scenarios on one cluster after the other, as a context manager.
 
-    `changed` is called after each stop of a cluster, with the leaks that were found.
+    `changed` is called after each stop of a cluster, with the leaks that were found; `after_run` after each run.
     """
 
     choice: Choice
@@ -56,9 +59,12 @@ class SharedCluster:
     trends: SessionRecorder
     changed: Callable[[str, Sequence[str]], None] = lambda why, found: None
     limit_of: Callable[[Scenario], float] = limit_s
+    after_run: Callable[[], None] = lambda: None
     kafka: list[str] = field(default_factory=list)  # versions, as the clusters reported them
     _stack: ExitStack = field(default_factory=ExitStack)
     _begun: tuple[Cluster, Campaign, Path] | None = None
+    _running: str = ""  # the release that the cluster was asked for
+    _release: str = ""  # the release that it reported
     _runs_on_it: int = 0
     _usage: Usage | None = None
 
@@ -73,10 +79,15 @@ class SharedCluster:
         else:
             self._stack.__exit__(kind, error, trace)  # results are not waited for after an error
 
+    def use(self, kafka: str) -> None:
+        """Run what follows on brokers of this release; an empty text changes nothing."""
+        if kafka:
+            self.choice = replace(self.choice, kafka=kafka)
+
     def run(self, scenario: Scenario) -> Execution:
         """Execute a scenario; replace the cluster before it if necessary, and after a run that was stuck or failed."""
         cluster, campaign = self._ready()
-        if reason := why_not_applicable(scenario, cluster):
+        if reason := why_not_applicable(scenario, cluster) or why_too_old(scenario, self._release):
             return Execution(scenario, skipped=reason.removeprefix(f"{scenario.name}: "))
         began, broken = time.monotonic(), len(campaign.broken)
         seconds = self.limit_of(scenario)
@@ -90,11 +101,17 @@ class SharedCluster:
         except (UsageError, SetupError) as error:  # refused before it began
             return Execution(scenario, skipped=str(error))
         self._runs_on_it += 1
+        self.after_run()
         run, trouble = campaign.runs[-1], ""
         if len(campaign.broken) > broken:
             trouble = str(campaign.broken[-1])
         return Execution(
-            scenario, time.monotonic() - began, run, None if trouble else future, trouble=trouble
+            scenario,
+            time.monotonic() - began,
+            run,
+            None if trouble else future,
+            trouble=trouble,
+            kafka=self._release,
         )
 
     def close(self, why: str) -> None:
@@ -120,6 +137,8 @@ class SharedCluster:
         return self._start()
 
     def _why_replaced(self, cluster: Cluster) -> str:
+        if self._running != self.choice.kafka:
+            return f"the next run needs Kafka {self.choice.kafka}"
         if self._runs_on_it >= MOST_RUNS:
             return f"{MOST_RUNS} runs on one cluster"
         return why_unusable(cluster)
@@ -145,7 +164,7 @@ class SharedCluster:
                 cluster,
                 self.runs,
                 say=self.say,
-                command_for=self.command_for,
+                command_for=self._command_for(self.choice),
                 versions=self.versions,
                 keep=self.keep,
                 pack_at_once=True,
@@ -156,9 +175,23 @@ class SharedCluster:
             running(cluster)
         )  # is stopped before the campaign ends: Spark needs no cluster
         self._begun = cluster, campaign, folder
-        self._runs_on_it = 0
-        self.kafka.append(cluster.describe().kafka_version or "unknown")
+        self._runs_on_it, self._running = 0, self.choice.kafka
+        self._release = cluster.describe().kafka_version or ""
+        self.kafka.append(self._release or "unknown")
         return cluster, campaign
+
+    def _command_for(self, choice: Choice) -> Callable[[Scenario], str]:
+        """Return the commands that repeat a run on such a cluster."""
+        words = choice.words()
+        return lambda scenario: " ".join([self.command_for(scenario), *map(shlex.quote, words)])
+
+
+def why_too_old(scenario: Scenario, release: str) -> str:
+    """Return why a release of the brokers does not support a setting that nights draw; an unknown release supports all."""
+    numbers = numbers_of(release)
+    if scenario.consumers.group_protocol == "consumer" and numbers and numbers < (4,):
+        return f"the group protocol consumer needs Kafka 4.0 or newer, the brokers are {release}"
+    return ""
 
 
 def newest_run(runs: Path, scenario: str) -> RunDir | None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from itertools import combinations
 
 from faults.kill import Kill
 from faults.kill_worker import KillWorker
@@ -23,7 +24,9 @@ from faults.slow_link import SlowLink
 from faults.starve import Starve
 from harness import registry
 from harness.contracts import Fault, Mode
-from harness.nights.coverage import Pair, pair
+from harness.nights.coverage import Combination, with_fault
+from harness.scenario import Scenario
+from harness.schedule import Window
 from harness.targets import (
     Target,
     active_controller,
@@ -147,17 +150,40 @@ def may_overlap(first: Blow, second: Blow) -> bool:
     return len(names & WORKERS) == 1
 
 
-def possible_pairs() -> frozenset[Pair]:
-    """Return every pair of a fault with a mode, a workload or a target that can be drawn."""
-    found: set[Pair] = set()
+@cache
+def possible() -> frozenset[Combination]:
+    """Return every pair and triple with a fault that can be drawn, without settings."""
+    found: set[Combination] = set()
     for workload, modes in WORKLOADS.items():
         for mode in modes:
             for blow in blows(mode, workload):
-                beside = (("mode", str(mode)), ("workload", workload), ("target", str(blow.on)))
-                found |= {pair(("fault", blow.name), each) for each in beside}
+                found |= with_fault(str(mode), workload, blow.name, str(blow.on))
     return frozenset(found)
+
+
+def possible_pairs() -> frozenset[Combination]:
+    """Return every pair of a fault with a mode, a workload or a target that can be drawn."""
+    return frozenset(each for each in possible() if len(each) == 2 and "fault" in dict(each))
 
 
 def may_follow(first: Blow, second: Blow) -> bool:
     """Return True if the second fault may begin when the first one has healed."""
     return not ALONE & {first.name, second.name}
+
+
+def is_promised(scenario: Scenario) -> bool:
+    """Return True if this version could draw the faults of the scenario: rules may have changed since it was drawn."""
+    if scenario.mode not in WORKLOADS.get(scenario.workload, ()):
+        return False
+    every = {_key(blow): blow for blow in blows(scenario.mode, scenario.workload)}
+    windows = sorted(scenario.schedule, key=lambda each: each.start_s)
+    drawn = [every.get(_key(window)) for window in windows]
+    return None not in drawn and all(
+        (may_overlap if windows[later].start_s < windows[first].end_s else may_follow)(one, other)
+        for (first, one), (later, other) in combinations(enumerate(drawn), 2)
+        if one and other
+    )
+
+
+def _key(one: Blow | Window) -> str:
+    return str((sorted(one.fault.describe().items()), sorted(one.on.describe().items())))

@@ -10,6 +10,7 @@ from harness.cluster_options import Choice
 from harness.clusters.memory import MemoryCluster
 from harness.commands import _preparation
 from harness.contracts import Verdict
+from harness.nights.night import Night
 from harness.scenario import ProducerSettings, Scenario, Timings
 from tests.short_run import HONEST
 
@@ -40,3 +41,9 @@ def on_mock_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_preparation, "prepare", lambda args, note: args.runs.mkdir(exist_ok=True))
     monkeypatch.setattr(Choice, "build", lambda self, folder: MemoryCluster(Path(folder)))
     monkeypatch.setenv("ONCEPROOF_LIE", "lose")
+
+
+def without_replays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let nights neither replay nor minimise what they find: a test of something else need not wait for that."""
+    monkeypatch.setattr(Night, "_replay_findings", lambda self: None)
+    monkeypatch.setattr(Night, "_minimise_findings", lambda self: None)

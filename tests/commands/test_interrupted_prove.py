@@ -102,13 +102,14 @@ def test_an_interruption_reports_the_completed_runs(  # TRUST R7
     prove: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(KeyboardInterrupt):
-        prove(raising(3, KeyboardInterrupt("SIGTERM")))
+        prove(raising(3, KeyboardInterrupt("SIGTERM")), words=["--json", f"--junit={tmp_path}/junit.xml"])
     summary = json.loads(capsys.readouterr().out)
     assert [row["verdict"] for row in summary["runs"]] == ["HELD"] * 3
     assert (summary["ended"], summary["planned"]) == ("interrupted", 5)
     report = json.loads((tmp_path / "runs/report.json").read_text())
     assert (report["ended"], len(report["runs"])) == ("interrupted", 3)
     assert "interrupted after 3 of 5 runs; 3 in the report" in (tmp_path / "runs/report.html").read_text()
+    assert '<error type="interrupted"' in (tmp_path / "junit.xml").read_text()
 
 
 class Archive:

@@ -10,7 +10,7 @@ import pytest
 from faults.kill import Kill
 from harness.contracts import Mode, Verdict
 from harness.errors import LedgerError, UsageError
-from harness.nights.coverage import Exercised, PairCoverage, pair, pairs, share_of_new
+from harness.nights.coverage import Exercised, PairCoverage, combinations, combined, share_of_new
 from harness.nights.journal import FILE, NIGHTS, NightJournal, earlier, read
 from harness.nights.plan import Plan
 from harness.scenario import ProducerSettings, Scenario
@@ -95,6 +95,22 @@ def test_a_file_that_is_no_journal_is_one_line(content: str, tmp_path: Path) -> 
     assert len(str(caught.value).splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [{"scenario": "none of the plan"}, {"anomalies": 7}, {"bitten": None}, {"anomalies": {"lost": "many"}}],
+    ids=str,
+)
+def test_a_damaged_verdict_is_one_line(damage: dict[str, object], tmp_path: Path) -> None:
+    journal = half_a_night(tmp_path)
+    events = map(json.loads, journal.file.read_text().splitlines())
+    event = next(each for each in events if each["event"] == "judged")
+    with journal.file.open("a") as file:
+        file.write(json.dumps({**event, **damage}) + "\n")
+    with pytest.raises(LedgerError, match="not the journal of a night"):
+        read(journal.file)
+    assert earlier(tmp_path) == [], "it does not stop other nights"
+
+
 def test_standings_sort_into_findings_and_inconclusive(tmp_path: Path) -> None:
     journal = half_a_night(tmp_path)
     journal.write("trouble", scenario="three", text="stuck", run_dir="/three")
@@ -111,24 +127,26 @@ def test_coverage_follows_from_the_journals_of_all_nights(tmp_path: Path) -> Non
     broken.mkdir()
     (broken / FILE).write_text("torn")
     found = PairCoverage.of(earlier(tmp_path))
-    assert found.bit[pair(("fault", "kill"), ("mode", "at_least_once"))] == 1
-    assert found.bit[pair(("fault", "kill"), ("target", "leader"))] == 1
+    assert found.bit[combined(("fault", "kill"), ("mode", "at_least_once"))] == 1
+    assert found.bit[combined(("fault", "kill"), ("target", "leader"))] == 1
 
 
 def test_a_fault_without_effect_covers_nothing() -> None:
     scenario = PLAN.scenarios[0]
     found = PairCoverage.of([Exercised(scenario, [False], conclusive=False)])
-    assert sum(found.exercised.values()) == len(pairs(scenario)) > 50
+    assert (
+        sum(found.exercised.values()) == len([each for each in combinations(scenario) if len(each) == 2]) > 50
+    )
     assert not found.bit
-    data = found.as_data({pair(("fault", "kill"), ("mode", "at_least_once"))})
+    data = found.as_data({combined(("fault", "kill"), ("mode", "at_least_once"))})
     assert data["uncovered"] == ["fault kill x mode at_least_once"]
 
 
 def test_settings_are_part_of_pairs() -> None:
     scenario = Scenario(name="x", mode=Mode.IDEMPOTENT, producers=ProducerSettings(compression="zstd"))
-    assert pair(("mode", "idempotent"), ("setting", "compression=zstd")) in pairs(scenario)
+    assert combined(("mode", "idempotent"), ("setting", "compression=zstd")) in combinations(scenario)
     assert share_of_new(scenario, set()) == 1.0
-    assert share_of_new(scenario, pairs(scenario)) == 0.0
+    assert share_of_new(scenario, combinations(scenario)) == 0.0
 
 
 def test_verdicts_are_the_texts_of_journals() -> None:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import strategies as st
 
 from harness.contracts import Mode
-from harness.nights.coverage import pairs
+from harness.nights.coverage import combinations
 from harness.nights.plan import Plan
 from suites.nights import planning
 from suites.nights.choices import (
@@ -118,12 +118,15 @@ def test_a_seed_is_steered_to_what_is_not_covered(monkeypatch: pytest.MonkeyPatc
     first, second = planned(1, 2), planned(2, 2)
     monkeypatch.setattr(planning, "planned", lambda seed, _: first if seed == 1 else second)
 
-    covered = {each for scenario in first.scenarios for each in pairs(scenario)}
+    covered = {each for scenario in first.scenarios for each in combinations(scenario)}
     assert steered_seed(2, covered, [1, 2]) == 2
-    assert steered_seed(2, {each for scenario in second.scenarios for each in pairs(scenario)}, [1, 2]) == 1
+    assert (
+        steered_seed(2, {each for scenario in second.scenarios for each in combinations(scenario)}, [1, 2])
+        == 1
+    )
     assert steered_seed(2, (), [2, 1]) == 2
 
 
-def test_possible_pairs_have_every_fault_with_a_case() -> None:
+def test_possible_have_every_fault_with_a_case() -> None:
     faults = {value for each in possible_pairs() for dimension, value in each if dimension == "fault"}
     assert {"kill", "sever", "slow_disk", "kill_worker", "delete_records", "power_loss"} <= faults
