@@ -16,6 +16,7 @@ UNITS = {
     "free_mb": "MB free on their disk",
 }
 _HOUR_S = 3600.0
+_LEAST_S = 1800.0  # between the first and the last sample of a trend: what happens at the start is no trend
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _MB = 1 << 20
 
@@ -39,20 +40,20 @@ def sampled(runs: Path, runs_bytes: int) -> dict[str, int]:
 def development(samples: Sequence[Sample]) -> dict[str, dict[str, float | None]]:
     """Return for each of UNITS the least, the median and the largest value, and the trend per hour (a straight line).
 
-    The trend is null if there are fewer than three samples: two have no noise to compare with.
+    The trend is null if there are fewer than three samples, as two have no noise to compare with, or less than half an hour of them.
     """
     if not samples:
         return {}
     at = [float(sample["used_s"]) for sample in samples]
+    too_few = len(set(at)) < 3 or max(at) - min(at) < _LEAST_S
     found: dict[str, dict[str, float | None]] = {}
     for name in UNITS:
         values = [float(sample[name]) for sample in samples]
-        steady = len(set(at)) < 3
         found[name] = {
             "min": min(values),
             "median": median(values),
             "max": max(values),
-            "per_hour": None if steady else round(linear_regression(at, values).slope * _HOUR_S, 2),
+            "per_hour": None if too_few else round(linear_regression(at, values).slope * _HOUR_S, 2),
         }
     return found
 

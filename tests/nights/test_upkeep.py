@@ -153,22 +153,23 @@ def test_processes_that_a_process_started_are_its_descendants() -> None:
     assert memory_bytes(child.pid) == 0
 
 
-def samples(*memory: float) -> list[dict[str, float]]:
+def samples(*memory: float, every_s: float = 900.0) -> list[dict[str, float]]:
     return [
-        {**dict.fromkeys(UNITS, 5.0), "used_s": 60.0 * n, "memory_mb": value}
+        {**dict.fromkeys(UNITS, 5.0), "used_s": every_s * n, "memory_mb": value}
         for n, value in enumerate(memory)
     ]
 
 
 def test_a_growing_value_has_a_trend_and_a_steady_one_none() -> None:
     found = development(samples(100, 101, 102, 103))
-    assert found["memory_mb"] == {"min": 100, "median": 101.5, "max": 103, "per_hour": 60.0}
+    assert found["memory_mb"] == {"min": 100, "median": 101.5, "max": 103, "per_hour": 4.0}
     assert found["open_files"] == {"min": 5, "median": 5, "max": 5, "per_hour": 0}
-    assert "100 to 103 MB of memory in onceproof itself, median 102, +60 per hour" in lines(found)
+    assert "100 to 103 MB of memory in onceproof itself, median 102, +4 per hour" in lines(found)
 
 
-def test_two_samples_have_no_trend_and_none_no_development() -> None:
-    assert development(samples(100, 200))["memory_mb"]["per_hour"] is None
+def test_two_samples_or_some_minutes_have_no_trend_and_none_no_development() -> None:
+    assert development(samples(100, 200, every_s=3600.0))["memory_mb"]["per_hour"] is None
+    assert development(samples(100, 101, 102, 103, every_s=60.0))["memory_mb"]["per_hour"] is None
     assert development([]) == {}
 
 
