@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -25,3 +26,17 @@ def spark() -> Iterator[SparkSession]:
 
     yield session.spark()
     session.stop()
+
+
+@pytest.fixture(autouse=True)
+def only_marked_tests_start_spark(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail a test that starts Spark without its mark: it would be slow among the quick ones and change those after it."""
+    before = _spark_started()
+    yield
+    if not any(request.node.get_closest_marker(name) for name in ("spark", "cluster")):
+        assert _spark_started() == before, "this test started or ended Spark: mark it with pytest.mark.spark"
+
+
+def _spark_started() -> bool:
+    session = sys.modules.get("harness.reconcile.spark.session")
+    return session is not None and session.started()

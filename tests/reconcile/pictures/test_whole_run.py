@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from harness.campaign import Campaign
 from harness.clusters.memory import MemoryCluster
 from harness.contracts import Verdict
@@ -12,6 +14,7 @@ from harness.ledger.pictures import read_pictures
 from tests.short_run import HONEST
 
 
+@pytest.mark.spark
 def test_a_run_and_its_packed_folder_have_pictures(tmp_path: Path) -> None:
     with MemoryCluster(tmp_path / "cluster") as cluster, Campaign(cluster, tmp_path / "runs") as campaign:
         held = campaign.run(HONEST).result()
