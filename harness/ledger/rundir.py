@@ -90,7 +90,7 @@ class RunDir:
 
     @property
     def pictures(self) -> Path:
-        """What its pictures in the report show; no verdict depends on it."""
+        """The data of its pictures in the report; no verdict depends on it."""
         return self.path / "pictures.json"
 
     def read_manifest(self) -> dict[str, Any]:

@@ -21,7 +21,7 @@ _BLOCK = 512  # bytes, of st_blocks
 
 @dataclass(frozen=True)
 class Kept:
-    """What a reduction left: the bytes of all run folders, and the run folders that became smaller."""
+    """The result of a reduction: the bytes of all run folders, and the run folders that became smaller."""
 
     total: int
     smaller: tuple[Path, ...] = ()

@@ -88,7 +88,7 @@ class NightState:
                 )
 
     def _judgement(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the checked fields of a judged run: whoever reads a state relies on them."""
+        """Return the checked fields of a judged run: readers of a state rely on them."""
         if event["scenario"] not in {each.name for each in self.plan.scenarios}:
             raise ValueError(f"{event['scenario']!r:.80} is not in its plan")
         return {

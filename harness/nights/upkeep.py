@@ -1,4 +1,4 @@
-"""What is done between the runs of a night: its run folders are kept within the disk budget, and resources are recorded."""
+"""Work between the runs of a night: keep its run folders within the disk budget, and record its resources."""
 
 from __future__ import annotations
 

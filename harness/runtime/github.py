@@ -1,4 +1,4 @@
-"""What a step of GitHub Actions can show: annotations, and Markdown in the summary of the step."""
+"""The output of a step of GitHub Actions: annotations, and Markdown in the summary of the step."""
 
 from __future__ import annotations
 

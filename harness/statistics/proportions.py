@@ -1,4 +1,4 @@
-"""Whether two rates differ beyond noise: Fisher's exact test. Pure."""
+"""Fisher's exact test: do two rates differ beyond noise? Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether values are higher or lower than others beyond noise, by their ranks: the Mann-Whitney U test, with strata. Pure."""
+"""The Mann-Whitney U test with strata: are values higher or lower than others beyond noise, by their ranks? Pure."""
 
 from __future__ import annotations
 

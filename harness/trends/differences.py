@@ -1,4 +1,4 @@
-"""What differs between a session of runs and the sessions before it: findings, rates and times. Pure."""
+"""The differences between a session of runs and the sessions before it: findings, rates and times. Pure."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class StoreFile:
 
 @dataclass(frozen=True)
 class Stored:
-    """What a store has: the rows in order of their start, and a line on each file with lines that cannot be read."""
+    """The content of a store: the rows in order of their start, and a line on each file with lines that cannot be read."""
 
     rows: tuple[Row, ...]
     unreadable: tuple[str, ...] = ()

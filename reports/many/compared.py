@@ -67,7 +67,7 @@ class Compared:
 
     @property
     def differences(self) -> dict[str, list[tuple[str, Measure]]]:
-        """What differs beyond noise: by name of the measure, with the kinds in which it does."""
+        """The measures that differ beyond noise, by name, with the kinds in which they do."""
         found: dict[str, list[tuple[str, Measure]]] = defaultdict(list)
         for kind, measure in self.measures:
             if measure.differs:

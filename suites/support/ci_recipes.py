@@ -18,7 +18,7 @@ CRON = FOLDER / "onceproof.cron"
 
 @dataclass(frozen=True)
 class Job:
-    """What one job runs, in bash, and which files it keeps."""
+    """The commands of one job, in bash, and the files that it keeps."""
 
     name: str
     commands: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What earlier nights found runs first in the next one, with the same scenario data; a seed given explicitly stays as it is."""
+"""Findings of earlier nights run first in the next one, with the same scenario data; a seed given explicitly stays as it is."""
 
 from __future__ import annotations
 

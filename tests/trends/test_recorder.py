@@ -1,4 +1,4 @@
-"""What a judged run adds to the store, and that a store which cannot be written changes no verdict."""
+"""A judged run adds one row to the store, and a store that cannot be written changes no verdict."""
 
 from __future__ import annotations
 

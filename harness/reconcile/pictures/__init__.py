@@ -1,1 +1,1 @@
-"""What a run looked like, for its pictures in the report: small, bounded, and computed while the tables are at hand."""
+"""Data for the pictures of a run in the report: small, bounded, and computed while the tables are at hand."""
