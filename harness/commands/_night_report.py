@@ -83,10 +83,15 @@ def _cell(pair: Combination) -> Cell | None:
     return None if fault is None else (fault, *next(iter(named.items())))
 
 
-def course_of(state: NightState, ended: str) -> Course:
+def course_of(state: NightState, ended: str, error: str | None = None) -> Course:
+    """Return the course of a night; `error` is the one that ended it."""
     from reports.course import Course
 
-    errors = (*(f"{name}: {text}" for name, text in state.troubles.items()), *state.leaks)
+    errors = (
+        *(f"{name}: {text}" for name, text in state.troubles.items()),
+        *state.leaks,
+        *([error] if error else []),
+    )
     return Course(len(state.executed), state.skipped, ended, errors, state.seconds)
 
 

@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from harness.commands import _night_cluster, _outputs
+from harness.errors import OnceproofError
 from harness.nights.coverage import PairCoverage, described
 from harness.nights.journal import NightJournal, earlier
 from harness.nights.night import Night, outcome
@@ -45,6 +46,7 @@ class NightResult:
     _started: str = field(default_factory=lambda: time.strftime("%Y-%m-%d %H:%M:%S %z"))
     _kafka: list[str] = field(default_factory=list)
     _publish_for_ci: Callable[[], None] = lambda: None  # set when the result is known
+    _error: str | None = None  # that ended the night
 
     def carry_out(self) -> int:
         """Run the night and publish its result; an interruption or an error is raised again after that."""
@@ -68,6 +70,9 @@ class NightResult:
             if not self.journal.state.executed:
                 raise
             ended = error
+            if not isinstance(error, KeyboardInterrupt):
+                self._error = str(error) if isinstance(error, OnceproofError) else exits.unforeseen(error)
+                self.progress.note(f"the night ended early: {self._error}")
         code = self._publish(ended)
         if self.archive is not None:
             self.archive.give_up() if ended is not None else self.archive.finish()
@@ -127,7 +132,7 @@ class NightResult:
 
         state, plan, name = self.journal.state, self.journal.state.plan, self.journal.file.parent.name
         how = COMPLETE if ended is None else INTERRUPTED if isinstance(ended, KeyboardInterrupt) else FAILED
-        course = _night_report.course_of(state, how)
+        course = _night_report.course_of(state, how, self._error)
         runs = _night_report.runs_of(self.args.runs, state)
         every_run = earlier(self.args.runs)
         report = build(
@@ -156,6 +161,7 @@ class NightResult:
             "report": str(report),
             "journal": str(self.journal.file),
             "ended": how,
+            "error": self._error,
         }
         (self.journal.file.parents[1] / "coverage.json").write_text(
             json.dumps(data["coverage"]["all_nights"], indent=1) + "\n", encoding="utf-8"

@@ -19,6 +19,7 @@ from harness.cli import main
 from harness.commands import _night_cluster
 from harness.ledger.rundir import find_runs
 from harness.nights.journal import FILE, NIGHTS, read
+from harness.nights.night import Night
 from harness.nights.plan import Plan
 from harness.nights.shared_cluster import SharedCluster
 from harness.scenario import Scenario
@@ -194,6 +195,23 @@ def test_wrong_use_is_one_line(
     error = capsys.readouterr().err
     assert says in error
     assert len(error.splitlines()) == 1
+
+
+def test_an_error_that_ends_a_night_is_named_also_beside_a_violation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(self: Night) -> None:
+        self.journal.write("executed", scenario=CANARY.name, run_dir="", seconds=1.0)
+        raise RuntimeError("page 7 is missing")
+
+    with_plan(monkeypatch, [CANARY])
+    monkeypatch.setattr(Night, "go", broken)
+    code = main(["nightly", "--seed", "7", "--json", "--runs", str(tmp_path / "runs")])
+    printed = capsys.readouterr()
+    data = json.loads(printed.out)
+    assert (code, data["ended"]) == (1, "failed")
+    assert "RuntimeError: page 7 is missing" in data["error"]
+    assert "the night ended early" in printed.err
 
 
 def test_the_list_does_not_tell_which_scenario_is_unsafe(capsys: pytest.CaptureFixture[str]) -> None:

@@ -137,6 +137,23 @@ def test_a_sample_is_taken_after_the_first_run_and_then_from_time_to_time(tmp_pa
     assert stored[0]["free_mb"] > 0
 
 
+def test_a_folder_that_vanishes_while_it_is_measured_counts_as_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last run of a night is reconciled meanwhile: its tables are renamed, its journals packed."""
+    (tmp_path / "run" / "gone").mkdir(parents=True)
+    (tmp_path / "run" / "stays").write_bytes(b"x" * 100_000)
+    whole, listed = size_of(tmp_path), os.scandir
+
+    def vanished(place: str) -> Any:
+        if Path(place).name == "gone":
+            raise FileNotFoundError(place)
+        return listed(place)
+
+    monkeypatch.setattr(os, "scandir", vanished)
+    assert size_of(tmp_path) == whole > 100_000
+
+
 def test_processes_that_a_process_started_are_its_descendants() -> None:
     command = (
         f"import subprocess, sys; subprocess.run([{sys.executable!r}, '-c', 'import time; time.sleep(60)'])"
