@@ -1,7 +1,7 @@
 """install missing tools, then run the tests by tox
 
 All arguments after `tox` are passed on: `./onceproof tox -e unit -- -k cache`. Without arguments the environments of CI
-run: first those without brokers, two at a time, then those with brokers, which need the processors for themselves.
+run: first those without brokers, three at a time, then those with brokers, which need the processors for themselves.
 Arguments that only print something (`--version`, `--help`, `-l`) install nothing. The exit code is that of tox; 2 if
 the set-up failed.
 """
@@ -18,7 +18,7 @@ from pathlib import Path
 passes_rest = True
 _ASKING = frozenset(("--version", "-h", "--help", "-l", "--listenvs", "-a", "--listenvs-all", "--showconfig"))
 # By their labels in tox.ini. Live output, so that a run that takes minutes shows its progress.
-CI = (("run-parallel", "-p", "2", "-o", "-m", "without-brokers"), ("run", "-m", "brokers"))
+CI = (("run-parallel", "-p", "3", "-o", "-m", "without-brokers"), ("run", "-m", "brokers"))
 _ASKING_COMMANDS = ("l", "list", "c", "config", "de", "depends", "s", "schema", "man", "q", "quickstart")
 
 
