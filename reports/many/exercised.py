@@ -22,7 +22,10 @@ class Blow:
 
 
 def blows(run: RunReport) -> list[Blow]:
-    """Return the planned windows of a run, each with its effect; without a schedule those that happened."""
+    """Return the planned windows of a run, each with its effect; without a schedule those that happened.
+
+    Windows have the numbers of their places in the schedule, from 0.
+    """
     happened = {window.number: window for window in run.windows}
     planned = [each for each in items(run.settings, "schedule") if isinstance(each, dict)]
     if not planned:
@@ -33,7 +36,7 @@ def blows(run: RunReport) -> list[Blow]:
             target_text(mapping(each, "on")),
             str(number) in happened and happened[str(number)].bit,
         )
-        for number, each in enumerate(planned, 1)
+        for number, each in enumerate(planned)
     ]
 
 

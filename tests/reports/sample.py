@@ -97,7 +97,7 @@ def sample_run(root: Path, *, seed: int, text: str, name: str, mode: str, judged
     luck = random.Random(seed)
     kind = fault.split("-")[0]
     planned = blows or ([] if fault == "none" else [(kind, fault.partition("-")[2], bit)])
-    windows = [_window(luck, *blow, text, number) for number, blow in enumerate(planned, 1)]
+    windows = [_window(luck, *blow, text, number) for number, blow in enumerate(planned)]
     write_json(run.manifest, {
         "version": journal.VERSION, "run_id": run.run_id,
         "scenario": whole or {
@@ -158,7 +158,7 @@ def sample_run(root: Path, *, seed: int, text: str, name: str, mode: str, judged
 
 
 def _window(luck: random.Random, kind: str, target: str, bit: bool, text: str, number: int) -> dict[str, Any]:
-    opened = 3.1 + number + luck.random()
+    opened = 4.1 + number + luck.random()
     proof, measured = PROOFS.get(kind, (f"{kind} took effect on broker 2", {}))
     return {
         "window": number, "fault": kind, "target": target, "nodes": ["broker-2"], "bit": bit,
@@ -214,7 +214,7 @@ def _finding(luck: random.Random, anomaly: str, number: int, window: bool, text:
     return {
         "anomaly": anomaly, "topic": "sample_orders", "partition": partition, "messages": [f"0.1-{seq}"],
         "offsets": [seq + 31] if anomaly == "lost" else [seq + 31, seq + 44], "sender": "producer-0",
-        "reader": None, "t_s": round(4.6 + number / 7, 3), "window": 1 if window else None,
+        "reader": None, "t_s": round(4.6 + number / 7, 3), "window": 0 if window else None,
         "evidence": {"leader_epoch": 4, "acked_by": "broker-2", "sent_s": 4.51, "acked_s": 4.6, "note": text},
         "text": f"message 0.1-{seq} of producer-0 was acknowledged at offset {seq + 31} "
                 f"of sample_orders-{partition}: {anomaly} {text}",
