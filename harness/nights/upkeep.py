@@ -24,14 +24,17 @@ class Upkeep:
     note: Callable[[str], None]
     every_s: float = EVERY_S
     _sampled_at_s: float | None = None
-    _told: bool = False  # that only evidence is left
+    _only_evidence_noted: bool = False  # that only evidence is left
 
     def __call__(self) -> None:
+        now_s = self.journal.used_s
+        due = self._sampled_at_s is None or now_s - self._sampled_at_s >= self.every_s
+        if self.disk_gb is None and not due:
+            return  # measuring all run folders after each run would cost more with each run
         names = [each.name for each in self.journal.state.plan.scenarios]
         folders = run_folders(self.runs, (*names, *map(smaller_name, names)))
         total = self._within_budget(folders)
-        now_s = self.journal.used_s
-        if self._sampled_at_s is None or now_s - self._sampled_at_s >= self.every_s:
+        if due:
             self._sampled_at_s = now_s
             self.journal.write("resources", **sampled(self.runs, total))
 
@@ -46,8 +49,8 @@ class Upkeep:
             self.note(
                 f"--disk-gb {self.disk_gb:g}: {len(kept.smaller)} runs that are as promised were reduced"
             )
-        if kept.total > limit and not self._told:
-            self._told = True
+        if kept.total > limit and not self._only_evidence_noted:
+            self._only_evidence_noted = True
             self.note(
                 f"the run folders take {kept.total / GIB:.2f} GiB, more than --disk-gb {self.disk_gb:g}: what is left is evidence"
             )

@@ -122,6 +122,19 @@ def test_without_a_budget_nothing_is_reduced(tmp_path: Path) -> None:
     assert between.journal.state.resources[0]["runs_mb"] == size_of(held) >> 20
 
 
+def test_without_a_budget_run_folders_are_measured_only_for_samples(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Measuring all of them after each run would cost more with each run of a night."""
+    measured: list[Path] = []
+    run_at(tmp_path / "runs", "three")
+    monkeypatch.setattr("harness.nights.upkeep.size_of", lambda folder: measured.append(folder) or 0)
+    between = upkeep(tmp_path, [], disk_gb=None)
+    for _ in range(3):
+        between()
+    assert len(measured) == 1
+
+
 def test_a_sample_is_taken_after_the_first_run_and_then_from_time_to_time(tmp_path: Path) -> None:
     between = upkeep(tmp_path, [], disk_gb=None)
     between()
