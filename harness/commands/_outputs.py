@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,16 +34,28 @@ def check(args: argparse.Namespace) -> None:
     file = getattr(args, "junit", None)  # not every command has it
     if file is None:
         return
-    try:
+    with checked("--junit", file, "file"):
         if file.is_dir():
             raise IsADirectoryError("it is a folder")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=file.parent):
-            pass
+        try_writing(file.parent)
+
+
+@contextmanager
+def checked(option: str, given: Path, kind: str) -> Iterator[None]:
+    """Turn an error about the place that an option gives into a UsageError. `kind`: what to choose instead, file or folder."""
+    try:
+        yield
     except (OSError, ValueError) as error:
         raise UsageError(
-            f"--junit {file}: cannot be written: {reason_of(error)}; choose another file"
+            f"{option} {given}: cannot be written: {reason_of(error)}; choose another {kind}"
         ) from error
+
+
+def try_writing(folder: Path) -> None:
+    """Make the folder and a file in it that has no name; raise an OSError or ValueError if that is not possible."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder):
+        pass
 
 
 def print_result(text: str, *, interrupted: bool) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.commands._outputs import checked, try_writing
 from harness.errors import UsageError
-from harness.runtime.disk_space import reason_of
 from harness.runtime.environment import need_open_files
 
 if TYPE_CHECKING:
@@ -40,23 +39,10 @@ def prepare(args: argparse.Namespace, note: Callable[[str], None]) -> Making | N
 
 def _must_be_writable(runs: Path, report: Path) -> None:
     """Raise UsageError before anything starts if run folders or the report cannot be written."""
-    try:
+    with checked("--runs", runs, "folder"):
         str(runs.absolute()).encode()  # JSON and the report can only contain a UTF-8 path
-        runs.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=runs):
-            pass
-    except (OSError, ValueError) as error:
-        raise UsageError(
-            f"--runs {runs}: cannot be written: {reason_of(error)}; choose another folder"
-        ) from error
+        try_writing(runs)
     if report.suffix == ".json" or report.is_dir():
         raise UsageError(f"--report {report}: give the name of an HTML file, e.g. report.html")
-    try:
-        report.parent.mkdir(parents=True, exist_ok=True)
-        # The report is written beside its final place, then renamed.
-        with tempfile.TemporaryFile(dir=report.parent):
-            pass
-    except (OSError, ValueError) as error:
-        raise UsageError(
-            f"--report {report}: cannot be written: {reason_of(error)}; choose another file"
-        ) from error
+    with checked("--report", report, "file"):
+        try_writing(report.parent)  # the report is written beside its final place, then renamed
