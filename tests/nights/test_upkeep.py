@@ -128,7 +128,12 @@ def test_without_a_budget_run_folders_are_measured_only_for_samples(
     """Measuring all of them after each run would cost more with each run of a night."""
     measured: list[Path] = []
     run_at(tmp_path / "runs", "three")
-    monkeypatch.setattr("harness.nights.upkeep.size_of", lambda folder: measured.append(folder) or 0)
+
+    def noted(folder: Path) -> int:
+        measured.append(folder)
+        return 0
+
+    monkeypatch.setattr("harness.nights.upkeep.size_of", noted)
     between = upkeep(tmp_path, [], disk_gb=None)
     for _ in range(3):
         between()
